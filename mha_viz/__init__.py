@@ -1,0 +1,1 @@
+"""See what each attention head does."""

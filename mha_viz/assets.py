@@ -1,0 +1,18 @@
+"""Where the app's own files lie: beside the package in a checkout, inside it when installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def app_root() -> Path:
+    """The folder that holds ``app.py``, ``pages/`` and ``assets/``."""
+    installed = _PACKAGE / "_app"
+    return installed if installed.is_dir() else _PACKAGE.parent
+
+
+def asset(name: str) -> Path:
+    """The path of one file under ``assets/``."""
+    return app_root() / "assets" / name

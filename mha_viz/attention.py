@@ -1,0 +1,175 @@
+"""Attention: the one data type. Text goes down to a model and comes up as this."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.errors import EmptyText, ShapeError, UnknownHead
+from mha_viz.text import TokenizedText
+
+Weights = npt.NDArray[np.float32]
+
+ROW_SUM_TOLERANCE = 1e-3
+
+
+class Head(NamedTuple):
+    """One head, both numbers counted from 0. ``str`` gives "L3H7", ``paper`` the 1-based "4-8"."""
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"L{self.layer}H{self.head}"
+
+    @property
+    def paper(self) -> str:
+        """The name in the style of Clark et al. 2019, counted from 1."""
+        return f"{self.layer + 1}-{self.head + 1}"
+
+    @classmethod
+    def parse(cls, name: str) -> Head:
+        """The head that "L3H7" names. Raises UnknownHead for anything else."""
+        match = re.fullmatch(r"[Ll](\d{1,3})[Hh](\d{1,3})", name.strip(), flags=re.ASCII)
+        if match is None:
+            raise UnknownHead(f"“{name[:40]}” is not the name of a head.", "Write it as L3H1: layer 3, head 1, from 0.")
+        return cls(int(match[1]), int(match[2]))
+
+
+class Content(NamedTuple):
+    """Attention with the special tokens hidden and nothing rescaled: rows no longer sum to 1."""
+
+    text: TokenizedText
+    weights: Weights  # [layer, head, query, key]
+    hidden: Weights  # [layer, head, query]: share of the row that went to special tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """What every head of a model does with one text.
+
+    ``weights[layer, head, query, key]`` is float32 and read-only; each row sums to 1. ``hidden[layer, head,
+    query]`` is the share of the original row that was removed before rescaling (0 for a raw reading).
+
+    Raises ShapeError when axes, tokens or row sums do not fit.
+    """
+
+    model: str
+    revision: str
+    text: TokenizedText
+    weights: Weights
+    hidden: Weights = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
+
+    def __post_init__(self) -> None:
+        weights = _frozen(self.weights)
+        object.__setattr__(self, "weights", weights)
+        _check(weights, len(self.text))
+        hidden = _frozen(self.hidden if self.hidden.size else np.zeros(weights.shape[:3], np.float32))
+        if hidden.shape != weights.shape[:3]:
+            raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")
+        object.__setattr__(self, "hidden", hidden)
+
+    def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
+        return type(self), (self.model, self.revision, self.text, self.weights, self.hidden)
+
+    def __getitem__(self, head: Head) -> Weights:
+        """The matrix of one head, [query, key]. Raises UnknownHead."""
+        layer, index = head
+        if not (0 <= layer < self.layers and 0 <= index < self.heads):
+            raise UnknownHead(
+                f"{Head(layer, index)} does not exist: {self.model} has {self.layers} layers × {self.heads} heads.",
+                f"Choose between L0H0 and {Head(self.layers - 1, self.heads - 1)}.",
+            )
+        matrix: Weights = self.weights[layer, index]
+        return matrix
+
+    def __repr__(self) -> str:
+        return f"Attention({self.model}, {self.layers} layers × {self.heads} heads, {len(self.text)} tokens)"
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return int(self.weights.shape[0])
+
+    @property
+    def heads(self) -> int:
+        """Number of heads in each layer."""
+        return int(self.weights.shape[1])
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens' texts, in the order of both axes of a matrix."""
+        return tuple(t.text for t in self.text.tokens)
+
+    def by_words(self) -> Attention:
+        """One row and column a word: attention *to* a word is the sum over its pieces, *from* a word the mean.
+
+        Rows still sum to 1 (Clark et al. 2019, section 4.1). Special tokens stay units of their own.
+        """
+        groups = self.text.groups
+        if len(groups) == len(self.text):
+            return self
+        starts = np.array([g[0] for g in groups])
+        sizes = np.array([len(g) for g in groups], np.float32)
+        columns = np.add.reduceat(self.weights, starts, axis=3)
+        rows = np.add.reduceat(columns, starts, axis=2) / sizes[:, None]
+        hidden = np.add.reduceat(self.hidden, starts, axis=2) / sizes
+        return Attention(self.model, self.revision, self.text.by_words(), _own(rows), _own(hidden))
+
+    def content(self) -> Content:
+        """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.
+
+        Raises EmptyText when only special tokens exist.
+        """
+        keep = [i for i, t in enumerate(self.text.tokens) if not t.special]
+        if not keep:
+            raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
+        drop = [i for i, t in enumerate(self.text.tokens) if t.special]
+        rows = self.weights[:, :, keep, :]
+        hidden = rows[..., drop].sum(axis=3, dtype=np.float32)
+        return Content(self.text.without_special(), rows[..., keep], hidden)
+
+    def without_special(self) -> Attention:
+        """Ordinary tokens only, each row rescaled to sum to 1; ``hidden`` says what share of it was removed.
+
+        A row whose whole mass lay on special tokens has nothing to rescale and becomes uniform.
+        Raises EmptyText when only special tokens exist.
+        """
+        text, weights, hidden = self.content()
+        left = weights.sum(axis=3, keepdims=True)
+        uniform = np.float32(1 / len(text))
+        rescaled = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
+        before = self.hidden[:, :, [not t.special for t in self.text.tokens]]
+        return Attention(self.model, self.revision, text, _own(rescaled), _own(before + (1 - before) * hidden))
+
+
+def _frozen(array: npt.ArrayLike) -> Weights:
+    """Read-only float32; copied only when somebody else could still write to it."""
+    frozen = np.asarray(array, dtype=np.float32)
+    return _own(frozen.copy()) if frozen.flags.writeable else frozen
+
+
+def _own(fresh: Weights) -> Weights:
+    """An array that nobody else holds, made read-only without a copy."""
+    fresh.flags.writeable = False
+    return fresh
+
+
+def _check(weights: Weights, tokens: int) -> None:
+    if weights.ndim != 4 or weights.shape[2] != weights.shape[3] or 0 in weights.shape:
+        raise ShapeError(
+            f"The weights have axes {weights.shape}.", "Expected [layer, head, query, key] with as many keys as queries."
+        )
+    if weights.shape[2] != tokens:
+        raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {tokens}.")
+    sums = weights.sum(axis=3)
+    if not np.isfinite(sums).all():
+        raise ShapeError("The weights contain values that are not numbers.", "The model's files may be damaged.")
+    worst = float(np.abs(sums - 1).max())
+    if worst > ROW_SUM_TOLERANCE:
+        raise ShapeError(f"A row of weights sums to 1 ± {worst:.3g}.", "Attention rows must sum to 1 within 0.001.")

@@ -1,0 +1,75 @@
+"""Everything a person can cause, as one family.
+
+Each error carries two sentences: what happened (with what was given) and what to do about it. The app
+shows both in place, the command line prints them on one line, a notebook shows them as the message.
+"""
+
+from __future__ import annotations
+
+
+class MhaVizError(Exception):
+    """The root of the family. ``problem`` says what happened, ``remedy`` what to do."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.remedy}".strip()
+
+
+class TextError(MhaVizError):
+    """The text cannot be read."""
+
+
+class EmptyText(TextError):
+    """Nothing was typed, or nothing that the tokenizer keeps."""
+
+
+class ShapeError(MhaVizError):
+    """Attention weights, tokens or a head do not fit together."""
+
+
+class UnknownHead(ShapeError):
+    """A head that the model does not have, or a name that is not a head's."""
+
+
+class ModelError(MhaVizError):
+    """A model cannot be used."""
+
+
+class UnknownModel(ModelError):
+    """The name is neither in the catalogue, nor a valid Hub id, nor a model folder."""
+
+
+class ModelNotAllowed(ModelError):
+    """This server offers a fixed list of models, and the name is not on it."""
+
+
+class ModelUnreachable(ModelError):
+    """The Hub did not answer, stalled, or does not have the model."""
+
+
+class ModelUnsupported(ModelError):
+    """The model exists but is not one that can be drawn: gated, too large, custom code, no safetensors."""
+
+
+class ModelBroken(ModelError):
+    """The files of the model are damaged or do not fit together."""
+
+
+class Cancelled(MhaVizError):
+    """The person stopped the work."""
+
+
+class Busy(MhaVizError):
+    """Too many requests wait for the one model process."""
+
+
+class ExportError(MhaVizError):
+    """A file cannot be written: unknown suffix, unwritable path."""
+
+
+class SettingError(MhaVizError):
+    """A setting (URL, environment, command line) has a value outside its range."""

@@ -1,0 +1,201 @@
+"""Tokens, words, and the way back to what was typed.
+
+A tokenizer gives *pieces* with character spans. This module groups pieces into words, gives each piece
+the text a person should see for it, and keeps the map both ways. It knows no tokenizer library.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+APOSTROPHES = frozenset("'’ʼ＇")  # noqa: RUF001  (typographic apostrophes are the point)
+
+
+class Piece(NamedTuple):
+    """What a tokenizer says of one piece: its name, its span, and the tokenizer's own word number."""
+
+    name: str
+    start: int
+    end: int
+    word: int | None  # None for [CLS], [SEP] and their like
+    segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
+
+    ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment``
+    names (0: the sentence, 1: the second one); both are None for tokens that the model added.
+    ``word`` numbers the words of both sentences in order; None marks a special token.
+    """
+
+    text: str
+    word: int | None
+    segment: int
+    start: int | None
+    end: int | None
+
+    @property
+    def special(self) -> bool:
+        """True for [CLS], [SEP] and their like: delimiters, not part of any word."""
+        return self.word is None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What did not fit: the text has ``pieces`` pieces (at least, when ``more``), the model reads ``limit``.
+
+    ``kept`` holds, for each of the two sentences, the number of characters that were read.
+    """
+
+    pieces: int
+    limit: int
+    kept: tuple[int, int]
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """Typed text as a model read it: ``tokens`` in order, with the way back into ``text`` and ``pair``."""
+
+    text: str
+    pair: str
+    tokens: tuple[Token, ...]
+    cut: Cut | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Token indices of each unit in order: the pieces of a word together, each special token alone."""
+        groups: list[list[int]] = []
+        for index, token in enumerate(self.tokens):
+            if groups and token.word is not None and token.word == self.tokens[groups[-1][-1]].word:
+                groups[-1].append(index)
+            else:
+                groups.append([index])
+        return tuple(tuple(group) for group in groups)
+
+    def by_words(self) -> TokenizedText:
+        """The same text with one token a word; special tokens stay. ``groups`` of self maps back."""
+        return TokenizedText(self.text, self.pair, tuple(self._word(g) for g in self.groups), self.cut)
+
+    def without_special(self) -> TokenizedText:
+        """The same text without its special tokens."""
+        return TokenizedText(self.text, self.pair, tuple(t for t in self.tokens if not t.special), self.cut)
+
+    def _word(self, group: tuple[int, ...]) -> Token:
+        pieces = [self.tokens[i] for i in group]
+        first = pieces[0]
+        if len(pieces) == 1 or first.start is None:
+            return first
+        start, end = first.start, max(p.end or 0 for p in pieces)
+        typed = (self.text, self.pair)[first.segment]
+        return Token(visible(typed[start:end]), first.word, first.segment, start, end)
+
+
+def clean(text: str) -> str:
+    """The text with what no tokenizer or page can carry (lone surrogates, NUL) replaced by U+FFFD.
+
+    One character stays one character, so that spans still point into what was typed.
+    """
+    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def is_punctuation(text: str) -> bool:
+    """True when every character is Unicode punctuation (category P*); False for empty text."""
+    return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
+
+
+def visible(text: str) -> str:
+    """The text as a person can see it: white space at the ends dropped, invisible characters named."""
+    shown = text.strip()
+    if shown and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in shown):
+        return shown
+    return " ".join(f"U+{ord(c):04X}" for c in shown or text)
+
+
+def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = None) -> TokenizedText:
+    """Tokens with words and display text from the pieces of a tokenizer.
+
+    Words are the tokenizer's own, corrected so that one white-space-or-punctuation word is one word:
+    "didn't" is whole although BERT cuts it in three, and "tired." gives its full stop away although
+    SentencePiece keeps them together.
+    """
+    typed = (text, pair)
+    trimmed = [_trim(p, typed[p.segment]) for p in pieces]
+    words = _words(trimmed, typed)
+    tokens = []
+    for i, (piece, word) in enumerate(zip(trimmed, words, strict=True)):
+        own = piece.end > piece.start
+        span = (piece.start, piece.end) if own else (None, None)
+        tokens.append(Token(_shown(trimmed, i, typed), word, piece.segment, *span))
+    return TokenizedText(text, pair, tuple(tokens), cut)
+
+
+def _trim(piece: Piece, typed: str) -> Piece:
+    """Without the leading blank that byte-level tokenizers put inside a span."""
+    start, end = piece.start, piece.end
+    while start < end - 1 and typed[start].isspace():
+        start += 1
+    return piece._replace(start=start)
+
+
+def _words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
+    words: list[int | None] = []
+    count = -1
+    previous: Piece | None = None
+    for piece in pieces:
+        if piece.word is None:
+            words.append(None)
+            previous = None
+            continue
+        if previous is None or _starts_word(previous, piece, typed[piece.segment]):
+            count += 1
+        words.append(count)
+        previous = piece
+    return words
+
+
+def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
+    if piece.segment != previous.segment:
+        return True
+    if piece.start < previous.end:  # several byte pieces of one character, or an overlap
+        return False
+    if typed[previous.end : piece.start].strip() != typed[previous.end : piece.start] or (
+        typed[previous.end : piece.start].isspace()
+    ):
+        return True
+    if _inside_contraction(previous, piece, typed):
+        return False
+    own, before = typed[piece.start : piece.end], typed[previous.start : previous.end]
+    if is_punctuation(own) or is_punctuation(before):
+        return True
+    return piece.word != previous.word
+
+
+def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
+    """True when the two pieces meet at an apostrophe that stands between letters: didn|'|t, didn|'t."""
+    if previous.end != piece.start:
+        return False
+    for at in (piece.start, piece.start - 1):
+        if typed[at] in APOSTROPHES and 0 < at < len(typed) - 1:
+            return typed[at - 1].isalnum() and typed[at + 1].isalnum()
+    return False
+
+
+def _shown(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+    piece = pieces[index]
+    if piece.end <= piece.start:
+        return piece.name
+    own = visible(typed[piece.segment][piece.start : piece.end])
+    part = 1  # byte-level pieces of one character share its span: number them
+    while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
+        part += 1
+    return own if part == 1 else f"{own}·{part}"

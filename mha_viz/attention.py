@@ -116,10 +116,12 @@ class Attention:
             return self
         starts = np.array([g[0] for g in groups])
         sizes = np.array([len(g) for g in groups], np.float32)
-        columns = np.add.reduceat(self.weights, starts, axis=3)
-        rows = np.add.reduceat(columns, starts, axis=2) / sizes[:, None]
-        hidden = np.add.reduceat(self.hidden, starts, axis=2) / sizes
-        return Attention(self.model, self.revision, self.text.by_words(), _own(rows), _own(hidden))
+        columns: Weights = np.add.reduceat(self.weights, starts, axis=3)
+        rows: Weights = np.add.reduceat(columns, starts, axis=2)
+        hidden: Weights = np.add.reduceat(self.hidden, starts, axis=2)
+        return Attention(
+            self.model, self.revision, self.text.by_words(), _own(rows / sizes[:, None]), _own(hidden / sizes)
+        )
 
     def content(self) -> Content:
         """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.
@@ -163,7 +165,8 @@ def _own(fresh: Weights) -> Weights:
 def _check(weights: Weights, tokens: int) -> None:
     if weights.ndim != 4 or weights.shape[2] != weights.shape[3] or 0 in weights.shape:
         raise ShapeError(
-            f"The weights have axes {weights.shape}.", "Expected [layer, head, query, key] with as many keys as queries."
+            f"The weights have axes {weights.shape}.",
+            "Expected [layer, head, query, key] with as many keys as queries.",
         )
     if weights.shape[2] != tokens:
         raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {tokens}.")

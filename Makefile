@@ -1,0 +1,60 @@
+# make run: the app · make test: every test · make check: style, types, walls · make bench: speed
+SHELL := /bin/sh
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8501
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --disable-pip-version-check --quiet
+PYTEST_ARGS ?=
+
+export TOKENIZERS_PARALLELISM := false
+export PYTHONUTF8 := 1
+
+.PHONY: run test check bench clean help
+
+run: $(VENV)/.run-installed
+	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
+
+test: $(VENV)/.dev-installed
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
+	$(PY) -m pytest $(PYTEST_ARGS) && $(PY) tools/node.py --test tests/js/*.test.mjs
+
+check: $(VENV)/.dev-installed
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy --strict mha_viz
+	$(PY) -m pytest -q tests/test_house.py
+
+bench: $(VENV)/.bench-installed
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
+	$(PY) -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results
+
+help:
+	@head -1 Makefile
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or later is needed; “$(PYTHON)” is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# A stamp for each list: the second call installs nothing, a changed list installs again.
+$(VENV)/.run-installed: requirements.txt | $(PY)
+	@echo "Installing requirements.txt (PyTorch is the large one; this happens once)"
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev-installed: requirements-dev.txt requirements.txt | $(PY)
+	@echo "Installing requirements-dev.txt"
+	@$(PIP) -r requirements-dev.txt
+	@touch $@ $(VENV)/.run-installed
+
+$(VENV)/.bench-installed: requirements-bench.txt requirements-dev.txt requirements.txt | $(PY)
+	@echo "Installing requirements-bench.txt"
+	@$(PIP) -r requirements-bench.txt -r requirements-dev.txt
+	@touch $@ $(VENV)/.dev-installed $(VENV)/.run-installed

@@ -1,0 +1,118 @@
+"""One function per file format. Each writes all that a reading is: model, revision, text, tokens, weights.
+
+Text is cleaned on the way out (`mha_viz.text.clean`): one character stays one character, so spans hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from safetensors.numpy import save
+
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.exports.registry import writer
+from mha_viz.text import TokenizedText, clean
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that begins so
+COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
+
+
+@writer(".npz")
+def npz(attention: Attention, file: BinaryIO) -> None:
+    """NumPy arrays: weights, hidden, model, revision, unit, text, pair, and one array per field of the tokens.
+
+    Readable with ``numpy.load(path, allow_pickle=False)``. ``weights`` is float32 [layer, head, query, key];
+    ``tokens`` holds the texts; ``word``, ``start`` and ``end`` are -1 where there is none (special tokens).
+    """
+    heading = _heading(attention)
+    tokens = heading.pop("tokens")
+    arrays = {name: np.array(value) for name, value in heading.items()}
+    arrays |= {name: _integers(t[name] for t in tokens) for name in ("word", "segment", "start", "end")}
+    arrays |= {"tokens": np.array([t["text"] for t in tokens])}
+    arrays |= {"weights": attention.weights, "hidden": attention.hidden}
+    np.savez(file, allow_pickle=False, **arrays)
+
+
+@writer(".safetensors")
+def safetensors(attention: Attention, file: BinaryIO) -> None:
+    """Two tensors, weights and hidden; model, revision, unit, text, pair and tokens (JSON) in the metadata."""
+    heading = _heading(attention)
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
+    file.write(save({"weights": attention.weights, "hidden": attention.hidden}, metadata))
+
+
+@writer(".csv")
+def table(attention: Attention, file: BinaryIO) -> None:
+    """A table in long form, one row a weight, for spreadsheets and data frames.
+
+    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Token texts that a spreadsheet
+    would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
+    """
+    file.write((",".join(COLUMNS) + "\n").encode())
+    cells = [_cell(clean(token)) for token in attention.tokens]
+    keys = [f"{index},{cell}," for index, cell in enumerate(cells)]
+    for head, matrix in _matrices(attention):
+        for query, row in enumerate(matrix):
+            start = f"{head.layer},{head.head},{query},{cells[query]},"
+            lines = [f"{start}{key}{weight}\n" for key, weight in zip(keys, map(str, row), strict=True)]
+            file.write("".join(lines).encode())
+
+
+@writer(".json")
+def tree(attention: Attention, file: BinaryIO) -> None:
+    """Everything in one object; weights are nested lists [layer][head][query][key], hidden [layer][head][query]."""
+    heading = _heading(attention) | {"hidden": [[_decimals(row) for row in layer] for layer in attention.hidden]}
+    file.write(json.dumps(heading, ensure_ascii=False)[:-1].encode())  # [:-1]: the object stays open for the weights
+    file.write(b', "weights": ')
+    for head, matrix in _matrices(attention):
+        opening = "[[" if head == (0, 0) else "], [" if head.head == 0 else ", "
+        rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in matrix)
+        file.write(f"{opening}[{rows}]".encode())
+    file.write(b"]]}\n")
+
+
+def _heading(attention: Attention) -> dict[str, Any]:
+    """What every format says besides the numbers, as JSON values."""
+    text = attention.text
+    return {
+        "model": clean(attention.model),
+        "revision": clean(attention.revision),
+        "unit": _unit(text),
+        "text": clean(text.text),
+        "pair": clean(text.pair),
+        "tokens": [
+            {"text": clean(t.text), "word": t.word, "segment": t.segment, "start": t.start, "end": t.end}
+            for t in text.tokens
+        ],
+    }
+
+
+def _unit(text: TokenizedText) -> str:
+    """ "words" when every token is a whole word (or special), else "pieces"."""
+    return "words" if len(text.groups) == len(text) else "pieces"
+
+
+def _integers(values: Iterator[int | None]) -> npt.NDArray[np.int64]:
+    return np.array([-1 if v is None else v for v in values], np.int64)
+
+
+def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
+    for layer in range(attention.layers):
+        for index in range(attention.heads):
+            head = Head(layer, index)
+            yield head, attention[head]
+
+
+def _decimals(row: Weights) -> list[float]:
+    """The shortest decimals that read back as the same float32: 0.1, not 0.10000000149."""
+    return [float(str(value)) for value in row]
+
+
+def _cell(text: str) -> str:
+    """One CSV cell, quoted where it must be (RFC 4180), never a formula."""
+    safe = f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return '"' + safe.replace('"', '""') + '"' if any(c in safe for c in ',"\r\n') else safe

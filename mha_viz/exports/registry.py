@@ -1,0 +1,88 @@
+"""Suffix → the function that writes that format, and the one way onto the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+from mha_viz.attention import Attention
+from mha_viz.errors import ExportError
+
+Writer = Callable[[Attention, BinaryIO], None]
+
+_WRITERS: dict[str, Writer] = {}
+
+
+def writer(suffix: str) -> Callable[[Writer], Writer]:
+    """Register the decorated function for files that end in ``suffix``, as in ``@writer(".npz")``."""
+
+    def register(function: Writer) -> Writer:
+        if suffix in _WRITERS:
+            raise ValueError(f"Two functions write {suffix}: {_WRITERS[suffix].__name__}, {function.__name__}.")
+        _WRITERS[suffix] = function
+        return function
+
+    return register
+
+
+def suffixes() -> tuple[str, ...]:
+    """Every suffix that can be written, in the order of registration."""
+    return tuple(_WRITERS)
+
+
+def describe(suffix: str) -> str:
+    """What a format holds: the first line of its writer's docstring. Raises ExportError."""
+    return (_writer(suffix).__doc__ or "").partition("\n")[0]
+
+
+def write(attention: Attention, path: str | os.PathLike[str]) -> Path:
+    """Write ``path`` in the format of its suffix and return the path; an existing file is replaced whole.
+
+    The bytes go to a temporary file beside it first, so a full disk or Ctrl-C leaves what was there before.
+    Raises ExportError for an unknown suffix or a place that cannot be written.
+    """
+    asked = Path(path)
+    write_format = _writer(asked.suffix)
+    try:
+        _replace(asked.resolve(), attention, write_format)
+    except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
+        raise ExportError(_reason(asked, error), "Choose a folder that exists, is writable and has room.") from error
+    return asked
+
+
+def to_bytes(attention: Attention, suffix: str) -> bytes:
+    """The same file in memory, for a download button. Raises ExportError for an unknown suffix."""
+    buffer = BytesIO()
+    _writer(suffix)(attention, buffer)
+    return buffer.getvalue()
+
+
+def _writer(suffix: str) -> Writer:
+    found = _WRITERS.get(suffix.lower())
+    if found is None:
+        given = f"“{suffix[:40]}” is not a file format that can be written." if suffix else "The file has no suffix."
+        raise ExportError(given, f"Use one of {', '.join(_WRITERS)}.")
+    return found
+
+
+def _replace(path: Path, attention: Attention, write_format: Writer) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a folder")
+    unfinished = path.parent / f".{uuid4().hex}.part"
+    try:
+        with unfinished.open("xb") as file:
+            write_format(attention, file)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _reason(path: Path, error: Exception) -> str:
+    """One line, whatever the name holds."""
+    what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
+    return f"{name[:200]} cannot be written: {what[:1].lower()}{what[1:]}."

@@ -1,0 +1,228 @@
+"""Files out: every format reads back to the same numbers, tokens and text, and never half a file is left."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+
+from mha_viz import exports
+from mha_viz.attention import Attention
+from mha_viz.errors import ExportError
+from mha_viz.text import Token, TokenizedText, clean
+from tests import hostile
+
+ALL = (".npz", ".safetensors", ".csv", ".json")
+
+
+def reading(seed: int = 0, layers: int = 2, heads: int = 3) -> Attention:
+    """ "Ducks, +1" and "=x": a word of two pieces, a special token at each end, a cell that looks like a formula."""
+    tokens = (
+        Token("[CLS]", None, 0, None, None),
+        Token("Duck", 0, 0, 0, 4),
+        Token("s", 0, 0, 4, 5),
+        Token(",", 1, 0, 5, 6),
+        Token("+1", 2, 0, 7, 9),
+        Token("[SEP]", None, 0, None, None),
+        Token("=x", 3, 1, 0, 2),
+        Token("[SEP]", None, 1, None, None),
+    )
+    text = TokenizedText("Ducks, +1", "=x", tokens)
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.full(len(tokens), 0.3), (layers, heads, len(tokens))).astype(np.float32)
+    return Attention("tiny", "rev-1", text, weights)
+
+
+def one_token(text: str) -> Attention:
+    """A reading whose whole text is one token: whatever a person can type, as a cell."""
+    token = Token(text, 0, 0, 0, len(text))
+    return Attention("tiny", "", TokenizedText(text, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
+
+
+def rows_of(attention: Attention) -> list[dict[str, str]]:
+    written = exports.to_bytes(attention, ".csv").decode()
+    return list(csv.DictReader(io.StringIO(written, newline="")))
+
+
+def tree_of(attention: Attention) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(exports.to_bytes(attention, ".json"))
+    return tree
+
+
+def test_the_formats_are_these_and_each_says_what_it_is() -> None:
+    assert exports.suffixes() == ALL
+    assert all(len(exports.describe(suffix)) > 20 for suffix in ALL)
+
+
+def test_npz_reads_back_without_pickle(tmp_path: Path) -> None:
+    attention = reading().without_special()
+    with np.load(exports.write(attention, tmp_path / "a.npz"), allow_pickle=False) as file:
+        assert file["weights"].dtype == np.float32
+        np.testing.assert_array_equal(file["weights"], attention.weights)
+        np.testing.assert_array_equal(file["hidden"], attention.hidden)
+        assert (str(file["model"]), str(file["revision"]), str(file["unit"])) == ("tiny", "rev-1", "pieces")
+        assert (str(file["text"]), str(file["pair"])) == ("Ducks, +1", "=x")
+        assert file["tokens"].tolist() == list(attention.tokens)
+        spans = list(zip(file["start"].tolist(), file["end"].tolist(), file["segment"].tolist(), strict=True))
+    assert spans == [(t.start, t.end, t.segment) for t in attention.text.tokens]
+
+
+def test_npz_marks_what_special_tokens_do_not_have(tmp_path: Path) -> None:
+    with np.load(exports.write(reading(), tmp_path / "a.npz"), allow_pickle=False) as file:
+        assert file["word"].tolist() == [-1, 0, 0, 1, 2, -1, 3, -1]
+        assert file["start"].tolist() == [-1, 0, 4, 5, 7, -1, 0, -1]
+
+
+def test_safetensors_reads_back(tmp_path: Path) -> None:
+    attention = reading()
+    path = exports.write(attention, tmp_path / "a.safetensors")
+    with safe_open(path, framework="numpy") as file:
+        np.testing.assert_array_equal(file.get_tensor("weights"), attention.weights)
+        np.testing.assert_array_equal(file.get_tensor("hidden"), attention.hidden)
+        said = file.metadata()
+    assert {k: said[k] for k in ("model", "revision", "unit", "text", "pair")} == {
+        "model": "tiny",
+        "revision": "rev-1",
+        "unit": "pieces",
+        "text": "Ducks, +1",
+        "pair": "=x",
+    }
+    assert json.loads(said["tokens"])[4] == {"text": "+1", "word": 2, "segment": 0, "start": 7, "end": 9}
+
+
+def test_csv_is_the_long_form_exactly() -> None:
+    attention = reading()
+    rows = rows_of(attention)
+    assert list(rows[0]) == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "weight"]
+    assert len(rows) == attention.weights.size
+    read = np.array([np.float32(row["weight"]) for row in rows]).reshape(attention.weights.shape)
+    np.testing.assert_array_equal(read, attention.weights)
+    axes = ("layer", "head", "query_index", "key_index")
+    assert [tuple(int(row[axis]) for axis in axes) for row in rows] == list(np.ndindex(attention.weights.shape))
+    assert {(row["query_index"], row["query_token"]) for row in rows} >= {("1", "Duck"), ("3", ","), ("5", "[SEP]")}
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_csv_never_holds_a_formula(start: str) -> None:
+    row = rows_of(one_token(f"{start}1+1"))[0]
+    assert (row["query_token"], row["key_token"]) == (f"'{start}1+1",) * 2
+    assert rows_of(one_token(f"1{start}1"))[0]["key_token"] == f"1{start}1"
+
+
+def test_json_reads_back() -> None:
+    attention = reading()
+    tree = tree_of(attention)
+    np.testing.assert_array_equal(np.array(tree["weights"], np.float32), attention.weights)
+    np.testing.assert_array_equal(np.array(tree["hidden"], np.float32), attention.hidden)
+    assert (tree["model"], tree["revision"], tree["text"], tree["pair"]) == ("tiny", "rev-1", "Ducks, +1", "=x")
+    assert tree["tokens"][1] == {"text": "Duck", "word": 0, "segment": 0, "start": 0, "end": 4}
+    assert tree["tokens"][0]["start"] is None
+
+
+def test_the_unit_follows_the_tokens() -> None:
+    attention = reading()
+    assert tree_of(attention)["unit"] == "pieces"
+    words = tree_of(attention.by_words())
+    assert words["unit"] == "words"
+    assert [t["text"] for t in words["tokens"]] == ["[CLS]", "Ducks", ",", "+1", "[SEP]", "=x", "[SEP]"]
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 999))
+def test_json_is_valid_for_every_shape(layers: int, heads: int, seed: int) -> None:
+    attention = reading(seed, layers, heads)
+    np.testing.assert_array_equal(np.array(tree_of(attention)["weights"], np.float32), attention.weights)
+
+
+@pytest.mark.parametrize("name", [n for n, text in hostile.TEXTS.items() if text])
+def test_hostile_text_survives_every_format(name: str) -> None:
+    typed = hostile.TEXTS[name][:2000]
+    attention, kept = one_token(typed), clean(typed)
+    cell = rows_of(attention)[0]["key_token"]
+    assert cell in (kept, "'" + kept)
+    assert tree_of(attention)["text"] == tree_of(attention)["tokens"][0]["text"] == kept
+    with np.load(io.BytesIO(exports.to_bytes(attention, ".npz")), allow_pickle=False) as file:
+        assert str(file["text"]) == str(file["tokens"][0]) == kept
+    written = exports.to_bytes(attention, ".safetensors")
+    header = json.loads(written[8 : 8 + int.from_bytes(written[:8], "little")])
+    assert header["__metadata__"]["text"] == kept
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".JSON"])
+def test_file_and_bytes_are_the_same(tmp_path: Path, suffix: str) -> None:
+    path = exports.write(reading(), tmp_path / f"heads{suffix}")
+    assert path.read_bytes() == exports.to_bytes(reading(), suffix)
+
+
+@pytest.mark.parametrize("name", ["heads.xlsx", "heads", "heads.npz.bak", ".npz", "heads.", "x." + "y" * 300])
+def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ExportError, match=r"\.npz, \.safetensors, \.csv, \.json"):
+        exports.write(reading(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["no/such/folder/a.npz", "file/a.npz", "folder.npz", "n" * 300 + ".npz", "loop/a.npz", "nul\0.npz", "\ud800.npz"],
+)
+def test_a_place_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ExportError) as caught:
+        exports.write(reading(), tmp_path / name)
+    assert "cannot be written" in caught.value.problem
+    assert caught.value.problem.isprintable()
+    assert caught.value.remedy
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_existing_file_is_replaced_and_a_link_followed(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("real.json")
+    exports.write(reading(), tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text("utf-8"))["model"] == "tiny"
+    assert (tmp_path / "real.json").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+FULL_DISK = """
+import resource, sys
+from mha_viz import exports
+from mha_viz.errors import ExportError
+from tests.test_exports import reading
+resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
+try:
+    exports.write(reading(), sys.argv[1])
+except ExportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file to run into")
+@pytest.mark.parametrize("suffix", ALL)
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"heads{suffix}"
+    path.write_text("what was there")
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, path], cwd=root, capture_output=True, text=True, check=True)
+    assert "cannot be written: file too large" in done.stdout
+    assert path.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,252 @@
+"""The walls of the house: who may import what, read from the syntax tree, imports inside functions included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FLOORS = {
+    "ui": 5,
+    "cli": 5,
+    "figures": 4,
+    "exports": 4,
+    "study": 4,
+    "models": 3,
+    "analysis": 3,
+    "training": 3,
+    "attention": 2,
+    "treebank": 2,
+    "grammar": 2,
+    "text": 1,
+    "assets": 1,
+    "errors": 0,
+}
+ONLY_IN = {
+    "streamlit": {"ui", "page"},
+    "plotly": {"figures"},
+    "torch": {"models", "training"},
+    "transformers": {"models", "training"},
+}
+TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
+PAGE_LINES = 60
+FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocument\s*\.\s*write")
+FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
+
+
+class Import(NamedTuple):
+    """One imported module, by its full name; ``line`` is where. An empty name could not be read."""
+
+    module: str
+    line: int
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[Import]:
+    """Every module that ``source``, the text of ``module``, imports anywhere, ``import_module`` included."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node.module or "", node.level, package)
+            yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+            yield Import(_named(node, module), node.lineno)
+
+
+def _absolute(name: str, level: int, package: str) -> str:
+    if level == 0:
+        return name
+    above = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
+    return f"{above}.{name}" if name else above
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _named(call: ast.Call, module: str) -> str:
+    """The module that a call names: a constant, or an f-string that begins with a constant or ``__name__``."""
+    argument = call.args[0] if call.args else None
+    if isinstance(argument, ast.JoinedStr) and argument.values:
+        first = argument.values[0]
+        if isinstance(first, ast.FormattedValue) and getattr(first.value, "id", "") in ("__name__", "__package__"):
+            return module
+        argument = first if isinstance(first, ast.Constant) else None
+    return str(argument.value) if isinstance(argument, ast.Constant) else ""
+
+
+def room_of(module: str) -> str:
+    """The room of a module of this project: "figures", "text", "page" for app.py and pages, "" for the package."""
+    parts = module.split(".")
+    if parts[0] != "mha_viz":
+        return "page"
+    return parts[1] if len(parts) > 1 else ""
+
+
+def violations(source: str, module: str, is_package: bool = False) -> list[str]:
+    """What ``source`` imports against the rules, one sentence each."""
+    room, found, below = room_of(module), [], set()
+    if room not in FLOORS and room not in ("", "page"):
+        return [f"{module}: the room {room} has no floor in the table"]
+    for name, line in imports(source, module, is_package):
+        top = name.partition(".")[0]
+        where = f"{module}:{line}"
+        if top == "mha_viz":
+            below.add(_target(name))
+            found += [f"{where} imports {name}"] * (not _may_enter(room, _target(name)))
+        elif not name:
+            found += [f"{where} imports a computed name"] * (room != "")
+        elif room == "page":
+            found += [f"{where} imports {name}"] * (top not in ("streamlit", "__future__"))
+        elif room not in ONLY_IN.get(top, {room}):
+            found.append(f"{where} imports {name}")
+    if below >= TOGETHER_ONLY_IN_STUDY and FLOORS.get(room) == FLOORS["study"] and room != "study":
+        found.append(f"{module} uses models and analysis together")
+    return found
+
+
+def _target(name: str) -> str:
+    """The room that an import reaches; names that are not rooms (``mha_viz.load``) belong to the package itself."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in FLOORS else ""
+
+
+def _may_enter(room: str, target: str) -> bool:
+    if room in ("", "page") or room == target:
+        return True
+    return target in FLOORS and FLOORS[target] < FLOORS[room]
+
+
+def forbidden_arguments(source: str, module: str) -> list[str]:
+    """Calls that turn a safeguard off: the argument is there and is not the constant False."""
+    return [
+        f"{module}:{node.value.lineno} sets {node.arg}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.keyword)
+        and node.arg in FORBIDDEN_ARGUMENTS
+        and not (isinstance(node.value, ast.Constant) and node.value.value is False)
+    ]
+
+
+def _python_files() -> list[Path]:
+    pages = [p for p in (ROOT / "app.py",) if p.exists()] + sorted((ROOT / "pages").glob("*.py"))
+    return pages + sorted((ROOT / "mha_viz").rglob("*.py"))
+
+
+def _script_files() -> list[Path]:
+    found = [p for folder in ("mha_viz", "pages", "assets") for p in sorted((ROOT / folder).rglob("*"))]
+    return [p for p in found if p.suffix in (".js", ".mjs", ".html")]
+
+
+def _module(path: Path) -> tuple[str, bool]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    return ".".join(parts[:-1] if is_package else parts), is_package
+
+
+def test_imports_only_go_down() -> None:
+    found: list[str] = []
+    for path in _python_files():
+        module, is_package = _module(path)
+        found += violations(path.read_text("utf-8"), module, is_package)
+    assert not found, "\n".join(found)
+
+
+def test_the_house_is_not_empty() -> None:
+    rooms = {room_of(_module(path)[0]) for path in _python_files()} - {"", "page"}
+    assert {"errors", "text", "attention", "models", "exports", "cli"} <= rooms
+
+
+def test_no_safeguard_is_turned_off() -> None:
+    found = [f for p in _python_files() for f in forbidden_arguments(p.read_text("utf-8"), _module(p)[0])]
+    assert not found, "\n".join(found)
+
+
+def test_scripts_build_nodes_and_never_markup() -> None:
+    found = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
+    assert not found, found
+
+
+def test_pages_compose_and_never_compute() -> None:
+    long = {
+        p.name: n for p in (ROOT / "pages").glob("*.py") if (n := len(p.read_text("utf-8").splitlines())) > PAGE_LINES
+    }
+    assert not long, long
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("mha_viz.text", "from mha_viz.attention import Head"),
+        ("mha_viz.text", "from mha_viz import attention"),
+        ("mha_viz.text", "from mha_viz import load"),
+        ("mha_viz.text", "import mha_viz"),
+        ("mha_viz.text", "from .attention import Head"),
+        ("mha_viz.text", "from . import attention"),
+        ("mha_viz.models.encoder", "def f():\n    from mha_viz.figures import grid"),
+        ("mha_viz.models.encoder", "if TYPE_CHECKING:\n    from ..figures import grid"),
+        ("mha_viz.models.encoder", "import importlib\nimportlib.import_module('mha_viz.ui')"),
+        ("mha_viz.models.encoder", "import_module(name)"),
+        ("mha_viz.models.encoder", "__import__('plotly')"),
+        ("mha_viz.models.encoder", "import_module(f'mha_viz.ui.{name}')"),
+        ("mha_viz.figures.grid", "from mha_viz.exports import write"),
+        ("mha_viz.figures.grid", "from mha_viz.models import hub\nfrom mha_viz.analysis import metrics"),
+        ("mha_viz.analysis.metrics", "from mha_viz.models import catalog"),
+        ("mha_viz.cli", "from mha_viz.ui import frame"),
+        ("mha_viz.cli", "import streamlit"),
+        ("mha_viz.ui.parts", "import plotly.graph_objects as go"),
+        ("mha_viz.figures.grid", "import torch.nn"),
+        ("mha_viz.exports.formats", "def f():\n    from transformers import AutoModel"),
+        ("mha_viz.assets", "from mha_viz.text import clean"),
+        ("mha_viz.helpers", "import json"),
+        ("pages.10_explore", "import numpy as np"),
+        ("app", "import os"),
+    ],
+)
+def test_the_door_refuses(module: str, source: str) -> None:
+    assert violations(source, module)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("mha_viz.attention", "from mha_viz.errors import ShapeError\nimport numpy as np"),
+        ("mha_viz.models.encoder", "import torch\nfrom mha_viz.models import hub\nfrom .catalog import resolve"),
+        ("mha_viz.study.run", "from mha_viz.models import hub\nfrom mha_viz.analysis import metrics"),
+        ("mha_viz.analysis.metrics", "import_module(f'{__name__}.{name}')"),
+        ("mha_viz.cli", "from mha_viz.models.encoder import load"),
+        ("mha_viz.ui.frame", "import streamlit as st\nfrom mha_viz.figures import grid"),
+        ("mha_viz", "def __getattr__(name):\n    return import_module(_HOMES[name])"),
+        (
+            "pages.10_explore",
+            "from __future__ import annotations\nimport streamlit as st\nfrom mha_viz.ui import frame",
+        ),
+    ],
+)
+def test_the_door_lets_in(module: str, source: str) -> None:
+    assert not violations(source, module)
+
+
+def test_relative_imports_of_a_package_start_in_it() -> None:
+    assert not violations("from .encoder import load", "mha_viz.models", is_package=True)
+    assert violations("from ..figures import grid", "mha_viz.models", is_package=True)
+
+
+@pytest.mark.parametrize("call", ["st.markdown(x, unsafe_allow_html=True)", "np.load(p, allow_pickle=flag)"])
+def test_a_safeguard_turned_off_is_found(call: str) -> None:
+    assert forbidden_arguments(call, "m")
+    assert not forbidden_arguments("np.load(p, allow_pickle=False)", "m")
+
+
+@pytest.mark.parametrize("script", ["a.innerHTML = b", "document.write(x)", "e.insertAdjacentHTML('x', y)"])
+def test_markup_in_a_script_is_found(script: str) -> None:
+    assert FORBIDDEN_JS.search(script)
+    assert not FORBIDDEN_JS.search("cell.textContent = token")

@@ -1,0 +1,55 @@
+"""Prints the path of a Chromium for the tests; ``--install`` gets one when none is found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MISSING = """No Chromium was found and none could be installed: the browser tests cannot run.
+Install one (Debian and Ubuntu: apt-get install chromium; macOS: brew install --cask chromium),
+or set CHROMIUM to the path of a Chromium or Chrome that is already there, then run this again."""
+
+
+def find() -> str | None:
+    """$CHROMIUM, else one on the PATH, else Playwright's own; None when there is none. Wrong $CHROMIUM: SystemExit."""
+    given = os.environ.get("CHROMIUM", "")
+    if given:
+        return shutil.which(given) or sys.exit(f"CHROMIUM is “{given}”, which is not a program. Set it to its path.")
+    return next((path for name in NAMES if (path := shutil.which(name))), None) or _playwrights_own()
+
+
+def install() -> str | None:
+    """The distribution's package when root, else Playwright's download; then look again."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if root and shutil.which("apt-get") and (_run("apt-get", "update") and _apt("chromium")):
+        return find()
+    _run(sys.executable, "-m", "playwright", "install", "chromium")
+    return find()
+
+
+def _playwrights_own() -> str | None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else None
+
+
+def _apt(package: str) -> bool:
+    return _run("apt-get", "install", "-y", "--no-install-recommends", package)
+
+
+def _run(*command: str) -> bool:
+    """True when the command succeeds. Its output goes to stderr: stdout is for the path."""
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    path = find() or (install() if "--install" in sys.argv[1:] else None)
+    sys.exit(MISSING) if path is None else print(path)

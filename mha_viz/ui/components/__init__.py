@@ -1,0 +1,32 @@
+"""Interactive drawings: each lies in a folder with its JavaScript and style beside a thin Python wrapper."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=const|let|function)", re.MULTILINE)
+_COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
+_INDENT = re.compile(r"^\s+", re.MULTILINE)
+
+
+@cache
+def script(component: str, *modules: str) -> str:
+    """The JavaScript modules of a component as one module, in the order given (used before users).
+
+    They import each other when tested under node; in the page they travel as one text, because inline
+    component code cannot import. Comments on lines of their own and indentation stay at home.
+    """
+    source = "\n".join((_FOLDER / component / f"{name}.js").read_text("utf-8") for name in modules)
+    for pattern in (_IMPORT, _EXPORT, _COMMENT_LINE, _INDENT):
+        source = pattern.sub("", source)
+    return source
+
+
+@cache
+def style(component: str) -> str:
+    """The style sheet of a component."""
+    return (_FOLDER / component / f"{component}.css").read_text("utf-8")

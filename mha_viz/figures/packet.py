@@ -1,0 +1,169 @@
+"""One reading, packed for a browser: everything the interactive drawing needs, in one run of bytes.
+
+Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the
+body starts at a multiple of four), the body. Full matrices are uint16, weight × 65535 (error at most
+8e-6, so three decimals on screen are right); thumbnails are uint8, 255 × √weight.
+
+Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer
+where it fits) and the grid is drawn from max-pooled thumbnails, so that a message stays under 1 MB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.metrics import METRICS, measure_all
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.text import Cut, TokenizedText
+
+FULL_BYTES = 1_250_000  # all heads in full up to here
+LAYER_BYTES = 500_000  # the opened layer in full up to here
+THUMB_BYTES = 200_000  # all thumbnails together
+ISOLATED_SPECIALS = 8  # special tokens with a thumbnail row of their own
+
+
+@dataclass(frozen=True)
+class Link:
+    """A question put the other way round: all heads by their weight from one unit to another.
+
+    ``query`` and ``key`` are token indices; ``words`` widens them to the words they belong to.
+    """
+
+    query: int
+    key: int
+    words: bool
+
+
+def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
+    """[layer, head]: the weight from ``link.query`` to ``link.key`` (to a word the sum, from a word the mean)."""
+    queries, keys = [link.query], [link.key]
+    if link.words:
+        queries, keys = (list(_group_of(attention.text, i)) for i in (link.query, link.key))
+    block = attention.weights[:, :, queries][..., keys]
+    weights: npt.NDArray[np.float32] = block.sum(axis=3).mean(axis=2)
+    return weights
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is open when the URL names no head: a head, and a pin such as "q10" (query token 10)."""
+
+    head: str = "L0H0"
+    pin: str | None = None
+
+
+def packet(attention: Attention, wanted: Sequence[Head], link: Link | None = None, start: Start | None = None) -> bytes:
+    """The bytes for one reading. ``wanted`` heads are always full; raises UnknownHead for one that is not there."""
+    full = full_heads(attention, wanted)
+    parts: list[bytes] = [quantised(attention[head]) for head in full]
+    header = _header(attention, full, start or Start())
+    if len(full) < attention.layers * attention.heads:
+        starts, special = bins(attention.text, _thumb_side(attention))
+        header["bins"] = {"starts": starts, "special": special}
+        parts.append(thumbnails(attention, starts))
+        if link is not None:
+            weights = link_weights(attention, link)
+            header["link"] = {**asdict(link), "weights": _rounded(weights)}
+    return _packed(header, parts)
+
+
+def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
+    """The heads that travel in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
+    for head in wanted:
+        _ = attention[head]  # raises UnknownHead
+    matrix_bytes = 2 * len(attention.text) ** 2
+    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    if matrix_bytes * len(every) <= FULL_BYTES:
+        return every
+    if matrix_bytes * attention.heads <= LAYER_BYTES:
+        layers = {head.layer for head in wanted}
+        return [head for head in every if head.layer in layers]
+    return sorted(set(wanted))
+
+
+def quantised(matrix: npt.NDArray[np.float32]) -> bytes:
+    """[query, key] as little-endian uint16, weight × 65535."""
+    return bytes(np.rint(matrix * np.float32(65535)).astype("<u2").tobytes())
+
+
+def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
+    """How ``side`` or fewer thumbnail rows cover the tokens: the first token of each row, and which hide.
+
+    The first special tokens have a row of their own, so that hiding them is exact; the tokens between them
+    share the remaining rows evenly.
+    """
+    n = len(text)
+    own = {i for i, t in enumerate(text.tokens) if t.special}
+    own = set(sorted(own)[:ISOLATED_SPECIALS])
+    width = max(1, math.ceil((n - len(own)) / max(1, side - 2 * len(own))))
+    starts: list[int] = []
+    for i in range(n):
+        if i in own or not starts or i - starts[-1] >= width or starts[-1] in own:
+            starts.append(i)
+    return starts, [i in own for i in starts]
+
+
+def thumbnails(attention: Attention, starts: Sequence[int]) -> bytes:
+    """Every head max-pooled over ``starts``: [layer, head, row, column] as uint8, 255 × √weight."""
+    columns = np.maximum.reduceat(attention.weights, starts, axis=3)
+    pooled = np.maximum.reduceat(columns, starts, axis=2)
+    return bytes(np.rint(np.sqrt(pooled) * np.float32(255)).astype(np.uint8).tobytes())
+
+
+def _thumb_side(attention: Attention) -> int:
+    return max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
+
+
+def reading_key(attention: Attention) -> str:
+    """The same for the same text read by the same model, so that a browser can keep what it already has."""
+    text = attention.text
+    identity = json.dumps([attention.model, attention.revision, text.text, text.pair])
+    return hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
+
+
+def _header(attention: Attention, full: Sequence[Head], start: Start) -> dict[str, object]:
+    text = attention.text
+    return {
+        "key": reading_key(attention),
+        "start": asdict(start),
+        "model": attention.model,
+        "layers": attention.layers,
+        "heads": attention.heads,
+        "n": len(text),
+        "tokens": [t.text for t in text.tokens],
+        "segments": [t.segment for t in text.tokens],
+        "special": [int(t.special) for t in text.tokens],
+        "groups": [list(g) for g in text.groups],
+        "words": [t.text for t in text.by_words().tokens],
+        "cut": asdict(text.cut) if isinstance(text.cut, Cut) else None,
+        "full": [h.layer * attention.heads + h.head for h in full],
+        "metrics": [
+            {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _rounded(values)}
+            for m, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
+        ],
+        "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
+    }
+
+
+def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:
+    head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    head += b" " * (-len(head) % 4)
+    return b"".join([struct.pack("<I", len(head)), head, *parts])
+
+
+def _rounded(values: npt.NDArray[Any]) -> list[float | None]:
+    return [None if math.isnan(v) else round(float(v), 5) for v in values.ravel()]
+
+
+def _group_of(text: TokenizedText, index: int) -> tuple[int, ...]:
+    return next(group for group in text.groups if index in group)

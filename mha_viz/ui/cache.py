@@ -1,0 +1,139 @@
+"""What one server process keeps for all its visitors: models, readings and packets, each bounded in bytes.
+
+One worker thread does all inference (each further thread would grow its own team of cores), with a queue
+of bounded length in front of it. Nothing here is keyed by an array; keys are plain strings.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.assets import asset
+from mha_viz.attention import Attention
+from mha_viz.errors import Busy
+from mha_viz.models import catalog, hub
+from mha_viz.text import Token, TokenizedText
+
+MODEL_BYTES = 2_500_000_000
+READING_BYTES = 600_000_000
+PACKET_BYTES = 64_000_000
+WAITING = 64  # requests that may wait for the worker
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Shelf(Generic[K, V]):
+    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads."""
+
+    def __init__(self, limit: int, size: Callable[[V], int]) -> None:
+        self._limit, self._size = limit, size
+        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+        self.bytes = 0
+
+    def get(self, key: K) -> V | None:
+        """The value kept under ``key``, now the most recent one."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: K, value: V) -> V:
+        """Keep ``value``; the oldest ones go until the bound holds."""
+        with self._lock:
+            if key in self._kept:
+                self.bytes -= self._size(self._kept.pop(key))
+            self._kept[key] = value
+            self.bytes += self._size(value)
+            while self.bytes > self._limit and len(self._kept) > 1:
+                self.bytes -= self._size(self._kept.popitem(last=False)[1])
+        return value
+
+
+class Office:
+    """The process-wide desk: ask for a reading, get a Future."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
+        self._places = threading.BoundedSemaphore(WAITING)
+        self._encoders: Shelf[str, Any] = Shelf(MODEL_BYTES, lambda encoder: int(encoder.bytes))
+        self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
+        self.packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
+        first = first_reading()
+        self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
+
+    def reading(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
+        """The attention of ``model`` over a text. The Future raises what the encoder raises.
+
+        Raises Busy when too many requests wait already.
+        """
+        kept = self.readings.get((model.name, text, pair))
+        if kept is not None:
+            done: Future[Attention] = Future()
+            done.set_result(kept)
+            return done
+        return self._submit(lambda: self._read(model, text, pair))
+
+    def kept(self, model: catalog.Model, text: str, pair: str) -> bool:
+        """True when the reading is at hand: no model is needed for it."""
+        return self.readings.get((model.name, text, pair)) is not None
+
+    def warm(self, model: catalog.Model) -> None:
+        """Load ``model`` in the background, if it is on this machine."""
+        if self._encoders.get(model.name) is None:
+            self._submit(lambda: self._encoder(model))
+
+    def _submit(self, work: Callable[[], Any]) -> Future[Any]:
+        if not self._places.acquire(blocking=False):
+            raise Busy("Too many people are asking this server at once.", "Wait a few seconds and press Enter again.")
+        future = self._worker.submit(work)
+        future.add_done_callback(lambda _: self._places.release())
+        return future
+
+    def _read(self, model: catalog.Model, text: str, pair: str) -> Attention:
+        key = (model.name, text, pair)
+        kept = self.readings.get(key)  # another visitor may have asked meanwhile
+        if kept is not None:
+            return kept
+        attention: Attention = self._encoder(model).encode(text, pair)
+        return self.readings.put(key, attention)
+
+    def _encoder(self, model: catalog.Model) -> Any:
+        kept = self._encoders.get(model.name)
+        if kept is not None:
+            return kept
+        from mha_viz.models.encoder import load  # torch: seconds, so not before somebody needs it
+
+        return self._encoders.put(model.name, load(model.name))
+
+
+@st.cache_resource(show_spinner=False)
+def office() -> Office:
+    """The one Office of this process."""
+    return Office()
+
+
+def ready(model: catalog.Model) -> bool:
+    """True when the files of ``model`` are on this machine."""
+    return hub.local_folder(model) is not None
+
+
+def first_reading() -> Attention:
+    """The first example as the default model reads it, computed beforehand: the first picture needs no torch.
+
+    ``tests/test_first_reading.py`` holds it equal to a live reading.
+    """
+    with np.load(asset("first_reading.npz"), allow_pickle=False) as stored:
+        said = json.loads(str(stored["reading"]))
+        tokens = tuple(Token(**token) for token in said["tokens"])
+        text = TokenizedText(said["text"], "", tokens)
+        return Attention(said["model"], said["revision"], text, stored["weights"])

@@ -1,0 +1,25 @@
+"""The grid of all heads, the opened head, and the ranking by one link, in one interactive drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from mha_viz.ui.components import script, style
+
+_mount = st.components.v2.component(
+    "mha_explorer",
+    html='<div class="mha-explorer"></div>',
+    css=style("explorer"),
+    js=script("explorer", "geometry", "ink", "grid", "links", "heatmap", "explorer"),
+)
+
+
+def explorer(packet: bytes, key: str, on_view: Callable[[], None]) -> None:
+    """Draw one reading (``figures.packet``).
+
+    ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL
+    parameters that differ from their defaults (None: the parameter leaves the URL).
+    """
+    _mount(key=key, data=packet, on_view_change=on_view)

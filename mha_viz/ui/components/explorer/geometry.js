@@ -1,0 +1,269 @@
+// Numbers and positions only: no page, no colours. Tested by `node --test`.
+
+// Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
+export function unpack(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const body = bytes.slice(4 + length).buffer;
+  const cells = reading.n * reading.n;
+  reading.matrices = new Map();
+  reading.full.forEach((head, i) => reading.matrices.set(head, new Uint16Array(body, 2 * cells * i, cells)));
+  if (reading.bins) reading.thumbs = new Uint8Array(body, 2 * cells * reading.full.length);
+  return reading;
+}
+
+export const headName = (reading, index) =>
+  `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
+export const paperName = (reading, index) =>
+  `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
+
+// ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
+
+export const DEFAULTS = { unit: "words", special: "keep", links: "all", scale: "fixed", side: "all" };
+const PATTERNS = {
+  unit: /^(words|pieces)$/,
+  special: /^(keep|hide|rescale)$/,
+  links: /^(all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2})$/,
+  scale: /^(fixed|head|row|log)$/,
+  side: /^(all|aa|ab|ba|bb)$/,
+};
+
+// URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
+export function parseView(params, reading) {
+  const start = reading.start || {};
+  const view = {};
+  for (const [name, pattern] of Object.entries(PATTERNS)) {
+    const value = params.get(name);
+    view[name] = value !== null && pattern.test(value) ? value : DEFAULTS[name];
+  }
+  view.head = headIndex(params.get("head"), reading) ?? headIndex(start.head, reading) ?? 0;
+  const layer = Math.floor(view.head / reading.heads) * reading.heads;
+  const others = (params.get("on") || "").split(".").filter((s) => /^\d{1,3}$/.test(s)).map(Number);
+  view.on = [...new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)])];
+  const asked = params.get("head") === null ? start.pin : null;
+  view.pin = pinOf(params.get("pin") ?? asked, reading);
+  view.link = linkOf(params.get("link"), reading);
+  return view;
+}
+
+// "q10": a query pinned; "k1": a key; "q10k1": one link.
+function pinOf(value, reading) {
+  const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
+  if (!match || !value) return null;
+  const [query, key] = [match[1], match[2]].map((t) => (t === undefined ? null : +t));
+  return (query ?? 0) < reading.n && (key ?? 0) < reading.n ? { query, key } : null;
+}
+
+export const pinName = (pin) =>
+  pin ? (pin.query === null ? "" : `q${pin.query}`) + (pin.key === null ? "" : `k${pin.key}`) : null;
+
+// view -> the URL parameters that differ from the defaults (null: leave the URL).
+export function encodeView(view, reading) {
+  const start = reading.start || {};
+  const fields = {};
+  for (const name of Object.keys(PATTERNS)) fields[name] = view[name] === DEFAULTS[name] ? null : view[name];
+  const head = headName(reading, view.head);
+  const pin = pinName(view.pin);
+  const atStart = head === (start.head || "L0H0") && pin === (start.pin || null);
+  fields.head = atStart ? null : head;
+  fields.pin = atStart ? null : pin;
+  const others = view.on.filter((h) => h !== view.head).map((h) => h % reading.heads);
+  fields.on = others.length ? others.join(".") : null;
+  fields.link = view.link ? `${view.link.query}-${view.link.key}` : null;
+  return fields;
+}
+
+export function headIndex(name, reading) {
+  const match = /^L(\d{1,3})H(\d{1,3})$/i.exec(name || "");
+  if (!match || +match[1] >= reading.layers || +match[2] >= reading.heads) return null;
+  return +match[1] * reading.heads + +match[2];
+}
+
+function linkOf(value, reading) {
+  const match = /^(\d{1,4})-(\d{1,4})$/.exec(value || "");
+  if (!match || +match[1] >= reading.n || +match[2] >= reading.n) return null;
+  return { query: +match[1], key: +match[2] };
+}
+
+// ---- Units and blocks: the part of one head's matrix that a view shows -------------------------------
+
+// Rows and columns of a view. A unit is {text, tokens, special, segment}; words join their pieces.
+export function units(reading, view) {
+  const words = view.unit === "words";
+  const groups = words ? reading.groups : reading.tokens.map((_, i) => [i]);
+  const all = groups.map((tokens, i) => ({
+    text: (words ? reading.words : reading.tokens)[i],
+    tokens,
+    special: !!reading.special[tokens[0]],
+    segment: reading.segments[tokens[0]],
+  }));
+  const kept = view.special === "keep" ? all : all.filter((u) => !u.special);
+  const side = isPair(reading) ? view.side : "all";
+  const of = (letter) => (side === "all" ? kept : kept.filter((u) => u.segment === (letter === "a" ? 0 : 1)));
+  return { rows: of(side[0]), cols: of(side[1]) };
+}
+
+export const isPair = (reading) => reading.segments.some((s) => s === 1);
+
+// One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
+// To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
+export function block(reading, head, view, { rows, cols } = units(reading, view)) {
+  const raw = reading.matrices.get(head);
+  if (!raw) return null;
+  const n = reading.n;
+  const [R, C] = [rows.length, cols.length];
+  const w = new Float32Array(R * C);
+  const hidden = new Float32Array(R);
+  let max = 0;
+  const column = new Uint32Array(n); // the row's pieces added up
+  for (let r = 0; r < R; r++) {
+    column.fill(0);
+    for (const q of rows[r].tokens) for (let k = 0; k < n; k++) column[k] += raw[q * n + k];
+    const share = 1 / 65535 / rows[r].tokens.length;
+    let [total, shown] = [0, 0];
+    for (let k = 0; k < n; k++) total += column[k];
+    for (let c = 0; c < C; c++) {
+      let sum = 0;
+      for (const k of cols[c].tokens) sum += column[k];
+      w[r * C + c] = sum * share;
+      shown += sum;
+    }
+    hidden[r] = total ? 1 - shown / total : 0;
+    if (view.special === "rescale") rescale(w, r * C, C, shown * share);
+    for (let c = 0; c < C; c++) max = Math.max(max, w[r * C + c]);
+  }
+  return { w, R, C, hidden, max };
+}
+
+function rescale(w, from, count, sum) {
+  for (let i = from; i < from + count; i++) w[i] = sum > 1e-6 ? w[i] / sum : 1 / count;
+}
+
+export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
+
+// The same for the grid where only a pooled thumbnail travelled: hidden rows and columns left out.
+export function pooled(reading, head, view) {
+  const { starts, special } = reading.bins;
+  const side = starts.length;
+  const keep = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+  const pair = isPair(reading) && view.side !== "all";
+  const of = (letter) => keep.filter((i) => !pair || reading.segments[starts[i]] === (letter === "a" ? 0 : 1));
+  const [rows, cols] = [of(view.side[0]), of(view.side[1])];
+  const w = new Float32Array(rows.length * cols.length);
+  let max = 0;
+  rows.forEach((r, y) => cols.forEach((c, x) => {
+    const level = reading.thumbs[(head * side + r) * side + c] / 255;
+    w[y * cols.length + x] = level * level;
+    max = Math.max(max, level * level);
+  }));
+  return { w, R: rows.length, C: cols.length, max };
+}
+
+// ---- Which links, which shade -------------------------------------------------------------------------
+
+// links setting -> {mode, value}
+export function linkRule(links) {
+  const match = /^(all|top|min|mass)(.*)$/.exec(links);
+  return { mode: match[1], value: match[2] ? +match[2] : 0 };
+}
+
+// 1 for each cell whose link is drawn. top: the k heaviest keys of a query; min: weight >= value;
+// mass: the fewest keys of a query that hold this share of what its row shows.
+export function chosen({ w, R, C }, links) {
+  const { mode, value } = linkRule(links);
+  const mask = new Uint8Array(R * C);
+  if (mode === "all") return mask.fill(1);
+  for (let r = 0; r < R; r++) {
+    const row = w.subarray(r * C, r * C + C);
+    if (mode === "min") {
+      for (let c = 0; c < C; c++) mask[r * C + c] = row[c] >= value ? 1 : 0;
+      continue;
+    }
+    const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
+    const goal = value * row.reduce((a, b) => a + b, 0);
+    let mass = 0;
+    for (let i = 0; i < C; i++) {
+      if (mode === "top" ? i >= value : mass >= goal && i > 0) break;
+      mask[r * C + order[i]] = 1;
+      mass += row[order[i]];
+    }
+  }
+  return mask;
+}
+
+const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
+
+// Shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
+export function shades({ w, R, C, max }, scale) {
+  const out = new Uint8Array(R * C);
+  for (let r = 0; r < R; r++) {
+    let top = scale === "head" ? max : 1;
+    if (scale === "row") { top = 0; for (let c = 0; c < C; c++) top = Math.max(top, w[r * C + c]); }
+    for (let i = r * C; i < r * C + C; i++) {
+      const t = scale === "log" ? (w[i] > 0 ? 1 + Math.log10(w[i]) / LOG_DECADES : 0) : w[i] / (top || 1);
+      out[i] = Math.max(0, Math.min(255, Math.round(255 * t)));
+    }
+  }
+  return out;
+}
+
+// Every head's weight from one unit to another, largest first; null where the browser lacks the matrices.
+export function ranking(reading, view) {
+  const { query, key } = view.link;
+  const words = view.unit === "words";
+  const sent = reading.link;
+  if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
+  if (reading.bins) return null;
+  const group = (token) => (words ? reading.groups.find((g) => g.includes(token)) : [token]);
+  const [queries, keys] = [group(query), group(key)];
+  const weights = [];
+  for (let head = 0; head < reading.layers * reading.heads; head++) {
+    const raw = reading.matrices.get(head);
+    let sum = 0;
+    for (const q of queries) for (const k of keys) sum += raw[q * reading.n + k];
+    weights.push(sum / 65535 / queries.length);
+  }
+  return ranked(weights);
+}
+
+const ranked = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);
+
+// ---- Layouts ------------------------------------------------------------------------------------------
+
+// Grid of all heads: layers down, heads across. `step` is the distance of two cells, `size` a cell's side.
+export function gridLayout(width, layers, heads, height) {
+  const [left, top] = [30, 22];
+  const fit = Math.min((width - left) / heads, (height - top) / layers);
+  const step = Math.max(20, Math.min(46, Math.floor(fit)));
+  const gap = step >= 30 ? 4 : 3;
+  return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
+}
+
+export function gridCellAt({ left, top, step }, layers, heads, x, y) {
+  const [layer, head] = [Math.floor((y - top) / step), Math.floor((x - left) / step)];
+  return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
+}
+
+// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart.
+export function linksLayout(width, R, C, height, label) {
+  const rowHeight = Math.max(17, Math.min(34, Math.floor(height / Math.max(R, C))));
+  const column = Math.max(40, Math.min(label, Math.floor(width * 0.34)));
+  return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
+}
+
+// Heatmap: square cells under and beside their labels; long texts scroll rather than blur.
+export function heatmapLayout(width, R, C, height, label) {
+  const side = Math.min((width - label) / C, (height - label) / R);
+  const labelled = side >= 10;
+  const gutter = labelled ? label : 18;
+  const cell = Math.max(2, Math.min(44, (width - gutter) / C, (height - gutter) / R));
+  const whole = cell >= 4 ? Math.floor(cell) : Math.floor(cell * 2) / 2;
+  return { cell: whole, left: gutter, top: gutter, labelled, width: gutter + whole * C, height: gutter + whole * R };
+}
+
+export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
+  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
+  return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
+}
+
+export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));

@@ -1,0 +1,39 @@
+// Every head at a glance: one canvas, one small picture a head.
+import { block, gridLayout, pooled, shades, units } from "./geometry.js";
+import { fit, paint } from "./ink.js";
+
+// Draws all heads and returns the layout. `look` = {width, height, colours, ink, font}.
+export function drawGrid(canvas, reading, view, look) {
+  const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
+  const context = fit(canvas, layout.width, layout.height);
+  labels(context, reading, layout, look);
+  const ratio = window.devicePixelRatio || 1;
+  const size = Math.max(1, Math.floor(layout.size * ratio));
+  const image = new ImageData(size, size);
+  const target = new Uint32Array(image.data.buffer);
+  const axes = units(reading, view);
+  for (let head = 0; head < reading.layers * reading.heads; head++) {
+    const part = reading.bins ? pooled(reading, head, view) : block(reading, head, view, axes);
+    if (!part.R || !part.C) { target.fill(look.colours[0]); } else {
+      paint(shades(part, view.scale), part.R, part.C, size, size, look.colours, target, size, 0);
+    }
+    const x = layout.left + (head % reading.heads) * layout.step;
+    const y = layout.top + Math.floor(head / reading.heads) * layout.step;
+    context.putImageData(image, Math.round(x * ratio), Math.round(y * ratio));
+  }
+  return layout;
+}
+
+function labels(context, reading, layout, look) {
+  context.fillStyle = look.muted;
+  context.font = look.small;
+  context.textBaseline = "middle";
+  context.textAlign = "center";
+  for (let head = 0; head < reading.heads; head++) {
+    context.fillText(String(head), layout.left + head * layout.step + layout.size / 2, layout.top / 2);
+  }
+  context.textAlign = "right";
+  for (let layer = 0; layer < reading.layers; layer++) {
+    context.fillText(`L${layer}`, layout.left - 8, layout.top + layer * layout.step + layout.size / 2);
+  }
+}

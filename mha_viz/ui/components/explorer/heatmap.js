@@ -1,0 +1,78 @@
+// The matrix of one head: rows are queries, columns keys, the first row on top.
+import { heatmapLayout } from "./geometry.js";
+import { fit, widest, write } from "./ink.js";
+
+const LABEL = 96; // at most this wide, pixels
+
+// scene: {rows, cols, part, shade, focus: {row, col}|null}
+export function drawHeatmap(canvas, scene, look) {
+  const { rows, cols } = scene;
+  const label = Math.min(LABEL, widest([...rows, ...cols].map((u) => u.text), look.textFont(13)) + 12);
+  const layout = heatmapLayout(look.width, rows.length, cols.length, look.height, label);
+  const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
+  if (!rows.length || !cols.length) return layout;
+  cells(context, scene, look, layout);
+  focusOn(context, scene, look, layout);
+  axis(context, scene, look, layout, true);
+  axis(context, scene, look, layout, false);
+  return layout;
+}
+
+function cells(context, { part, shade }, look, { left, top, cell }) {
+  const { R, C } = part;
+  const image = new ImageData(C, R);
+  const target = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < R * C; i++) target[i] = look.colours[shade[i]];
+  const pixels = new OffscreenCanvas(C, R);
+  pixels.getContext("2d").putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(pixels, left, top, C * cell, R * cell);
+  if (cell < 10) return;
+  context.fillStyle = look.paper; // hairlines between cells
+  for (let c = 1; c < C; c++) context.fillRect(left + c * cell - 0.5, top, 1, R * cell);
+  for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
+}
+
+function focusOn(context, { focus, part }, look, { left, top, cell, width, height }) {
+  if (!focus) return;
+  const { R, C } = part;
+  context.fillStyle = look.paper;
+  context.globalAlpha = 0.78;
+  const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
+  const { row, col } = focus;
+  if (row !== null) {
+    veil(left, top, C * cell, row * cell);
+    veil(left, top + (row + 1) * cell, C * cell, height - top - (row + 1) * cell);
+  }
+  if (col !== null) {
+    const [y, h] = row === null ? [top, R * cell] : [top + row * cell, cell];
+    veil(left, y, col * cell, h);
+    veil(left + (col + 1) * cell, y, width - left - (col + 1) * cell, h);
+  }
+  context.globalAlpha = 1;
+  context.strokeStyle = look.accent;
+  context.lineWidth = 1.5;
+  const box = [col === null ? 0 : col, row === null ? 0 : row, col === null ? C : 1, row === null ? R : 1];
+  context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
+}
+
+function axis(context, scene, look, layout, isRow) {
+  const list = isRow ? scene.rows : scene.cols;
+  const own = scene.focus && (isRow ? scene.focus.row : scene.focus.col);
+  const size = Math.max(9, Math.min(13, layout.cell - 1));
+  list.forEach((unit, i) => {
+    if (!layout.labelled && own !== i) return;
+    context.font = look.textFont(layout.labelled ? size : 12, own === i ? 600 : 400);
+    context.fillStyle = own === i ? look.accent : unit.special ? look.muted : look.ink;
+    context.globalAlpha = scene.focus && own !== null && own !== i ? 0.45 : 1;
+    const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
+    context.save();
+    if (isRow) context.translate(layout.left - 6, at);
+    else { context.translate(at, layout.top - 6); context.rotate(-Math.PI / 2); }
+    const crowded = !layout.labelled; // the one label of a crowded axis stands over its cells
+    if (crowded) { context.fillStyle = look.paper; context.fillRect(2, -9, 110, 18); context.fillStyle = look.accent; }
+    write(context, unit.text, crowded ? 6 : 0, 0, LABEL, crowded || !isRow ? "left" : "right");
+    context.restore();
+    context.globalAlpha = 1;
+  });
+}

@@ -1,0 +1,88 @@
+// Colours and canvas basics shared by the drawings.
+
+const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+// 256 shades between the stops of a ramp, as little-endian RGBA words for ImageData.
+export function palette(stops) {
+  const shades = new Uint32Array(256);
+  for (let i = 0; i < 256; i++) {
+    const at = (i / 255) * (stops.length - 1);
+    const [low, high] = [channels(stops[Math.floor(at)]), channels(stops[Math.ceil(at)])];
+    const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (at - Math.floor(at))));
+    shades[i] = (255 << 24) | (b << 16) | (g << 8) | r;
+  }
+  return shades;
+}
+
+// Is the page dark? Read from its background, so that it also follows the person's own theme.
+export function isDark(element) {
+  const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
+  const hex = /^#[0-9a-f]{6}/i.exec(background);
+  const [r, g, b] = hex ? channels(hex[0]) : (background.match(/\d+/g) || [255, 255, 255]).map(Number);
+  return 0.3 * r + 0.59 * g + 0.11 * b < 128;
+}
+
+// Fit a canvas to CSS pixels at the screen's resolution; returns its context, cleared, in CSS pixels.
+export function fit(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+// Paint shades[R × C] into a square of `size` device pixels: nearest cell when small, largest when crowded.
+export function paint(shades, R, C, width, height, colours, target, stride, offset) {
+  const crowded = R > height || C > width;
+  for (let y = 0; y < height; y++) {
+    const r0 = Math.floor((y * R) / height);
+    const r1 = Math.max(r0 + 1, Math.floor(((y + 1) * R) / height));
+    for (let x = 0; x < width; x++) {
+      const c0 = Math.floor((x * C) / width);
+      let shade = shades[r0 * C + c0];
+      if (crowded) {
+        const c1 = Math.max(c0 + 1, Math.floor(((x + 1) * C) / width));
+        for (let r = r0; r < r1; r++) for (let c = c0; c < c1; c++) shade = Math.max(shade, shades[r * C + c]);
+      }
+      target[offset + y * stride + x] = colours[shade];
+    }
+  }
+}
+
+// Text cut to a width, with an ellipsis; remembers what it measured.
+const cuts = new Map();
+export function cutText(context, text, width) {
+  const key = `${context.font}|${width}|${text}`;
+  let cut = cuts.get(key);
+  if (cut === undefined) {
+    cut = text;
+    if (context.measureText(text).width > width) {
+      const letters = Array.from(text);
+      while (letters.length && context.measureText(letters.join("") + "…").width > width) letters.pop();
+      cut = letters.join("") + "…";
+    }
+    if (cuts.size > 4000) cuts.clear();
+    cuts.set(key, cut);
+  }
+  return cut;
+}
+
+// Isolated left to right placement of text in any script.
+export function write(context, text, x, y, width, align) {
+  context.textAlign = align;
+  context.textBaseline = "middle";
+  context.fillText(`\u2068${cutText(context, text, width)}\u2069`, x, y);
+}
+
+export function widest(texts, font) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = font;
+  return Math.ceil(Math.max(0, ...texts.map((t) => context.measureText(t.slice(0, 40)).width)));
+}

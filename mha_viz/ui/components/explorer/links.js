@@ -1,0 +1,95 @@
+// Token links: queries left, keys right, one line a weight, its opacity the shade of the weight.
+import { linksLayout, number } from "./geometry.js";
+import { fit, widest, write } from "./ink.js";
+
+const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke
+
+// scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col}|null}
+export function drawLinks(canvas, scene, look, scroll) {
+  const font = look.textFont(15);
+  const label = widest([...scene.rows, ...scene.cols].map((u) => u.text), font) + 8;
+  const layout = linksLayout(look.width, scene.rows.length, scene.cols.length, look.height, label);
+  const visible = Math.min(layout.height, look.height);
+  const context = fit(canvas, look.width, visible);
+  context.translate(0, -scroll);
+  const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
+  for (const head of scene.heads) strokes(context, scene, head, layout, band);
+  tokens(context, scene, layout, look, band);
+  return layout;
+}
+
+function strokes(context, { focus }, { part, mask, shade, colour }, layout, [above, below]) {
+  const paths = Array.from({ length: LEVELS + 1 }, () => null);
+  const { R, C } = part;
+  const mid = (i) => (i + 0.5) * layout.rowHeight;
+  const bend = (layout.right - layout.left) * 0.42;
+  for (let r = 0; r < R; r++) {
+    if (focus && focus.row !== null && focus.row !== r) continue;
+    for (let c = 0; c < C; c++) {
+      if (focus && focus.col !== null && focus.col !== c) continue;
+      const level = Math.round((shade[r * C + c] / 255) * LEVELS);
+      if (!level || !mask[r * C + c]) continue;
+      const [y1, y2] = [mid(r), mid(c)];
+      if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
+      const path = (paths[level] ??= new Path2D());
+      path.moveTo(layout.left, y1);
+      path.bezierCurveTo(layout.left + bend, y1, layout.right - bend, y2, layout.right, y2);
+    }
+  }
+  context.strokeStyle = colour;
+  paths.forEach((path, level) => {
+    if (!path) return;
+    context.globalAlpha = level / LEVELS;
+    context.lineWidth = 1 + (2.5 * level) / LEVELS;
+    context.stroke(path);
+  });
+  context.globalAlpha = 1;
+}
+
+function tokens(context, scene, layout, look, [above, below]) {
+  const size = Math.max(10, Math.min(16, layout.rowHeight - 6));
+  const { focus } = scene;
+  const side = (list, isQuery) => list.forEach((unit, i) => {
+    const y = (i + 0.5) * layout.rowHeight;
+    if (y < above || y > below) return;
+    const own = focus && (isQuery ? focus.row : focus.col);
+    const other = focus && (isQuery ? focus.col : focus.row);
+    const reached = focus && own === null && other !== null; // this side carries the weights
+    const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, other).shown);
+    const strong = !focus || own === i || linked || (own === null && other === null);
+    context.fillStyle = own === i ? look.accent : unit.special ? look.muted : look.ink;
+    context.globalAlpha = strong ? 1 : 0.35;
+    context.font = look.textFont(size, own === i ? 600 : 400);
+    const x = isQuery ? layout.left - 8 : layout.right + 8;
+    write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
+    if (linked) weights(context, scene, isQuery, i, other, y, layout, look);
+    context.globalAlpha = 1;
+  });
+  side(scene.rows, true);
+  side(scene.cols, false);
+}
+
+function weightAt(head, isQuery, i, other) {
+  const at = isQuery ? i * head.part.C + other : other * head.part.C + i;
+  return { weight: head.part.w[at], shown: head.mask[at] && head.shade[at] > 2 };
+}
+
+// Exact weights beside the reached tokens, on a chip inside the lines' end: one number a head, three at most.
+function weights(context, scene, isQuery, i, other, y, layout, look) {
+  const size = Math.max(9, Math.min(12, layout.rowHeight - 6));
+  context.font = look.numberFont(size);
+  const wide = size * 3.2;
+  scene.heads.slice(0, 3).forEach((head, slot) => {
+    const { weight, shown } = weightAt(head, isQuery, i, other);
+    if (!shown) return;
+    const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
+    context.fillStyle = look.paper;
+    context.globalAlpha = 0.86;
+    context.fillRect(x, y - size * 0.7, wide, size * 1.4);
+    context.globalAlpha = 1;
+    context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(number(weight), x + wide / 2, y + 0.5);
+  });
+}

@@ -1,0 +1,57 @@
+"""What stands around every page: settings, navigation, type."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from pathlib import Path
+
+import streamlit as st
+
+from mha_viz.assets import app_root
+
+_inside: ContextVar[bool] = ContextVar("inside_frame")
+
+_STYLE = """
+<style>
+.stMainBlockContainer { max-width: 1480px; padding: 3.6rem 2.6rem 3rem; }
+.stMainBlockContainer > .stVerticalBlock { gap: 0.9rem; }
+@media (max-width: 640px) { .stMainBlockContainer { padding: 3.6rem 1rem 2rem; } }
+header[data-testid="stHeader"] { height: 3rem; }
+.stElementContainer:has(> .stHtml style) { display: none; }
+</style>
+"""
+
+
+def pages() -> list[st.Page]:  # type: ignore[valid-type]
+    """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
+    files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
+    return [_page(file, default=index == 0) for index, file in enumerate(files)]
+
+
+def show() -> None:
+    """Settings and navigation, then the page that the URL names."""
+    st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
+    page = st.navigation(pages(), position="top")
+    st.html(_STYLE)
+    token = _inside.set(True)
+    try:
+        page.run()
+    finally:
+        _inside.reset(token)
+
+
+def view() -> None:
+    """To be called first by every page: a page that was started without the frame starts again inside it.
+
+    After a server start Streamlit runs the first deep link as a bare file of ``pages/``.
+    """
+    try:
+        _inside.get()
+    except LookupError:
+        st.navigation(pages(), position="hidden")
+        st.rerun()
+
+
+def _page(file: Path, default: bool) -> st.Page:  # type: ignore[valid-type]
+    name = file.stem.split("_", 1)[1]
+    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=default)

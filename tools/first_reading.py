@@ -1,0 +1,30 @@
+"""Write assets/first_reading.npz: the first example as the default model reads it.
+
+Run again when the example, the model or the tokenizer changes; a test compares it with a live reading.
+"""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+
+import mha_viz
+from mha_viz.assets import asset
+from mha_viz.models import catalog
+
+
+def main() -> None:
+    """Read the first example and store it."""
+    example = json.loads(asset("examples.json").read_text("utf-8"))[0]
+    attention = mha_viz.load(catalog.DEFAULT).encode(example["text"])
+    said = {
+        "model": attention.model,
+        "revision": attention.revision,
+        "text": attention.text.text,
+        "tokens": [asdict(token) for token in attention.text.tokens],
+    }
+    np.savez_compressed(asset("first_reading.npz"), weights=attention.weights, reading=np.array(json.dumps(said)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""The command ``mha-viz``: serve the app, list the models, write one reading to a file.
+
+What a person can cause ends in one line on stderr and exit code 2; Ctrl-C in 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mha_viz import exports
+from mha_viz.assets import app_root
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError, SettingError, TextError
+from mha_viz.models import catalog, hub
+from mha_viz.models.catalog import Model
+
+MAX_STDIN_BYTES = 16_000_000  # far beyond what any model reads; a pipe may be endless
+
+EXAMPLES = """examples:
+  mha-viz serve --port 8600
+  mha-viz models
+  mha-viz attention "The cat sat on the mat." --out heads.npz
+  mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
+  mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line (default: the process's own) and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        _never_fail_on(stream)
+    try:
+        asked = _parser().parse_args(arguments)
+        asked.run(asked)
+        print(end="", flush=True)  # a reader that left is noticed here, not at exit
+    except MhaVizError as error:
+        print(f"mha-viz: {_one_line(str(error))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output left, as in `mha-viz models | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # a fault of ours: say so plainly, and where to see more
+        if sys.flags.dev_mode:
+            raise
+        fault = _one_line(f"{type(error).__name__}: {error}")
+        print(
+            f"mha-viz: A fault of this program: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, where argparse would print its usage first."""
+        raise SettingError(f"{message[:1].upper()}{message[1:].rstrip('.')}.", f"See {self.prog} --help.")
+
+
+def _parser() -> _Parser:
+    raw = argparse.RawDescriptionHelpFormatter
+    about = "See what each attention head of a model does with a sentence."
+    parser = _Parser("mha-viz", description=about, epilog=EXAMPLES, formatter_class=raw, allow_abbrev=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Callable[[argparse.Namespace], None], summary: str, epilog: str = "") -> _Parser:
+        new = commands.add_parser(
+            name, help=summary, description=summary, epilog=epilog, formatter_class=raw, allow_abbrev=False
+        )
+        new.set_defaults(run=run)
+        return new
+
+    _serve_options(command("serve", _serve, "Open the app in a browser.", _epilog("serve")))
+    command("models", _models, "List the models that can be chosen.")
+    _attention_options(command("attention", _attention, "Write what every head does to a file.", _epilog("attention")))
+    return parser
+
+
+def _epilog(command: str) -> str:
+    return "examples:\n" + "".join(f"{line}\n" for line in EXAMPLES.splitlines() if f"mha-viz {command}" in line)
+
+
+def _serve_options(serve: _Parser) -> None:
+    host, port = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8501"
+    serve.add_argument("--host", default=host, help="address to listen on (default: $HOST, else 127.0.0.1)")
+    serve.add_argument("--port", default=port, type=_port, help="port to listen on (default: $PORT, else 8501)")
+    serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options passed on to Streamlit")
+
+
+def _attention_options(attention: _Parser) -> None:
+    writable = ", ".join(exports.suffixes())
+    attention.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
+    attention.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
+    attention.add_argument(
+        "--model", default=catalog.DEFAULT, metavar="NAME", help="a name of `mha-viz models`, a Hub id or a folder"
+    )
+    attention.add_argument("--words", action="store_true", help="one row and column a word instead of a piece")
+    attention.add_argument(
+        "--without-special", action="store_true", help="drop [CLS], [SEP] and their like; rows sum to 1 again"
+    )
+    attention.add_argument(
+        "--out", required=True, type=Path, metavar="FILE", help=f"the format is its suffix: {writable}"
+    )
+
+
+def _port(given: str) -> int:
+    if not (given.isascii() and given.isdigit() and 0 < int(given[:9]) < 65536):
+        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a port; expected a number from 1 to 65535")
+    return int(given)
+
+
+def _serve(asked: argparse.Namespace) -> None:
+    """Hand this process over to Streamlit, so that signals reach it directly."""
+    _check_free(asked.host, asked.port)
+    where = ["--server.address", asked.host, "--server.port", str(asked.port)]
+    command = [sys.executable, "-m", "streamlit", "run", str(app_root() / "app.py"), *where, *asked.streamlit]
+    if os.name == "nt":  # there a replaced process loses its terminal
+        sys.exit(subprocess.call(command))
+    os.execv(command[0], command)
+
+
+def _check_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except (OSError, UnicodeError) as error:
+        reason = (getattr(error, "strerror", None) or "not a host name").partition(" (")[0].lower()
+        remedy = "Choose another, as in --port 8600 --host 127.0.0.1, or stop the program that listens there."
+        raise SettingError(f"Cannot listen on port {port} of “{host[:60]}”: {reason}.", remedy) from error
+
+
+def _models(asked: argparse.Namespace) -> None:
+    rows = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE")]
+    rows += [_row(model) for model in catalog.offered()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _row(model: Model) -> tuple[str, str, str, str, str]:
+    shape = f"{model.layers} × {model.heads}" if model.layers else "?"
+    return model.name, shape, str(model.d_model or "?"), str(model.megabytes or "?"), _where(model)
+
+
+def _where(model: Model) -> str:
+    if model.kind != "hub":
+        return model.kind
+    return "cached" if hub.local_folder(model) else "not downloaded"
+
+
+def _attention(asked: argparse.Namespace) -> None:
+    exports.describe(asked.out.suffix)  # an unknown format ends here, before a model is loaded
+    text = _stdin() if asked.text == "-" else asked.text
+    attention = _read(catalog.resolve(asked.model), text, asked.pair)
+    attention = attention.by_words() if asked.words else attention
+    attention = attention.without_special() if asked.without_special else attention
+    path = exports.write(attention, asked.out)
+    print(
+        f"{path}: {attention.model}, {attention.layers} layers × {attention.heads} heads, {len(attention.text)} tokens"
+    )
+
+
+def _read(model: Model, text: str, pair: str) -> Attention:
+    if hub.local_folder(model) is None:
+        with _progress(model.name) as show:
+            hub.fetch(model, progress=show)
+    from mha_viz.models.encoder import load  # loads torch: 2 s that `models` and `serve` do not need
+
+    attention = load(model.name).encode(text, pair)
+    if cut := attention.text.cut:
+        pieces = f"more than {cut.pieces}" if cut.more else str(cut.pieces)
+        print(f"mha-viz: the text has {pieces} pieces; {model.name} reads the first {cut.limit}.", file=sys.stderr)
+    return attention
+
+
+def _stdin() -> str:
+    if sys.stdin is None:
+        raise TextError("stdin is closed.", "Pipe the text in, or give it as the argument.")
+    read = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(read) > MAX_STDIN_BYTES:
+        raise TextError(f"stdin holds more than {MAX_STDIN_BYTES // 10**6} MB.", "Give one sentence or paragraph.")
+    return read.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows bytes so far on one line, written over; silent where stderr is not a terminal."""
+    terminal = sys.stderr.isatty()
+
+    def show(done: int, total: int) -> None:
+        if terminal:
+            so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
+            print(f"\rDownloading {name}: {so_far}".ljust(79), end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            print(file=sys.stderr)
+
+
+def _one_line(message: str) -> str:
+    """Without line breaks and control characters, which a typed name may hold."""
+    return " ".join("".join(c if c.isprintable() else " " for c in message).split())
+
+
+def _never_fail_on(stream: Any) -> None:
+    """Characters that a terminal's encoding lacks become "?" instead of a traceback."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

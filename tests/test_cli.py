@@ -1,0 +1,288 @@
+"""The command line: what it prints, what it writes, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mha_viz.cli import _progress, main
+from mha_viz.models import catalog
+from tests import hostile
+
+ROOT = Path(__file__).resolve().parent.parent
+SENTENCE = "The animal didn't cross the street because it was too tired."
+
+
+def run(
+    *arguments: str, given: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "mha_viz.cli", *arguments]
+    place = {**os.environ, **(environment or {})}
+    return subprocess.run(command, input=given, cwd=ROOT, capture_output=True, check=False, env=place)
+
+
+def assert_one_line(stderr: str, *words: str) -> None:
+    assert stderr.startswith("mha-viz: ")
+    assert stderr.count("\n") == 1
+    assert stderr.endswith("\n")
+    assert "Traceback" not in stderr
+    assert all(word in stderr for word in words), stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["models", "--help"], ["attention", "--help"]])
+def test_help_says_how(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    shown = capsys.readouterr()
+    assert ended.value.code == 0
+    assert shown.out.startswith("usage: mha-viz")
+    assert "examples:" in shown.out or arguments[0] == "models"
+
+
+def test_models_lists_every_row_of_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert re.split(r"  +", head) == ["NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE"]
+    assert [row.split()[0] for row in rows] == [model.name for model in catalog.offered()]
+    assert re.split(r"  +", rows[0]) == ["minilm", "6 × 12", "384", "91", "bundled"]
+
+
+def test_models_shows_what_a_restricted_server_offers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("MHA_VIZ_MODELS", f"gpt2,owner/other,{tmp_path}")
+    assert main(["models"]) == 0
+    rows = [re.split(r"  +", row) for row in capsys.readouterr().out.splitlines()[1:]]
+    assert rows[0] == ["gpt2", "12 × 12", "768", "548", "not downloaded"]
+    assert rows[1] == ["owner/other", "?", "?", "?", "not downloaded"]
+    assert rows[2][-1] == "folder"
+
+
+def test_attention_writes_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "heads.npz"
+    assert main(["attention", SENTENCE, "--out", str(out)]) == 0
+    shown = capsys.readouterr()
+    assert str(out) in shown.out
+    assert "6 layers × 12 heads" in shown.out
+    with np.load(out, allow_pickle=False) as file:
+        assert str(file["text"]) == SENTENCE
+        assert str(file["unit"]) == "pieces"
+        tokens = file["tokens"].tolist()
+        # Head L3H1 finds the antecedent: measured once with plain transformers.
+        assert file["weights"][3, 1, tokens.index("it"), tokens.index("animal")] == pytest.approx(0.68, abs=0.01)
+
+
+def test_words_pair_and_without_special(tmp_path: Path) -> None:
+    out = tmp_path / "heads.json"
+    arguments = ["attention", "Who didn't sit?", "--pair", "The cat.", "--words", "--without-special"]
+    assert main([*arguments, "--out", str(out)]) == 0
+    tree = json.loads(out.read_text("utf-8"))
+    assert (tree["unit"], tree["pair"]) == ("words", "The cat.")
+    assert [t["text"] for t in tree["tokens"]] == ["Who", "didn't", "sit", "?", "The", "cat", "."]
+    assert [t["segment"] for t in tree["tokens"]] == [0, 0, 0, 0, 1, 1, 1]
+    np.testing.assert_allclose(np.array(tree["weights"]).sum(axis=3), 1, atol=1e-3)
+    assert 0 < np.array(tree["hidden"]).mean() < 1
+
+
+def test_a_hyphen_reads_stdin(tmp_path: Path) -> None:
+    out = tmp_path / "heads.csv"
+    done = run("attention", "-", "--words", "--out", str(out), given="Café cat\r\n".encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+    rows = list(csv.DictReader(io.StringIO(out.read_text("utf-8"))))
+    assert [row["key_token"] for row in rows[:4]] == ["[CLS]", "Café", "cat", "[SEP]"]
+    assert len(rows) == 6 * 12 * 4 * 4
+
+
+def test_a_text_that_is_too_long_is_cut_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "heads.safetensors"
+    assert main(["attention", hostile.TEXTS["two thousand words"], "--out", str(out)]) == 0
+    assert_one_line(capsys.readouterr().err, "512")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["COMMAND", "--help"]),
+        (["paint"], ["paint", "attention"]),
+        (["attention", "x"], ["--out", "mha-viz attention --help"]),
+        (["attention", "x", "--out", "heads.xls"], [".xls", ".npz"]),
+        (["attention", "x", "--out", "heads"], ["suffix", ".npz"]),
+        (["attention", "x", "--model", "no such", "--out", "a.npz"], ["no such"]),
+        (["attention", "x", "--model", "../../etc/passwd", "--out", "a.npz"], ["../../etc/passwd"]),
+        (["attention", "", "--out", "a.npz"], []),
+        (["attention", "  \n ", "--out", "a.npz"], []),
+        (["attention", "x", "--out", "no/such/folder/a.npz"], ["no/such/folder/a.npz"]),
+        (["attention", "x", "--layers", "3", "--out", "a.npz"], ["--layers"]),
+        (["serve", "--port", "0"], ["“0”", "65535"]),
+        (["serve", "--port", "99999999999"], ["65535"]),
+        (["serve", "--port", "٣"], ["“٣”"]),
+        (["serve", "--host", "nowhere.invalid"], ["nowhere.invalid"]),
+        (["serve", "--host", "a" * 300], ["a" * 60]),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert_one_line(shown.err, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", hostile.MODEL_IDS)
+def test_a_hostile_model_name_is_one_line(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    assert main(["attention", "x", f"--model={hostile.MODEL_IDS[name]}", "--out", str(tmp_path / "a.npz")]) == 2
+    assert_one_line(capsys.readouterr().err)
+    assert not (tmp_path / "a.npz").exists()
+
+
+def test_a_hub_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    hub = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_CACHE": str(tmp_path)}
+    done = run("attention", "x", "--model", "gpt2", "--out", str(tmp_path / "a.npz"), environment=hub)
+    assert done.returncode == 2
+    assert_one_line(done.stderr.decode(), "gpt2", "127.0.0.1:9")
+
+
+def test_an_endless_stdin_is_refused(tmp_path: Path) -> None:
+    done = run("attention", "-", "--out", str(tmp_path / "a.npz"), given=b"a " * 8_000_001)
+    assert done.returncode == 2
+    assert_one_line(done.stderr.decode(), "stdin", "16 MB")
+
+
+def test_closed_streams_are_no_fault(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as closed:
+        closed.setattr(sys, "stdin", None)
+        assert main(["attention", "-", "--out", "a.npz"]) == 2
+        closed.setattr(sys, "stdout", None)
+        assert main(["models"]) == 0
+    assert_one_line(capsys.readouterr().err, "stdin is closed")
+
+
+def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("text without bytes below it: _stdin() cannot know this"))
+    assert main(["attention", "-", "--out", "a.npz"]) == 1
+    assert_one_line(capsys.readouterr().err, "AttributeError", "python -X dev")
+
+
+def test_bytes_that_are_not_text_are_read_all_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "a.json"
+    assert run("attention", "-", "--out", str(out), given=b"caf\xe9 \x00 cat").returncode == 0
+    assert json.loads(out.read_text("utf-8"))["text"] == "caf\ufffd \ufffd cat"
+
+
+def test_a_terminal_without_the_characters_gets_question_marks() -> None:
+    done = run("models", environment={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"6 ? 12" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals and pipes work otherwise on Windows")
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = f"{{ '{sys.executable}' -m mha_viz.cli models; echo \"code $?\" >&2; }} | true"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == "code 0\n"
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from mha_viz.cli import main
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+sys.exit(main(["attention", "-", "--out", "never.npz"]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
+    waiting = os.pipe()  # nobody ever writes to it
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED], stdin=waiting[0], cwd=ROOT, capture_output=True, check=False
+        )
+    finally:
+        for end in waiting:
+            os.close(end)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+def test_progress_is_shown_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with _progress("gpt2") as show:
+        show(1_000_000, 548_000_000)
+    assert capsys.readouterr().err == ""
+    reader, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with _progress("gpt2") as show:
+            show(0, 0)
+            show(1_000_000, 548_000_000)
+        shown = os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert "asking the Hub" in shown
+    assert "\rDownloading gpt2: 1 of 548 MB" in shown
+    assert shown.endswith("\r\n")
+
+
+def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("PORT", str(taken.getsockname()[1]))
+        monkeypatch.delenv("HOST", raising=False)
+        assert main(["serve"]) == 2
+        assert_one_line(capsys.readouterr().err, "in use", "--port", str(taken.getsockname()[1]))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_serve_serves_where_the_environment_says() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "mha_viz.cli", "serve", "--", "--server.headless", "true"]
+    place = os.environ | {"HOST": "127.0.0.1", "PORT": str(port)}
+    with subprocess.Popen(command, cwd=ROOT, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        try:
+            assert _health(port, server) == b"ok"
+        finally:
+            server.send_signal(signal.SIGINT)
+            said = server.communicate(timeout=60)[0].decode()
+    assert server.returncode == 0, said
+    assert f"http://127.0.0.1:{port}" in said
+    assert "not a valid config option" not in said
+    assert "Traceback" not in said
+
+
+def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
+    """The body of the health page, as soon as there is one."""
+    while server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=10) as answer:
+                body: bytes = answer.read()
+                return body
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    return b""

@@ -16,7 +16,7 @@ _STYLE = """
 .stMainBlockContainer { max-width: 1480px; padding: 3.6rem 2.6rem 3rem; }
 .stMainBlockContainer > .stVerticalBlock { gap: 0.9rem; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 3.6rem 1rem 2rem; } }
-header[data-testid="stHeader"] { height: 3rem; }
+header[data-testid="stHeader"] { height: 3rem; padding: 0 2.2rem; }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """
@@ -32,6 +32,7 @@ def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     page = st.navigation(pages(), position="top")
+    st.logo(str(app_root() / "assets" / "logo.svg"), size="small")
     st.html(_STYLE)
     token = _inside.set(True)
     try:

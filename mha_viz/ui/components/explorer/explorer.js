@@ -322,16 +322,27 @@ export function explorer(root, send, locate = () => window.location.search) {
       }
     }
     const unitOf = (t) => all.find((u) => u.tokens.includes(t))?.tokens[0] ?? "";
-    if (view.link) {
-      part.askQuery.value = unitOf(view.link.query);
-      part.askKey.value = unitOf(view.link.key);
-    }
-    const ranked = view.link && ranking(reading, view);
+    const link = view.link || suggestion();
+    part.askQuery.value = link ? unitOf(link.query) : "";
+    part.askKey.value = link ? unitOf(link.key) : "";
+    const ranked = link && ranking(reading, { ...view, link });
     part.ranks.replaceChildren(...(ranked || []).slice(0, part.ask.dataset.all ? undefined : 6).map(rank));
     part.more.hidden = !ranked;
     part.more.textContent = part.ask.dataset.all ? "Show the first six" : `Show all ${reading.layers * reading.heads}`;
     part.askNote.hidden = !!ranked;
-    part.askNote.textContent = view.link ? "Looking at every head…" : "Choose two words to rank all heads by the link between them.";
+    part.askNote.textContent = link ? "Looking at every head…" : "Choose two words to rank all heads by the link between them.";
+  }
+
+  // Until somebody asks: the pinned word and the word that it attends to most in the opened head.
+  function suggestion() {
+    const at = pinned();
+    const first = derived && derived.heads.find((h) => h.head === view.head);
+    if (reading.bins || !first || !at || at.row === null) return null;
+    const { rows, cols } = derived.axes;
+    const row = Array.from(first.part.w.subarray(at.row * first.part.C, (at.row + 1) * first.part.C));
+    const weights = row.map((w, i) => (cols[i].special ? -1 : w));
+    const col = at.col ?? weights.indexOf(Math.max(...weights));
+    return { query: rows[at.row].tokens[0], key: cols[col].tokens[0] };
   }
 
   function rank({ head, weight }) {
@@ -521,7 +532,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     p.said = make("p", { class: "said", "aria-live": "polite" });
     p.all = make("div", { class: "explorer" },
       make("section", { class: "overview" }, make("header", {}, make("h2", {}, "Every head"), p.count), p.gridBox, p.preview, p.ask),
-      make("section", { class: "one" }, make("header", {}, p.title, p.bar), controls, p.readout, p.panels, p.note, p.table), p.said);
+      make("section", { class: "one" }, make("header", {}, p.title, make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar)), controls, p.readout, p.panels, p.note, p.table), p.said);
     return p;
   }
 

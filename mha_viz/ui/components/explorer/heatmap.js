@@ -37,7 +37,7 @@ function focusOn(context, { focus, part }, look, { left, top, cell, width, heigh
   if (!focus) return;
   const { R, C } = part;
   context.fillStyle = look.paper;
-  context.globalAlpha = 0.78;
+  context.globalAlpha = 0.62;
   const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
   const { row, col } = focus;
   if (row !== null) {

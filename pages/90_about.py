@@ -1,0 +1,11 @@
+"""What the pictures show and what they do not."""
+
+import streamlit as st
+
+from mha_viz.ui import frame, parts
+
+frame.view()
+st.title("What the pictures show")
+parts.prose("about.md")
+st.subheader("Models")
+parts.model_table()

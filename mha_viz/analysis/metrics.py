@@ -17,6 +17,7 @@ from mha_viz.attention import Attention
 from mha_viz.text import is_punctuation
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]
+Measure = Callable[[Attention], PerHead]
 
 
 class Metric(NamedTuple):
@@ -25,7 +26,7 @@ class Metric(NamedTuple):
     name: str
     label: str
     unit: str
-    measure: Callable[[Attention], PerHead]
+    measure: Measure
 
     @property
     def help(self) -> str:
@@ -37,10 +38,12 @@ _metrics: dict[str, Metric] = {}
 METRICS: Mapping[str, Metric] = MappingProxyType(_metrics)
 
 
-def metric(label: str, unit: str = "share") -> Callable[[Callable[[Attention], PerHead]], Callable[[Attention], PerHead]]:
+def metric(
+    label: str, unit: str = "share"
+) -> Callable[[Callable[[Attention], PerHead]], Callable[[Attention], PerHead]]:
     """Register a per-head metric under the name of its function."""
 
-    def register(measure: Callable[[Attention], PerHead]) -> Callable[[Attention], PerHead]:
+    def register(measure: Measure) -> Measure:
         _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure)
         return measure
 
@@ -63,7 +66,8 @@ def _mass_on(attention: Attention, columns: list[int]) -> PerHead:
     """Mean over all rows of the mass on ``columns``."""
     if not columns:
         return np.zeros(attention.weights.shape[:2])
-    mass: PerHead = attention.weights[..., columns].sum(axis=3, dtype=np.float64).mean(axis=2)
+    received = attention.weights.mean(axis=2, dtype=np.float64)  # [layer, head, key]
+    mass: PerHead = received[..., columns].sum(axis=2)
     return mass
 
 
@@ -107,11 +111,11 @@ def punctuation(attention: Attention) -> PerHead:
 @metric("entropy", unit="nats")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
-    weights = attention.weights
-    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    logs *= weights
-    nats: PerHead = -logs.sum(axis=3).mean(axis=2, dtype=np.float64)
-    return np.abs(nats)  # -0.0 reads oddly
+    nats = np.empty(attention.weights.shape[:2])
+    for layer, weights in enumerate(attention.weights):  # a layer at a time: the logarithms are as large as the weights
+        logs = np.log(np.maximum(weights, np.float32(1e-38)))  # 0 · log 0 = 0
+        nats[layer] = np.einsum("hqk,hqk->hq", weights, logs).mean(axis=1, dtype=np.float64)
+    return np.abs(nats)  # the sign turned, without -0.0
 
 
 def measure_all(attention: Attention) -> dict[str, PerHead]:

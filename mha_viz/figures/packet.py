@@ -115,8 +115,8 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
 
 def thumbnails(attention: Attention, starts: Sequence[int]) -> bytes:
     """Every head max-pooled over ``starts``: [layer, head, row, column] as uint8, 255 × √weight."""
-    columns = np.maximum.reduceat(attention.weights, starts, axis=3)
-    pooled = np.maximum.reduceat(columns, starts, axis=2)
+    rows = np.maximum.reduceat(attention.weights, starts, axis=2)  # the fast axis order: whole rows first
+    pooled = np.maximum.reduceat(rows, starts, axis=3)
     return bytes(np.rint(np.sqrt(pooled) * np.float32(255)).astype(np.uint8).tobytes())
 
 

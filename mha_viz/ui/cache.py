@@ -18,7 +18,7 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.attention import Attention
-from mha_viz.errors import Busy
+from mha_viz.errors import Busy, MhaVizError
 from mha_viz.models import catalog, hub
 from mha_viz.text import Token, TokenizedText
 
@@ -68,6 +68,7 @@ class Office:
         self._encoders: Shelf[str, Any] = Shelf(MODEL_BYTES, lambda encoder: int(encoder.bytes))
         self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
         self.packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
+        self.failures: dict[str, MhaVizError] = {}  # why a model could not be had, until somebody tries again
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 

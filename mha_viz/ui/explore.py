@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,6 +20,7 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.components.sentence import sentence
+from mha_viz.ui.parts import complain, plain, remark
 
 SOON = 0.4  # seconds without an answer before the page says that it is working
 
@@ -122,9 +122,9 @@ def read(what: Asked) -> Attention | None:
             return _await(model, what)
     except MhaVizError as error:
         complain(error)
-        return _meanwhile(what, error)
+        return _meanwhile(what)
     download(model)
-    return _meanwhile(what, None)
+    return _meanwhile(what)
 
 
 def _await(model: catalog.Model, what: Asked) -> Attention:
@@ -136,7 +136,7 @@ def _await(model: catalog.Model, what: Asked) -> Attention:
             return future.result()
 
 
-def _meanwhile(what: Asked, error: MhaVizError | None) -> Attention | None:
+def _meanwhile(what: Asked) -> Attention | None:
     """The picture that stays while a model cannot be had: the model read before, else the default one."""
     names = [st.session_state.get("previous_model") or catalog.offered()[0].name, catalog.offered()[0].name]
     for name in names:
@@ -146,18 +146,11 @@ def _meanwhile(what: Asked, error: MhaVizError | None) -> Attention | None:
             model = catalog.resolve(name)
             if ready(model):
                 attention = _await(model, what)
-                st.caption(f"Meanwhile, the picture below is read by {model.label}.")
+                remark(f"Meanwhile, the picture below is read by {model.label}.")
                 return attention
         except MhaVizError:
             continue
     return None
-
-
-def complain(error: MhaVizError) -> None:
-    """An error, in place. Text from people is shown as text, never as Markdown."""
-    with st.container(key="complaint"):
-        st.error(" ", icon=":material/error:")
-        st.text(f"{error.problem}\n{error.remedy}".strip())
 
 
 # ---- Downloading --------------------------------------------------------------------------------------
@@ -165,6 +158,11 @@ def complain(error: MhaVizError) -> None:
 
 def download(model: catalog.Model) -> None:
     """Progress of the model's download with a way out; the page goes on by itself when it is there."""
+    failure = office().failures.get(model.name)
+    if failure is not None:
+        complain(failure)
+        st.button("Try again", key="try_again", on_click=office().failures.pop, args=(model.name, None))
+        return
     try:
         job = hub.Download.start(model)
     except MhaVizError as error:
@@ -176,13 +174,14 @@ def download(model: catalog.Model) -> None:
 @st.fragment(run_every=0.5)
 def _progress(job: Any, model: catalog.Model) -> None:
     if job.finished:
-        if job.error is None:
-            st.rerun()
-        complain(job.error)
-        return
+        if job.error is not None:
+            office().failures[model.name] = job.error
+        st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
     done, total = job.done_bytes / 1e6, job.total_bytes / 1e6
-    words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB" if total else f"Asking the Hub for {model.label}"
+    words = (
+        f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB" if total else f"Asking the Hub for {model.label}"
+    )
     left.progress(min(1.0, job.fraction), text=words)
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
@@ -203,8 +202,9 @@ def draw(what: Asked, attention: Attention) -> None:
     """The drawing of a reading, with a word on what could not be read or followed."""
     heads, complaints = _wanted(what, attention)
     say_cut(attention)
-    for complaint in (*what.address.complaints, *complaints):
-        st.text(f"This link asks for {complaint}, which is not there; the default is shown instead.")
+    odd = ", ".join((*what.address.complaints, *complaints))
+    if odd:
+        remark(f"This link asks for what is not there ({odd}); the default is shown instead.")
     start = _start(what, attention)
     wanted = heads or (Head.parse(start.head),)
     n = len(attention.text)
@@ -254,7 +254,9 @@ def say_cut(attention: Attention) -> None:
         if kept < len(text):
             places.append(f"…{text[max(0, kept - 40) : kept]} ✂ {text[kept : kept + 40]}…")
     more = "more than " if cut.more else ""
-    st.text(f"Read {cut.limit:,} of {more}{cut.pieces:,} pieces; the rest is left out. Cut here: " + "  /  ".join(places))
+    remark(
+        f"Read {cut.limit:,} of {more}{cut.pieces:,} pieces; the rest is left out. Cut here: " + "  /  ".join(places)
+    )
 
 
 def warm_up() -> None:

@@ -17,12 +17,17 @@ _STYLE = """
 .stMainBlockContainer > .stVerticalBlock { gap: 0.9rem; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 3.6rem 1rem 2rem; } }
 header[data-testid="stHeader"] { height: 3rem; padding: 0 2.2rem; }
+.mha-problem, .mha-remark { padding: 2px 0 2px 14px; border-left: 3px solid #b3541e; }
+.mha-problem, .mha-remark { max-width: 90ch; overflow-wrap: anywhere; }
+.mha-remark { border-left-color: rgba(127, 127, 127, 0.5); font-size: 0.94rem; }
+.mha-problem p, .mha-remark p { margin: 2px 0; }
+.mha-problem p:first-child { font-weight: 600; }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """
 
 
-def pages() -> list[st.Page]:  # type: ignore[valid-type]
+def pages() -> list[st.Page]:
     """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
     files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
     return [_page(file, default=index == 0) for index, file in enumerate(files)]
@@ -53,6 +58,6 @@ def view() -> None:
         st.rerun()
 
 
-def _page(file: Path, default: bool) -> st.Page:  # type: ignore[valid-type]
+def _page(file: Path, default: bool) -> st.Page:
     name = file.stem.split("_", 1)[1]
     return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=default)

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import pandas as pd
 import streamlit as st
 
 from mha_viz.assets import asset
+from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog, hub
+
+
+def complain(error: MhaVizError) -> None:
+    """An error, in place: what happened, and what to do about it."""
+    _aside("problem", "alert", error.problem, error.remedy)
+
+
+def remark(text: str) -> None:
+    """A plain sentence about the picture: what was cut, what stands in for what."""
+    _aside("remark", "status", text)
+
+
+def _aside(kind: str, role: str, *sentences: str) -> None:
+    """Text that may hold what people typed: escaped, never Markdown or HTML of theirs."""
+    lines = "".join(f"<p>{escape(s)}</p>" for s in sentences if s)
+    st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
+
+
+def plain(text: str) -> str:
+    """``text`` for a label that renders Markdown: every sign that Markdown reads is escaped."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
 def prose(name: str) -> None:

@@ -270,6 +270,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const across = part.linksBox.clientWidth;
     layouts.links = drawLinks(part.links, scene, { ...look, width: across, height: tall }, part.scroller.scrollTop);
     part.scroller.style.maxHeight = `${tall}px`;
+    part.heatBox.style.maxHeight = `${tall + 60}px`;
     part.tall.style.height = `${layouts.links.height}px`;
     const wide = part.heatBox.clientWidth;
     layouts.heat = drawHeatmap(part.heat, { ...axes, part: first.part, shade: first.shade, focus: at },

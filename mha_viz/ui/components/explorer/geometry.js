@@ -253,12 +253,9 @@ export function linksLayout(width, R, C, height, label) {
 
 // Heatmap: square cells under and beside their labels; long texts scroll rather than blur.
 export function heatmapLayout(width, R, C, height, label) {
-  const side = Math.min((width - label) / C, (height - label) / R);
-  const labelled = side >= 10;
-  const gutter = labelled ? label : 18;
-  const cell = Math.max(2, Math.min(44, (width - gutter) / C, (height - gutter) / R));
-  const whole = cell >= 4 ? Math.floor(cell) : Math.floor(cell * 2) / 2;
-  return { cell: whole, left: gutter, top: gutter, labelled, width: gutter + whole * C, height: gutter + whole * R };
+  const fits = Math.max(2, Math.min(44, (width - label) / C, (height - label) / R));
+  const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
+  return { cell, left: label, top: label, width: label + cell * C, height: label + cell * R };
 }
 
 export function heatmapCellAt({ cell, left, top }, R, C, x, y) {

@@ -58,20 +58,20 @@ function focusOn(context, { focus, part }, look, { left, top, cell, width, heigh
 
 function axis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
-  const own = scene.focus && (isRow ? scene.focus.row : scene.focus.col);
-  const size = Math.max(9, Math.min(13, layout.cell - 1));
+  const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const size = Math.max(10, Math.min(13, layout.cell - 1));
+  const every = Math.ceil((size + 1) / layout.cell); // crowded: one label in so many, and always the focused one
   list.forEach((unit, i) => {
-    if (!layout.labelled && own !== i) return;
-    context.font = look.textFont(layout.labelled ? size : 12, own === i ? 600 : 400);
+    const beside = own !== null && own !== i && Math.abs(own - i) < every;
+    if (own !== i && (i % every || beside)) return;
+    context.font = look.textFont(size, own === i ? 600 : 400);
     context.fillStyle = own === i ? look.accent : unit.special ? look.muted : look.ink;
-    context.globalAlpha = scene.focus && own !== null && own !== i ? 0.45 : 1;
+    context.globalAlpha = own !== null && own !== i ? 0.45 : 1;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);
     else { context.translate(at, layout.top - 6); context.rotate(-Math.PI / 2); }
-    const crowded = !layout.labelled; // the one label of a crowded axis stands over its cells
-    if (crowded) { context.fillStyle = look.paper; context.fillRect(2, -9, 110, 18); context.fillStyle = look.accent; }
-    write(context, unit.text, crowded ? 6 : 0, 0, LABEL, crowded || !isRow ? "left" : "right");
+    write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
     context.restore();
     context.globalAlpha = 1;
   });

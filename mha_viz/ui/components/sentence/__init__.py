@@ -21,7 +21,9 @@ def sentence(
     on_example: Callable[[], None],
     on_model: Callable[[], None],
 ) -> None:
-    """Draw the input. ``content``: text, pair, look, model, models [{name, label}], open, examples [{text, pair, look}].
+    """Draw the input.
+
+    ``content``: text, pair, look, model, models [{name, label}], open, examples [{text, pair, look}].
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
     ``model`` (a name as chosen or typed).

@@ -18,8 +18,8 @@ export function sentence(root, send) {
 
   // What the person typed stays: fields follow the server only when the server's own value changed.
   function show(data) {
-    if (data.text !== last.text) { p.text.value = data.text; grow(p.text); }
-    if (data.pair !== last.pair) { p.pair.value = data.pair; openPair(data.pair !== ""); }
+    if (data.text !== last.text) take(p.text, data.text);
+    if (data.pair !== last.pair) { take(p.pair, data.pair); openPair(data.pair !== ""); }
     if (JSON.stringify(data.models) !== JSON.stringify(last.models) || data.model !== last.model || data.open !== last.open) models(data);
     if (JSON.stringify(data.examples) !== JSON.stringify(last.examples)) p.list.replaceChildren(...data.examples.map(example));
     p.look.textContent = data.look;
@@ -28,9 +28,23 @@ export function sentence(root, send) {
     follow();
   }
 
-  const typed = () => ({ text: p.text.value, pair: p.pairRow.hidden ? "" : p.pair.value });
-  const changed = () => p.text.value !== last.text || typed().pair !== last.pair;
-  function read() { send("read", typed()); }
+  // A text that the server shortened or cleaned for the link is left as it was typed.
+  function take(field, text) {
+    const plain = field.value.toWellFormed().replaceAll("\0", "\ufffd");
+    const mine = field.sent === field.value && text && plain.startsWith(text);
+    if (!mine) field.value = text;
+    field.sent = null;
+    field.taken = field.value;
+    grow(field);
+  }
+
+  function typed() { return { text: p.text.value, pair: p.pairRow.hidden ? "" : p.pair.value }; }
+  const changed = () => p.text.value !== p.text.taken || typed().pair !== (p.pairRow.hidden ? last.pair : p.pair.taken);
+
+  function read() {
+    [p.text.sent, p.pair.sent] = [p.text.value, p.pair.value];
+    send("read", typed());
+  }
 
   function follow() {
     p.read.classList.toggle("ready", changed());
@@ -39,7 +53,7 @@ export function sentence(root, send) {
 
   function keys(event) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); read(); }
-    if (event.key === "Escape") { event.target.value = event.target === p.text ? last.text : last.pair; grow(event.target); follow(); }
+    if (event.key === "Escape") { event.target.value = event.target.taken; grow(event.target); follow(); }
   }
 
   // Browsers that know `field-sizing` grow the field by themselves.

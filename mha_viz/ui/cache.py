@@ -25,6 +25,7 @@ from mha_viz.text import Token, TokenizedText
 MODEL_BYTES = 2_500_000_000
 READING_BYTES = 600_000_000
 PACKET_BYTES = 64_000_000
+FAILURES = 64  # models that could not be had, with the reason
 WAITING = 64  # requests that may wait for the worker
 
 K = TypeVar("K", bound=Hashable)
@@ -58,6 +59,12 @@ class Shelf(Generic[K, V]):
                 self.bytes -= self._size(self._kept.popitem(last=False)[1])
         return value
 
+    def drop(self, key: K) -> None:
+        """Forget what is kept under ``key``, if anything is."""
+        with self._lock:
+            if key in self._kept:
+                self.bytes -= self._size(self._kept.pop(key))
+
 
 class Office:
     """The process-wide desk: ask for a reading, get a Future."""
@@ -68,7 +75,7 @@ class Office:
         self._encoders: Shelf[str, Any] = Shelf(MODEL_BYTES, lambda encoder: int(encoder.bytes))
         self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
         self.packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
-        self.failures: dict[str, MhaVizError] = {}  # why a model could not be had, until somebody tries again
+        self.failures: Shelf[str, MhaVizError] = Shelf(FAILURES, lambda _: 1)  # until somebody tries again
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 

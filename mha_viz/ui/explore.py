@@ -161,7 +161,7 @@ def download(model: catalog.Model) -> None:
     failure = office().failures.get(model.name)
     if failure is not None:
         complain(failure)
-        st.button("Try again", key="try_again", on_click=office().failures.pop, args=(model.name, None))
+        st.button("Try again", key="try_again", on_click=office().failures.drop, args=(model.name,))
         return
     try:
         job = hub.Download.start(model)
@@ -175,14 +175,12 @@ def download(model: catalog.Model) -> None:
 def _progress(job: Any, model: catalog.Model) -> None:
     if job.finished:
         if job.error is not None:
-            office().failures[model.name] = job.error
+            office().failures.put(model.name, job.error)
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
     done, total = job.done_bytes / 1e6, job.total_bytes / 1e6
-    words = (
-        f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB" if total else f"Asking the Hub for {model.label}"
-    )
-    left.progress(min(1.0, job.fraction), text=words)
+    words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB" if total else f"Looking for {model.label}…"
+    left.progress(min(1.0, job.fraction), text=plain(words))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 

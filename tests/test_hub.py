@@ -351,6 +351,9 @@ def test_what_lies_under_the_short_name_serves(hub: FakeHub, cache: Path) -> Non
 
 
 def test_no_credentials_travel(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_IMPLICIT_TOKEN", False)  # as if that library had been loaded first
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     hub.add("someone/tiny", Repository(files()))
     fetch(TINY)
@@ -427,7 +430,7 @@ FAULTS: dict[str, tuple[Callable[[], Repository | None], type[MhaVizError], str]
         "incomplete",
     ),
     "longer than announced": (
-        lambda: Repository(files(), announced={SAFETENSORS: 9_999}),
+        lambda: Repository(files(), announced={SAFETENSORS: 9_999}, stall="body"),
         ModelUnreachable,
         "incomplete",
     ),

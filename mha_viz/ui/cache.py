@@ -26,6 +26,7 @@ MODEL_BYTES = 2_500_000_000
 READING_BYTES = 600_000_000
 PACKET_BYTES = 64_000_000
 FAILURES = 64  # models that could not be had, with the reason
+WARM_AFTER = 1.0  # seconds after the first picture
 WAITING = 64  # requests that may wait for the worker
 
 K = TypeVar("K", bound=Hashable)
@@ -76,6 +77,7 @@ class Office:
         self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
         self.packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self.failures: Shelf[str, MhaVizError] = Shelf(FAILURES, lambda _: 1)  # until somebody tries again
+        self._warming = False
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 
@@ -96,9 +98,12 @@ class Office:
         return self.readings.get((model.name, text, pair)) is not None
 
     def warm(self, model: catalog.Model) -> None:
-        """Load ``model`` in the background, if it is on this machine."""
-        if self._encoders.get(model.name) is None:
-            self._submit(lambda: self._encoder(model))
+        """Load ``model`` in the background, a moment from now: first the page's own files go out."""
+        if not self._warming and self._encoders.get(model.name) is None:
+            self._warming = True
+            later = threading.Timer(WARM_AFTER, lambda: self._submit(lambda: self._encoder(model)))
+            later.daemon = True
+            later.start()
 
     def _submit(self, work: Callable[[], Any]) -> Future[Any]:
         if not self._places.acquire(blocking=False):

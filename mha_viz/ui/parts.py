@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.assets import asset
@@ -40,6 +39,8 @@ def prose(name: str) -> None:
 
 def model_table() -> None:
     """The models that this server offers, and whether their files are here."""
+    import pandas as pd  # a quarter of a second that the first picture need not wait for
+
     rows = [
         {
             "name": model.name,

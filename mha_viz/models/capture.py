@@ -1,0 +1,119 @@
+"""The tap: how attention comes out of a transformers model, and where it could be changed on the way.
+
+transformers lets a model's attention be computed by a registered function. Ours leaves every layer's
+probabilities in the :class:`Tap` of the current call; a ContextVar keeps concurrent calls on one model apart.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+NAME = "mha_capture"  # the attn_implementation to load a model with
+
+# Families whose own eager function is softmax(Q Kᵀ · scaling + mask) V and nothing else: computed here, straight into
+# the tap's memory. All others go through their own function and are copied.
+PLAIN = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "gpt2", "roberta", "xlm-roberta"})
+
+
+class LastLayerSeen(Exception):  # noqa: N818  (a signal, not an error)
+    """Ends a forward pass once the last layer's attention is known: nothing after it is shown."""
+
+
+class Tap:
+    """What one forward pass leaves behind; a subclass sees, and may change, what each layer's heads put out.
+
+    ``weights`` is [layer, head, query, key], float32, and is written in place. ``seen`` counts the layers so far:
+    layers are numbered by call, because ALBERT runs one module many times.
+    """
+
+    stop_after_last = True
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        self.weights = weights
+        self.seen = 0
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        """Called once a layer. query, key, value: [1, head, n, d_head]; output: [1, n, head, d_head].
+
+        What is returned goes on to the output projection W_O in place of ``output``.
+        """
+        return output
+
+
+_TAP: ContextVar[Tap | None] = ContextVar("tap", default=None)
+
+
+@contextmanager
+def tapped(tap: Tap) -> Iterator[Tap]:
+    """Within this block the calling thread's forward passes leave their attention in ``tap``."""
+    token = _TAP.set(tap)
+    try:
+        yield tap
+    except LastLayerSeen:
+        pass
+    finally:
+        _TAP.reset(token)
+
+
+def capture(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The registered attention function. Raises LastLayerSeen when the tap wants no more."""
+    tap = _TAP.get()
+    if tap is None:
+        return _own(module, query, key, value, attention_mask, **options)
+    index, tap.seen = tap.seen, tap.seen + 1
+    slot = tap.weights[index]  # [head, query, key]
+    if getattr(module.config, "model_type", None) in PLAIN:
+        output, weights = _plain(slot, query, key, value, attention_mask, options["scaling"])
+    else:
+        output, weights = _own(module, query, key, value, attention_mask, **options)
+        slot.copy_(weights[0])
+    output = tap.layer(index, query, key, value, output)
+    if tap.stop_after_last and tap.seen == len(tap.weights):
+        raise LastLayerSeen
+    return output, weights
+
+
+def _own(module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The family's own eager attention, found in the file that defines the module."""
+    found: tuple[torch.Tensor, torch.Tensor] = sys.modules[type(module).__module__].eager_attention_forward(
+        module, *tensors, **options
+    )
+    return found
+
+
+def _plain(
+    slot: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scaling: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    # One sentence a pass: the batch axis is dropped. Q is scaled, not the scores: n·d products instead of n·n.
+    torch.bmm(query[0] * scaling, key[0].transpose(1, 2), out=slot)
+    if mask is not None:
+        slot += mask[0]
+    torch.softmax(slot, -1, out=slot)
+    output = torch.bmm(slot, value[0])  # [head, query, d_head]
+    return output.transpose(0, 1)[None], slot[None]
+
+
+AttentionInterface.register(NAME, capture)
+AttentionMaskInterface.register(NAME, eager_mask)

@@ -1,0 +1,287 @@
+"""Text in, Attention out: one model, read from a folder on this machine, safe to use from many threads."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from mha_viz.attention import Attention
+from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, ShapeError, TextError
+from mha_viz.models import capture, catalog, hub, linear
+from mha_viz.models.catalog import quoted
+from mha_viz.text import Cut, Piece, TokenizedText, clean, tokenized
+
+MAX_PIECES = 512  # more than this no drawing can show
+CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
+
+_UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
+_PROBE = "The animal didn't cross the street because it was too tired."
+
+# What goes wrong here is said by this file's own errors.
+transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def load(name: str) -> Encoder:
+    """The model that ``name`` means, downloaded first if need be. Raises ModelError's family."""
+    model = catalog.resolve(name)
+    folder = hub.local_folder(model) or hub.fetch(model)
+    return Encoder.from_folder(folder, name=model.name, revision=hub.BUNDLE_SHA256.get(model.path, "")[:12])
+
+
+class _Read(NamedTuple):
+    """A text as the tokenizer gave it, cut to the limit; one entry a piece."""
+
+    ids: list[int]
+    types: list[int]
+    pieces: list[Piece]
+    cut: Cut | None
+
+
+class Encoder:
+    """One model with its tokenizer. Nothing in it changes after loading: any number of threads may call it."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str) -> None:
+        config = model.config
+        self.name = name
+        self.revision = revision
+        self.family: str = config.model_type
+        self.layers = int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))
+        self.heads = int(config.num_attention_heads)
+        self.d_model = int(config.hidden_size)
+        self.limit = _limit(model, tokenizer)  # pieces, special ones included
+        self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
+        self._model = model
+        self._tokenizer = tokenizer.backend_tokenizer
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._delimiters = _delimiters(tokenizer)
+        self._accepts = frozenset(inspect.signature(model.forward).parameters)
+        self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
+        self._has_pairs = _has_pairs(self._tokenizer)
+        self._tapped = bool(model._supports_attention_backend)
+        self.causal = False  # True when no token attends to a later one (GPT-2); seen in _prepare
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, name: str = "", revision: str = "") -> Encoder:
+        """The model in ``folder``: config.json, tokenizer, safetensors. Never touches the network.
+
+        Raises ModelBroken for files that are damaged or do not fit together, ModelUnsupported for models whose
+        attention cannot be drawn.
+        """
+        hub.check_folder(folder)
+        name = name or folder.name
+        try:
+            encoder = cls(*_opened(folder, name), name, revision or _revision(folder))
+            encoder._prepare()
+        except MhaVizError:
+            raise
+        except Exception as error:  # a library's, of any kind: the files are what a person can change
+            said = " ".join(str(error).split())[:200] or type(error).__name__
+            raise ModelBroken(f"{quoted(name)} cannot be loaded: {said}", "Download it again.") from error
+        return encoder
+
+    def __repr__(self) -> str:
+        return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
+
+    def encode(self, text: str, pair: str = "") -> Attention:
+        """What every head does with ``text``, and a second text ``pair`` when given.
+
+        Text beyond ``limit`` pieces is cut, longer of the two first; ``attention.text.cut`` says so. Raises EmptyText
+        when nothing is left to read, TextError for a pair that the model cannot take.
+        """
+        read = self._read(clean(text), clean(pair))
+        weights = self._run(read.ids, read.types)
+        return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights)
+
+    def tokenize(self, text: str, pair: str = "") -> TokenizedText:
+        """The tokens of a text without running the model. Raises as :meth:`encode`."""
+        return self._tokenized(text, pair, self._read(clean(text), clean(pair)))
+
+    # ---- the tokenizer ----------------------------------------------------------------------------------------------
+
+    def _tokenized(self, text: str, pair: str, read: _Read) -> TokenizedText:
+        return tokenized(clean(text), clean(pair) if pair.strip() else "", read.pieces, read.cut)
+
+    def _read(self, text: str, pair: str) -> _Read:
+        if not text.strip():
+            raise EmptyText("Nothing was typed.", "Type a sentence, or choose an example.")
+        if pair.strip() and not self._has_pairs:
+            raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
+        most = CHARACTERS_PER_PIECE * self.limit
+        typed = (text[:most], pair[:most]) if pair.strip() else (text[:most],)
+        found = self._tokenizer.encode(*typed)
+        sequence, n_pieces = found.sequence_ids, len(found)
+        for number, part in enumerate(typed):
+            if number not in sequence:
+                raise self._nothing_kept(part, number)
+        keep = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
+        pieces = self._pieces(found, keep)
+        more = len(text) > most or (len(typed) == 2 and len(pair) > most)
+        cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
+        return _Read([found.ids[i] for i in keep], [found.type_ids[i] for i in keep], pieces, cut)
+
+    def _pieces(self, found: Any, keep: Sequence[int]) -> list[Piece]:
+        ids, names, spans, words = found.ids, found.tokens, found.offsets, found.word_ids
+        sequence = found.sequence_ids
+        pieces: list[Piece] = []
+        segment = 0
+        for i in keep:
+            if sequence[i] is None:  # added by the tokenizer: it belongs to the text before it
+                pieces.append(Piece(names[i], 0, 0, None, segment))
+                continue
+            segment = sequence[i]
+            word = None if ids[i] in self._delimiters else words[i]
+            start, end = spans[i]
+            pieces.append(Piece(names[i], start, end, word, segment))
+        return pieces
+
+    def _nothing_kept(self, typed: str, number: int) -> EmptyText:
+        which = ("the text", "the second sentence")[number]
+        seen = f"{which} ({len(typed):,} characters)" if len(typed) > 1 else which
+        return EmptyText(
+            f"The tokenizer of {self.name} keeps nothing of {seen}.",
+            "It may hold only invisible characters; type at least one word.",
+        )
+
+    # ---- the model --------------------------------------------------------------------------------------------------
+
+    def _run(self, ids: list[int], types: list[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """One pass: [layer, head, query, key], read-only."""
+        # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
+        weights = np.empty((self.layers, self.heads, len(ids), len(ids)), np.float32)
+        tap = capture.Tap(torch.from_numpy(weights))
+        self._forward(ids, types, tap)
+        if tap.seen != self.layers:
+            raise ModelUnsupported(
+                f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
+            )
+        weights.flags.writeable = False
+        return weights
+
+    def _forward(self, ids: list[int], types: list[int], tap: capture.Tap) -> None:
+        inputs: dict[str, Any] = {"input_ids": torch.tensor([ids])}
+        if self._typed:
+            inputs["token_type_ids"] = torch.tensor([types])
+        if "use_cache" in self._accepts:
+            inputs["use_cache"] = False
+        with torch.inference_mode():
+            if self._tapped:
+                with capture.tapped(tap):
+                    self._model(**inputs)
+                return
+            for layer in self._model(**inputs, output_attentions=True).attentions:
+                tap.weights[tap.seen].copy_(layer[0])
+                tap.seen += 1
+
+    def _prepare(self) -> None:
+        """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""
+        linear.pack(self._model)
+        try:
+            weights = self.encode(_PROBE).weights
+        except ShapeError as error:
+            raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
+        self.causal = not np.triu(weights, 1).any()
+
+
+def _opened(folder: Path, name: str) -> tuple[Any, Any]:
+    """Model and tokenizer, as transformers reads them from the folder."""
+    local: dict[str, Any] = {"local_files_only": True}
+    config = AutoConfig.from_pretrained(folder, **local, trust_remote_code=False)
+    if config.is_encoder_decoder:
+        raise ModelUnsupported(
+            f"{quoted(name)} is an encoder-decoder ({config.model_type}); only one stack of layers can be drawn.",
+            "Choose a model such as BERT or GPT-2.",
+        )
+    tokenizer = AutoTokenizer.from_pretrained(folder, **local, trust_remote_code=False)
+    if not tokenizer.is_fast:
+        raise ModelUnsupported(f"{quoted(name)} has a tokenizer without character positions.", "Choose another model.")
+    model = _model(folder, config, name)
+    return model.eval(), tokenizer
+
+
+def _model(folder: Path, config: Any, name: str) -> Any:
+    model, said = AutoModel.from_pretrained(
+        folder,
+        config=config,
+        attn_implementation=capture.NAME,
+        dtype=torch.float32,
+        local_files_only=True,
+        use_safetensors=True,
+        trust_remote_code=False,
+        output_loading_info=True,
+    )
+    missing = sorted(k for k in said["missing_keys"] if not any(u in k for u in _UNUSED))
+    if missing:
+        raise ModelBroken(
+            f"{quoted(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
+        )
+    if not model._supports_attention_backend:  # these give their weights only as output_attentions
+        model.set_attn_implementation("eager")
+    if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
+        model.pooler = None
+    return model
+
+
+def _revision(folder: Path) -> str:
+    """Which weights these are: the commit of a snapshot from the Hub, else 12 digits of the files' SHA-256."""
+    if folder.parent.name == "snapshots":
+        return folder.name
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:12]
+
+
+def _limit(model: Any, tokenizer: Any) -> int:
+    """The most pieces the model has positions for. RoBERTa and its like lose those up to the padding index."""
+    positions = int(getattr(model.config, "max_position_embeddings", MAX_PIECES))
+    table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
+    padding = getattr(table, "padding_idx", None)
+    if padding is not None:
+        positions -= int(padding) + 1
+    return min(MAX_PIECES, positions, int(tokenizer.model_max_length))
+
+
+def _delimiters(tokenizer: Any) -> frozenset[int]:
+    """Ids of the special tokens that stand between words, not for one: all but the mask and the unknown word."""
+    stands_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
+    ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+    return frozenset((set(tokenizer.all_special_ids) - stands_for_a_word) | ends) - {None}
+
+
+def _has_pairs(tokenizer: Any) -> bool:
+    """True when the tokenizer puts something between two texts; GPT-2 runs them together."""
+    sequence = tokenizer.encode("a", "a").sequence_ids
+    return 1 in sequence and None in sequence[: sequence.index(1)]
+
+
+def _shortened(sequence: list[int | None], limit: int) -> list[int]:
+    """The pieces that stay: special ones, and the beginning of each text; the longer text gives first."""
+    lengths = [sequence.count(0), sequence.count(1)]
+    room = max(0, limit - sequence.count(None))
+    short = min(*lengths, room // 2)
+    keep = [room - short, short] if lengths[0] >= lengths[1] else [short, room - short]
+    kept, seen = [], [0, 0]
+    for index, number in enumerate(sequence):
+        if number is None or seen[number] < keep[number]:
+            kept.append(index)
+        if number is not None:
+            seen[number] += 1
+    return kept
+
+
+def _cut(pieces: Sequence[Piece], typed: Sequence[str], found: int, limit: int, more: bool) -> Cut:
+    read = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
+    if found <= limit:  # only the characters were too many
+        read = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
+    return Cut(found, limit, (read[0], read[1]), more)

@@ -1,0 +1,79 @@
+"""Linear layers through oneDNN: the same float32 arithmetic as PyTorch's own, on weights laid out once for it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import nn
+from transformers.activations import GELUActivation
+from transformers.pytorch_utils import Conv1D
+
+# A linear layer and the exact GELU after it, by the names their families give them: one pass over memory, not two.
+_FUSED = (("dense", "intermediate_act_fn"), ("lin1", "activation"), ("ffn", "activation"))
+
+
+class PackedLinear(nn.Module):
+    """``x Wᵀ + b``, with W [out, in] stored in oneDNN's own layout, and GELU after it when ``gelu``."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, gelu: bool = False) -> None:
+        super().__init__()
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
+        self.bias = None if bias is None else bias.detach()
+        self._then = ("gelu", "none") if gelu else ("none", "")
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """W [out, in] in the ordinary layout; a new tensor at each call."""
+        dense: torch.Tensor = self._packed.to_dense()
+        return dense
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[..., in] → [..., out]."""
+        name, variant = self._then
+        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, name, [], variant)
+        return y
+
+
+def pack(model: nn.Module) -> None:
+    """Replace every linear layer inside ``model``; nothing happens where oneDNN is missing."""
+    if not available():
+        return
+    for parent in list(model.modules()):
+        fused = _fuse(parent)
+        for name, child in list(parent.named_children()):
+            packed = _packed(child, gelu=name in fused)
+            if packed is not None:
+                setattr(parent, name, packed)
+
+
+def _packed(layer: nn.Module, gelu: bool) -> PackedLinear | None:
+    if type(layer) is nn.Linear:
+        return PackedLinear(layer.weight, layer.bias, gelu)
+    if type(layer) is Conv1D:  # GPT-2 stores [in, out]
+        return PackedLinear(layer.weight.T, layer.bias)
+    return None
+
+
+def _fuse(parent: nn.Module) -> set[str]:
+    """The children of ``parent`` that take their activation in; the activation itself becomes the identity."""
+    fused = set()
+    for linear, activation in _FUSED:
+        pair = getattr(parent, linear, None), getattr(parent, activation, None)
+        if type(pair[0]) is nn.Linear and isinstance(pair[1], GELUActivation):
+            setattr(parent, activation, nn.Identity())
+            fused.add(linear)
+    return fused
+
+
+@cache
+def available() -> bool:
+    """True when this build of PyTorch has the two operations and they agree with its own linear layer."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    x, layer = torch.linspace(-1, 1, 64).view(4, 16), nn.Linear(16, 16)
+    try:
+        with torch.inference_mode():
+            return bool(torch.allclose(PackedLinear(layer.weight, layer.bias)(x), layer(x), atol=1e-5))
+    except (AttributeError, NotImplementedError, RuntimeError):  # other processors, other builds
+        return False

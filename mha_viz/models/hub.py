@@ -11,8 +11,6 @@ the Hugging Face cache, in the layout of that cache, so that other programs find
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 import re
 import shutil
@@ -21,12 +19,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 from weakref import WeakSet
 
 from mha_viz.errors import (
@@ -39,7 +36,20 @@ from mha_viz.errors import (
     ModelUnsupported,
     SettingError,
 )
-from mha_viz.models.catalog import FAMILIES, Model, quoted
+from mha_viz.models.catalog import Model, quoted
+from mha_viz.models.folder import (
+    INDEX,
+    MAX_CONFIG_BYTES,
+    SHARD,
+    TOKENIZERS,
+    WEIGHTS,
+    check_config,
+    check_folder,
+    has_tokenizer,
+    no_safetensors,
+    no_tokenizer,
+    read_object,
+)
 
 # Before huggingface_hub is first imported: visitors must not use the tokens of the person who runs the server, and
 # telemetry makes that library call home before it answers.
@@ -58,50 +68,9 @@ BUNDLE_SHA256 = MappingProxyType(
 )
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_WEIGHTS = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
-_SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-_TOKENIZERS = (  # each row alone is enough
-    {"tokenizer.json"},
-    {"vocab.txt"},
-    {"vocab.json", "merges.txt"},
-    {"spiece.model"},
-    {"sentencepiece.bpe.model"},
-    {"tokenizer.model"},
-)
 _SMALL_FILES = frozenset(
-    {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*_TOKENIZERS)
+    {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*TOKENIZERS)
 )
-_MAX_CONFIG_BYTES = 1_000_000
-_MAX_TOKENIZER_BYTES = 64_000_000
-_MAX_HEADER_BYTES = 16_000_000
-_DTYPE_BYTES = MappingProxyType(
-    {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
-    | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
-)
-
-# Families name the same number differently: the names of each, and the most that is taken for a real model.
-_LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
-_HEADS = ("num_attention_heads", "n_heads", "n_head")
-_WIDTH = ("hidden_size", "dim", "n_embd")
-_FEED_FORWARD = ("intermediate_size", "hidden_dim", "n_inner", "ffn_dim")
-_POSITIONS = ("max_position_embeddings", "n_positions")
-_LIMITS = MappingProxyType(
-    dict.fromkeys(_LAYERS, 96)
-    | dict.fromkeys((*_HEADS, "num_key_value_heads"), 128)
-    | dict.fromkeys((*_WIDTH, "embedding_size", "word_embed_proj_dim", "intra_bottleneck_size"), 16_384)
-    | dict.fromkeys(_FEED_FORWARD, 131_072)
-    | dict.fromkeys(_POSITIONS, 1_000_000)
-    | {"vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536, "head_dim": 1_024}
-    | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
-)
-# ALBERT stores one layer for twelve; nothing honest describes more than this many times the weights it brings.
-_SHARING = 32
-_SPARE_PARAMETERS = 10_000_000
-
-Json = dict[str, Any]
-
-
 # ---- what is already here -------------------------------------------------------------------------------------------
 
 
@@ -131,7 +100,7 @@ def _bundle(package: str) -> Path:
         raise ModelUnreachable(f"The package {package}, which holds the model, is not installed.", install)
     folder = Path(places[0]) / "model"
     with _bundle_lock:
-        if not (folder / _WEIGHTS).is_file() or _sha256(folder / _WEIGHTS) != BUNDLE_SHA256[package]:
+        if not (folder / WEIGHTS).is_file() or _sha256(folder / WEIGHTS) != BUNDLE_SHA256[package]:
             raise ModelBroken(f"The weights in the package {package} are damaged.", f"{install} --force-reinstall")
     return folder
 
@@ -167,194 +136,6 @@ def _cached(hub_id: str) -> Path | None:
     except ModelError:  # half of it, or damaged: a download replaces it
         return None
     return snapshot
-
-
-# ---- what a folder must hold ----------------------------------------------------------------------------------------
-
-
-def check_folder(folder: Path, model: Model | None = None) -> Model:
-    """Look through a model folder without any model library.
-
-    Returns ``model`` (or a row for the folder) with layers, heads, width and size as its files say. Raises
-    ModelBroken for damaged or contradictory files, ModelUnsupported for what cannot be drawn or would run code.
-    """
-    row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
-    who = quoted(row.name if row.kind == "hub" else folder.name)
-    try:
-        return _with_shape(row, folder, who)
-    except OSError as error:
-        raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
-
-
-def _with_shape(row: Model, folder: Path, who: str) -> Model:
-    config = _read_object(folder / "config.json", _MAX_CONFIG_BYTES, who)
-    _check_config(config, who)
-    _check_tokenizer(folder, who)
-    files = _weight_files(folder, who)
-    elements = sum(_count_elements(f, who) for f in files)
-    described = _parameters(config)
-    if described > _SHARING * elements + _SPARE_PARAMETERS:
-        raise ModelBroken(
-            f"{who}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
-            "The two do not belong together. Get the folder again.",
-        )
-    layers, heads, d_model = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
-    megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
-    return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
-
-
-def _read_object(path: Path, limit: int, who: str) -> Json:
-    if not path.is_file():  # also keeps from opening a pipe, which would wait for ever
-        raise ModelBroken(
-            f"{who} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
-        )
-    with path.open("rb") as file:
-        raw = file.read(limit + 1)
-    if len(raw) > limit:
-        raise ModelBroken(f"{who}: {path.name} is larger than {limit:,} bytes.", "Get the file again.")
-    return _object(raw, path.name, who)
-
-
-def _object(raw: bytes, name: str, who: str) -> Json:
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise ModelBroken(f"{who}: {name} is not a JSON object.", "The file is damaged. Get it again.")
-    return value
-
-
-def _check_config(config: Json, who: str) -> None:
-    if "auto_map" in config:
-        raise _custom_code(who)
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in FAMILIES:
-        given = quoted(family) if isinstance(family, str) else "no family"
-        raise ModelUnsupported(
-            f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
-            f"These can: {', '.join(sorted(FAMILIES))}.",
-        )
-    if "quantization_config" in config:
-        raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
-    for name, limit in _LIMITS.items():
-        _check_number(config.get(name), name, limit, who)
-    for names in (_LAYERS, _HEADS, _WIDTH, ("vocab_size",)):
-        if not _number(config, names):
-            raise ModelBroken(f"{who}: config.json has no {names[0]}.", "Get the file again.")
-
-
-def _check_number(value: object, name: str, limit: int, who: str) -> None:
-    if value is None:  # GPT-2 writes null for "the default"
-        return
-    if type(value) is not int or not 0 <= value <= limit:
-        raise ModelBroken(
-            f"{who}: config.json gives {quoted(str(value))} for {name}.",
-            f"Expected a whole number up to {limit:,}. The file is damaged or not meant for a real model.",
-        )
-
-
-def _number(config: Json, names: tuple[str, ...]) -> int:
-    """The largest value under any of the names, 0 when there is none."""
-    return max(config.get(n) or 0 for n in names)
-
-
-def _parameters(config: Json) -> int:
-    """About how many parameters a model of this config has, without sharing between layers."""
-    layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
-    attention = 4 * d * max(d, heads * _number(config, ("head_dim",)))
-    feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
-    rows = sum(_number(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
-    return layers * (attention + feed_forward) + rows * d
-
-
-def _check_tokenizer(folder: Path, who: str) -> None:
-    if not _has_tokenizer({p.name for p in folder.iterdir() if p.is_file()}):
-        raise _no_tokenizer(who)
-    if (folder / "tokenizer_config.json").exists():
-        settings = _read_object(folder / "tokenizer_config.json", _MAX_TOKENIZER_BYTES, who)
-        if "auto_map" in settings:
-            raise _custom_code(who)
-    if (folder / "tokenizer.json").exists():
-        tokenizer = _read_object(folder / "tokenizer.json", _MAX_TOKENIZER_BYTES, who)
-        if not isinstance(tokenizer.get("model"), dict):
-            raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
-
-
-def _has_tokenizer(names: Collection[str]) -> bool:
-    return any(needed <= set(names) for needed in _TOKENIZERS)
-
-
-def _weight_files(folder: Path, who: str) -> list[Path]:
-    """The safetensors files that transformers will read: one, or the shards that the index names."""
-    if (folder / _WEIGHTS).is_file():
-        return [folder / _WEIGHTS]
-    if not (folder / _INDEX).is_file():
-        raise _no_safetensors(who)
-    shards = _read_object(folder / _INDEX, _MAX_HEADER_BYTES, who).get("weight_map")
-    names = set(shards.values()) if isinstance(shards, dict) and all(map(_is_shard, shards.values())) else set()
-    if not names:
-        raise ModelBroken(f"{who}: {_INDEX} does not list the files of the weights.", "Get the file again.")
-    missing = sorted(n for n in names if not (folder / n).is_file())
-    if missing:
-        raise ModelBroken(f"{who}: {missing[0]} is missing.", "Get the folder again.")
-    return [folder / n for n in sorted(names)]
-
-
-def _is_shard(name: object) -> bool:
-    return isinstance(name, str) and _SHARD.fullmatch(name) is not None
-
-
-def _count_elements(path: Path, who: str) -> int:
-    """The numbers that a safetensors file holds: 8 bytes of header length, the JSON header, then the tensors."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > min(_MAX_HEADER_BYTES, size - 8):
-            raise _damaged(path, who)
-        header = _object(file.read(length), path.name, who)
-    tensors = [v for name, v in header.items() if name != "__metadata__"]
-    try:
-        spans = [_span(t) for t in tensors]
-    except (TypeError, ValueError, KeyError):
-        raise _damaged(path, who) from None
-    if not spans or max(end for _, end, _ in spans) != size - 8 - length:
-        raise _damaged(path, who)
-    return sum(elements for _, _, elements in spans)
-
-
-def _span(tensor: Json) -> tuple[int, int, int]:
-    """Begin, end (bytes after the header) and number of elements of one tensor. Raises for what does not fit."""
-    begin, end = tensor["data_offsets"]
-    shape = tensor["shape"]
-    if any(type(n) is not int or n < 0 for n in (begin, end, *shape)):
-        raise ValueError("negative or not whole")
-    elements = math.prod(shape)
-    if end - begin != elements * _DTYPE_BYTES[tensor["dtype"]]:
-        raise ValueError("shape and bytes differ")
-    return begin, end, elements
-
-
-def _damaged(path: Path, who: str) -> ModelBroken:
-    return ModelBroken(f"{who}: {path.name} is cut off or damaged.", "Get the file again.")
-
-
-def _custom_code(who: str) -> ModelUnsupported:
-    return ModelUnsupported(
-        f"{who} brings its own program code (auto_map), which is never run here.",
-        "Choose a model of a standard family such as BERT.",
-    )
-
-
-def _no_tokenizer(who: str) -> ModelUnsupported:
-    return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, or vocab.txt, or their like.")
-
-
-def _no_safetensors(who: str) -> ModelUnsupported:
-    return ModelUnsupported(
-        f"{who} has no {_WEIGHTS}; older weight files can run code and are never opened here.",
-        "Choose a model with safetensors, or convert it and choose the folder.",
-    )
 
 
 # ---- what must be fetched -------------------------------------------------------------------------------------------
@@ -438,7 +219,7 @@ def _download(model: Model, watch: _Watch) -> Path:
         for name, file in listing.files.items():
             _stream(model, listing.commit, name, file, partial / name, watch)
             if name == "config.json":  # before the hundreds of megabytes
-                _check_config(_read_object(partial / name, _MAX_CONFIG_BYTES, who), who)
+                check_config(read_object(partial / name, MAX_CONFIG_BYTES, who), who)
         check_folder(partial, model)
         watch.beat()
         return _publish(partial, storage, listing.commit)
@@ -474,12 +255,12 @@ def _needed(found: Collection[str], who: str) -> list[str]:
     """The files to download, config.json first and weights last."""
     if "config.json" not in found:
         raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", "Choose another model.")
-    if not _has_tokenizer(found):
-        raise _no_tokenizer(who)
-    shards = sorted(n for n in found if _SHARD.fullmatch(n))
-    weights = [_WEIGHTS] if _WEIGHTS in found else [_INDEX, *shards] if _INDEX in found and shards else []
+    if not has_tokenizer(found):
+        raise no_tokenizer(who)
+    shards = sorted(n for n in found if SHARD.fullmatch(n))
+    weights = [WEIGHTS] if WEIGHTS in found else [INDEX, *shards] if INDEX in found and shards else []
     if not weights:
-        raise _no_safetensors(who)
+        raise no_safetensors(who)
     return [*sorted(_SMALL_FILES.intersection(found), key=lambda n: n != "config.json"), *weights]
 
 

@@ -1,0 +1,244 @@
+"""What a model folder must hold, looked through without any model library.
+
+A folder comes from a download, from the Hugging Face cache or from a person; nothing in it is believed before the
+numbers of its config are bounded, its weights are whole, and no code of its own would run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mha_viz.errors import ModelBroken, ModelUnsupported
+from mha_viz.models.catalog import FAMILIES, Model, quoted
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+TOKENIZERS = (  # each row alone is enough
+    {"tokenizer.json"},
+    {"vocab.txt"},
+    {"vocab.json", "merges.txt"},
+    {"spiece.model"},
+    {"sentencepiece.bpe.model"},
+    {"tokenizer.model"},
+)
+MAX_CONFIG_BYTES = 1_000_000
+_MAX_TOKENIZER_BYTES = 64_000_000
+_MAX_HEADER_BYTES = 16_000_000
+_DTYPE_BYTES = MappingProxyType(
+    {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
+    | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
+)
+
+# Families name the same number differently: the names of each, and the most that is taken for a real model.
+_LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
+_HEADS = ("num_attention_heads", "n_heads", "n_head")
+_WIDTH = ("hidden_size", "dim", "n_embd")
+_FEED_FORWARD = ("intermediate_size", "hidden_dim", "n_inner", "ffn_dim")
+_POSITIONS = ("max_position_embeddings", "n_positions")
+_LIMITS = MappingProxyType(
+    dict.fromkeys(_LAYERS, 96)
+    | dict.fromkeys((*_HEADS, "num_key_value_heads"), 128)
+    | dict.fromkeys((*_WIDTH, "embedding_size", "word_embed_proj_dim", "intra_bottleneck_size"), 16_384)
+    | dict.fromkeys(_FEED_FORWARD, 131_072)
+    | dict.fromkeys(_POSITIONS, 1_000_000)
+    | {"vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536, "head_dim": 1_024}
+    | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
+)
+# ALBERT stores one layer for twelve; nothing honest describes more than this many times the weights it brings.
+_SHARING = 32
+_SPARE_PARAMETERS = 10_000_000
+
+Json = dict[str, Any]
+
+
+def check_folder(folder: Path, model: Model | None = None) -> Model:
+    """Look through a model folder without any model library.
+
+    Returns ``model`` (or a row for the folder) with layers, heads, width and size as its files say. Raises
+    ModelBroken for damaged or contradictory files, ModelUnsupported for what cannot be drawn or would run code.
+    """
+    row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
+    who = quoted(row.name if row.kind == "hub" else folder.name)
+    try:
+        return _with_shape(row, folder, who)
+    except OSError as error:
+        raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
+
+
+def _with_shape(row: Model, folder: Path, who: str) -> Model:
+    config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
+    check_config(config, who)
+    _check_tokenizer(folder, who)
+    files = _weight_files(folder, who)
+    elements = sum(_count_elements(f, who) for f in files)
+    described = _parameters(config)
+    if described > _SHARING * elements + _SPARE_PARAMETERS:
+        raise ModelBroken(
+            f"{who}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
+            "The two do not belong together. Get the folder again.",
+        )
+    layers, heads, d_model = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
+    return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
+
+
+def read_object(path: Path, limit: int, who: str) -> Json:
+    if not path.is_file():  # also keeps from opening a pipe, which would wait for ever
+        raise ModelBroken(
+            f"{who} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
+        )
+    with path.open("rb") as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise ModelBroken(f"{who}: {path.name} is larger than {limit:,} bytes.", "Get the file again.")
+    return _object(raw, path.name, who)
+
+
+def _object(raw: bytes, name: str, who: str) -> Json:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ModelBroken(f"{who}: {name} is not a JSON object.", "The file is damaged. Get it again.")
+    return value
+
+
+def check_config(config: Json, who: str) -> None:
+    if "auto_map" in config:
+        raise custom_code(who)
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in FAMILIES:
+        given = quoted(family) if isinstance(family, str) else "no family"
+        raise ModelUnsupported(
+            f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
+            f"These can: {', '.join(sorted(FAMILIES))}.",
+        )
+    if "quantization_config" in config:
+        raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
+    for name, limit in _LIMITS.items():
+        _check_number(config.get(name), name, limit, who)
+    for names in (_LAYERS, _HEADS, _WIDTH, ("vocab_size",)):
+        if not _number(config, names):
+            raise ModelBroken(f"{who}: config.json has no {names[0]}.", "Get the file again.")
+
+
+def _check_number(value: object, name: str, limit: int, who: str) -> None:
+    if value is None:  # GPT-2 writes null for "the default"
+        return
+    if type(value) is not int or not 0 <= value <= limit:
+        raise ModelBroken(
+            f"{who}: config.json gives {quoted(str(value))} for {name}.",
+            f"Expected a whole number up to {limit:,}. The file is damaged or not meant for a real model.",
+        )
+
+
+def _number(config: Json, names: tuple[str, ...]) -> int:
+    """The largest value under any of the names, 0 when there is none."""
+    return max(config.get(n) or 0 for n in names)
+
+
+def _parameters(config: Json) -> int:
+    """About how many parameters a model of this config has, without sharing between layers."""
+    layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    attention = 4 * d * max(d, heads * _number(config, ("head_dim",)))
+    feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
+    rows = sum(_number(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
+    return layers * (attention + feed_forward) + rows * d
+
+
+def _check_tokenizer(folder: Path, who: str) -> None:
+    if not has_tokenizer({p.name for p in folder.iterdir() if p.is_file()}):
+        raise no_tokenizer(who)
+    if (folder / "tokenizer_config.json").exists():
+        settings = read_object(folder / "tokenizer_config.json", _MAX_TOKENIZER_BYTES, who)
+        if "auto_map" in settings:
+            raise custom_code(who)
+    if (folder / "tokenizer.json").exists():
+        tokenizer = read_object(folder / "tokenizer.json", _MAX_TOKENIZER_BYTES, who)
+        if not isinstance(tokenizer.get("model"), dict):
+            raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
+
+
+def has_tokenizer(names: Collection[str]) -> bool:
+    return any(needed <= set(names) for needed in TOKENIZERS)
+
+
+def _weight_files(folder: Path, who: str) -> list[Path]:
+    """The safetensors files that transformers will read: one, or the shards that the index names."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if not (folder / INDEX).is_file():
+        raise no_safetensors(who)
+    shards = read_object(folder / INDEX, _MAX_HEADER_BYTES, who).get("weight_map")
+    names = set(shards.values()) if isinstance(shards, dict) and all(map(_is_shard, shards.values())) else set()
+    if not names:
+        raise ModelBroken(f"{who}: {INDEX} does not list the files of the weights.", "Get the file again.")
+    missing = sorted(n for n in names if not (folder / n).is_file())
+    if missing:
+        raise ModelBroken(f"{who}: {missing[0]} is missing.", "Get the folder again.")
+    return [folder / n for n in sorted(names)]
+
+
+def _is_shard(name: object) -> bool:
+    return isinstance(name, str) and SHARD.fullmatch(name) is not None
+
+
+def _count_elements(path: Path, who: str) -> int:
+    """The numbers that a safetensors file holds: 8 bytes of header length, the JSON header, then the tensors."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(_MAX_HEADER_BYTES, size - 8):
+            raise _damaged(path, who)
+        header = _object(file.read(length), path.name, who)
+    tensors = [v for name, v in header.items() if name != "__metadata__"]
+    try:
+        spans = [_span(t) for t in tensors]
+    except (TypeError, ValueError, KeyError):
+        raise _damaged(path, who) from None
+    if not spans or max(end for _, end, _ in spans) != size - 8 - length:
+        raise _damaged(path, who)
+    return sum(elements for _, _, elements in spans)
+
+
+def _span(tensor: Json) -> tuple[int, int, int]:
+    """Begin, end (bytes after the header) and number of elements of one tensor. Raises for what does not fit."""
+    begin, end = tensor["data_offsets"]
+    shape = tensor["shape"]
+    if any(type(n) is not int or n < 0 for n in (begin, end, *shape)):
+        raise ValueError("negative or not whole")
+    elements = math.prod(shape)
+    if end - begin != elements * _DTYPE_BYTES[tensor["dtype"]]:
+        raise ValueError("shape and bytes differ")
+    return begin, end, elements
+
+
+def _damaged(path: Path, who: str) -> ModelBroken:
+    return ModelBroken(f"{who}: {path.name} is cut off or damaged.", "Get the file again.")
+
+
+def custom_code(who: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"{who} brings its own program code (auto_map), which is never run here.",
+        "Choose a model of a standard family such as BERT.",
+    )
+
+
+def no_tokenizer(who: str) -> ModelUnsupported:
+    return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, or vocab.txt, or their like.")
+
+
+def no_safetensors(who: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"{who} has no {WEIGHTS}; older weight files can run code and are never opened here.",
+        "Choose a model with safetensors, or convert it and choose the folder.",
+    )

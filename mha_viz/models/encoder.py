@@ -17,6 +17,7 @@ from mha_viz.attention import Attention
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, ShapeError, TextError
 from mha_viz.models import capture, catalog, hub, linear
 from mha_viz.models.catalog import quoted
+from mha_viz.models.folder import check_folder
 from mha_viz.text import Cut, Piece, TokenizedText, clean, tokenized
 
 MAX_PIECES = 512  # more than this no drawing can show
@@ -77,7 +78,7 @@ class Encoder:
         Raises ModelBroken for files that are damaged or do not fit together, ModelUnsupported for models whose
         attention cannot be drawn.
         """
-        hub.check_folder(folder)
+        check_folder(folder)
         name = name or folder.name
         try:
             encoder = cls(*_opened(folder, name), name, revision or _revision(folder))

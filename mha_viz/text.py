@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-APOSTROPHES = frozenset("'’ʼ＇")  # noqa: RUF001  (typographic apostrophes are the point)
+APOSTROPHES = frozenset("'’ʼ＇")
 
 
 class Piece(NamedTuple):

@@ -38,7 +38,7 @@ help:
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Python 3.11 or later is needed; “$(PYTHON)” is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Python 3.11 or later is needed; “$(PYTHON)” is: $$($(PYTHON) --version 2>&1 | head -1)" >&2; \
 	  echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@echo "Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

@@ -286,3 +286,11 @@ def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
         except urllib.error.URLError:
             time.sleep(0.1)
     return b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the Makefile is for Unix; README names the commands for Windows")
+def test_make_run_hands_over_host_and_port() -> None:
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--dry-run", "run", "HOST=0.0.0.0", "PORT=8600"]
+    planned = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=True).stdout
+    assert planned.splitlines()[-1].endswith('serve --host "0.0.0.0" --port "8600"')

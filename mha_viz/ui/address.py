@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+import streamlit as st
+
 from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
 from mha_viz.text import clean
@@ -87,6 +89,12 @@ def accepted(view: Mapping[str, object]) -> dict[str, str | None]:
         if value is None or (isinstance(value, str) and re.fullmatch(pattern, value, flags=re.ASCII)):
             changes[name] = value
     return changes
+
+
+def go(**changes: str | None) -> None:
+    """Set parameters of the URL (None takes one out) as one step of the browser's history."""
+    parameters = {**st.query_params.to_dict(), **changes}
+    st.query_params.from_dict({name: value for name, value in parameters.items() if value is not None})
 
 
 def _head(name: str | None) -> Head | None:

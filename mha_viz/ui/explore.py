@@ -37,7 +37,7 @@ class Asked:
 
 def asked() -> Asked:
     """What the URL asks for, completed by the first example and the default model."""
-    where = address.read(dict(st.query_params))
+    where = address.read(st.query_params.to_dict())
     text = examples()[0]["text"] if where.text is None else where.text
     return Asked(text, where.pair, where.model or catalog.offered()[0].name, where)
 
@@ -80,35 +80,25 @@ def _on_example() -> None:
     index = st.session_state["sentence"].example
     if isinstance(index, int) and 0 <= index < len(examples()):
         chosen = examples()[index]
-        _read_next(chosen["text"], chosen.get("pair", ""))
-        _take_out("head", "on")
+        _read_next(chosen["text"], chosen.get("pair", ""), head=None, on=None)
 
 
 def _on_model() -> None:
     st.session_state["previous_model"] = st.query_params.get("model")
-    st.query_params["model"] = str(st.session_state["sentence"].model or "")[:300]
-    if st.query_params["model"] == catalog.offered()[0].name:
-        del st.query_params["model"]
-    _take_out("head", "on", *address.OF_THIS_TEXT)
+    name = str(st.session_state["sentence"].model or "")[:300]
+    chosen = None if name == catalog.offered()[0].name else name
+    address.go(model=chosen, head=None, on=None, **dict.fromkeys(address.OF_THIS_TEXT))
 
 
-def _read_next(text: str, pair: str) -> None:
+def _read_next(text: str, pair: str, **changes: str | None) -> None:
     kept = address.fits(text)
     if len(kept) < len(text):
         st.toast(f"{len(text):,} characters were typed; the first {len(kept):,} are read.")
-    st.query_params["text"] = kept
-    st.query_params["pair"] = address.fits(pair)
     if not pair:
-        _take_out("pair", "side")
-    if kept == examples()[0]["text"] and not pair:
-        _take_out("text")
-    _take_out(*address.OF_THIS_TEXT)
-
-
-def _take_out(*names: str) -> None:
-    for name in names:
-        if name in st.query_params:
-            del st.query_params[name]
+        changes["side"] = None
+    first = kept == examples()[0]["text"]
+    changes |= dict.fromkeys(address.OF_THIS_TEXT)
+    address.go(text=None if first else kept, pair=address.fits(pair) or None, **changes)
 
 
 # ---- Reading ------------------------------------------------------------------------------------------
@@ -186,11 +176,7 @@ def _progress(job: Any, model: catalog.Model) -> None:
 
 def _cancel(job: Any) -> None:
     job.cancel()
-    previous = st.session_state.get("previous_model")
-    if previous:
-        st.query_params["model"] = previous
-    else:
-        _take_out("model")
+    address.go(model=st.session_state.get("previous_model"))
 
 
 # ---- The picture --------------------------------------------------------------------------------------
@@ -234,11 +220,7 @@ def _start(what: Asked, attention: Attention) -> Start:
 
 
 def _on_view() -> None:
-    for name, value in address.accepted(st.session_state["explorer"].view or {}).items():
-        if value is None:
-            _take_out(name)
-        else:
-            st.query_params[name] = value
+    address.go(**address.accepted(st.session_state["explorer"].view or {}))
 
 
 def say_cut(attention: Attention) -> None:

@@ -265,7 +265,8 @@ export function explorer(root, send, locate = () => window.location.search) {
     const at = focus || pinned();
     const first = heads.find((h) => h.head === view.head);
     if (!first) { part.readout.textContent = "Reading this head…"; return; }
-    const tall = Math.max(340, Math.min(640, window.innerHeight - 330));
+    const above = part.panels.getBoundingClientRect().top - document.documentElement.getBoundingClientRect().top;
+    const tall = Math.max(380, Math.min(640, window.innerHeight - Math.max(above, 330) - 60));
     const scene = { ...axes, heads, focus: at };
     const across = part.linksBox.clientWidth;
     layouts.links = drawLinks(part.links, scene, { ...look, width: across, height: tall }, part.scroller.scrollTop);
@@ -273,7 +274,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     part.heatBox.style.maxHeight = `${tall + 60}px`;
     part.tall.style.height = `${layouts.links.height}px`;
     const wide = part.heatBox.clientWidth;
-    layouts.heat = drawHeatmap(part.heat, { ...axes, part: first.part, shade: first.shade, focus: at },
+    layouts.heat = drawHeatmap(part.heat, { ...axes, head: first, focus: at },
       { ...look, width: wide, height: Math.max(tall, 300) });
     drawWords(at, first, axes);
   }

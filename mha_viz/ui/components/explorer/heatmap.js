@@ -4,10 +4,10 @@ import { fit, widest, write } from "./ink.js";
 
 const LABEL = 96; // at most this wide, pixels
 
-// scene: {rows, cols, part, shade, focus: {row, col}|null}
+// scene: {rows, cols, head: {part, shade}, focus: {row, col}|null}
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
-  const label = Math.min(LABEL, widest([...rows, ...cols].map((u) => u.text), look.textFont(13)) + 12);
+  const label = Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
   const layout = heatmapLayout(look.width, rows.length, cols.length, look.height, label);
   const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
   if (!rows.length || !cols.length) return layout;
@@ -18,22 +18,27 @@ export function drawHeatmap(canvas, scene, look) {
   return layout;
 }
 
-function cells(context, { part, shade }, look, { left, top, cell }) {
-  const { R, C } = part;
-  const image = new ImageData(C, R);
-  const target = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < R * C; i++) target[i] = look.colours[shade[i]];
-  const pixels = new OffscreenCanvas(C, R);
-  pixels.getContext("2d").putImageData(image, 0, 0);
+function cells(context, { head }, look, { left, top, cell }) {
+  const { R, C } = head.part;
+  head.picture ??= picture(head, look); // one pixel a cell, made once: pointing at things only redraws
   context.imageSmoothingEnabled = false;
-  context.drawImage(pixels, left, top, C * cell, R * cell);
+  context.drawImage(head.picture, left, top, C * cell, R * cell);
   if (cell < 10) return;
   context.fillStyle = look.paper; // hairlines between cells
   for (let c = 1; c < C; c++) context.fillRect(left + c * cell - 0.5, top, 1, R * cell);
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-function focusOn(context, { focus, part }, look, { left, top, cell, width, height }) {
+function picture({ part: { R, C }, shade }, look) {
+  const image = new ImageData(C, R);
+  const target = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < R * C; i++) target[i] = look.colours[shade[i]];
+  const pixels = new OffscreenCanvas(C, R);
+  pixels.getContext("2d").putImageData(image, 0, 0);
+  return pixels;
+}
+
+function focusOn(context, { focus, head: { part } }, look, { left, top, cell, width, height }) {
   if (!focus) return;
   const { R, C } = part;
   context.fillStyle = look.paper;

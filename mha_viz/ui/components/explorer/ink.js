@@ -81,8 +81,15 @@ export function write(context, text, x, y, width, align) {
   context.fillText(`\u2068${cutText(context, text, width)}\u2069`, x, y);
 }
 
-export function widest(texts, font) {
-  const context = document.createElement("canvas").getContext("2d");
-  context.font = font;
-  return Math.ceil(Math.max(0, ...texts.map((t) => context.measureText(t.slice(0, 40)).width)));
+// Width of the widest text among rows and columns; measured once for each list of rows.
+const widths = new WeakMap();
+export function widest(rows, cols, font) {
+  const known = widths.get(rows) || {};
+  if (known[font] === undefined) {
+    const context = new OffscreenCanvas(1, 1).getContext("2d");
+    context.font = font;
+    known[font] = Math.ceil(Math.max(0, ...[...rows, ...cols].map((u) => context.measureText(u.text.slice(0, 40)).width)));
+    widths.set(rows, known);
+  }
+  return known[font];
 }

@@ -7,7 +7,7 @@ const LEVELS = 24; // lines are drawn in this many strengths, all of one strengt
 // scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col}|null}
 export function drawLinks(canvas, scene, look, scroll) {
   const font = look.textFont(15);
-  const label = widest([...scene.rows, ...scene.cols].map((u) => u.text), font) + 8;
+  const label = widest(scene.rows, scene.cols, font) + 8;
   const layout = linksLayout(look.width, scene.rows.length, scene.cols.length, look.height, label);
   const visible = Math.min(layout.height, look.height);
   const context = fit(canvas, look.width, visible);

@@ -24,6 +24,7 @@ export function sentence(root, send) {
     if (JSON.stringify(data.examples) !== JSON.stringify(last.examples)) p.list.replaceChildren(...data.examples.map(example));
     p.look.textContent = data.look;
     p.look.hidden = !data.look;
+    if (!data.text.trim() && data.text !== last.text) offer(true); // an empty page offers its examples
     last = data;
     follow();
   }
@@ -56,8 +57,10 @@ export function sentence(root, send) {
     if (event.key === "Escape") { event.target.value = event.target.taken; grow(event.target); follow(); }
   }
 
-  // Browsers that know `field-sizing` grow the field by themselves.
+  // Longer texts are set smaller. Browsers that know `field-sizing` grow the field by themselves.
   function grow(field) {
+    const length = field.value.length;
+    field.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
     if (CSS.supports("field-sizing", "content")) return;
     field.style.height = "auto";
     field.style.height = `${Math.min(field.scrollHeight, 260)}px`;
@@ -69,10 +72,15 @@ export function sentence(root, send) {
     p.addPair.setAttribute("aria-expanded", open);
   }
 
+  function offer(open) {
+    p.list.hidden = !open;
+    p.examples.setAttribute("aria-expanded", open);
+  }
+
   function example({ text, pair, look }, index) {
     const button = make("button", { type: "button" }, make("span", { class: "what" }, make("bdi", {}, text), ...(pair ? [make("span", { class: "and" }, " / "), make("bdi", {}, pair)] : [])),
       make("span", { class: "soft" }, look));
-    button.onclick = () => { p.list.hidden = true; p.examples.setAttribute("aria-expanded", false); send("example", index); };
+    button.onclick = () => { offer(false); send("example", index); };
     return make("li", {}, button);
   }
 
@@ -110,8 +118,7 @@ export function sentence(root, send) {
     b.pairRow = make("div", { class: "pair", hidden: true }, b.pair);
     b.read = make("button", { type: "button", class: "read", onclick: read }, "Read ↵");
     b.examples = make("button", { type: "button", class: "quiet", "aria-expanded": false, onclick: () => {
-      b.list.hidden = !b.list.hidden;
-      b.examples.setAttribute("aria-expanded", !b.list.hidden);
+      offer(b.list.hidden);
       if (!b.list.hidden) b.list.querySelector("button")?.focus();
     } }, "Examples");
     b.addPair = make("button", { type: "button", class: "quiet", "aria-expanded": false, onclick: () => {
@@ -126,7 +133,7 @@ export function sentence(root, send) {
     b.copy = make("button", { type: "button", class: "quiet", onclick: copy }, "Copy link");
     b.copied = make("span", { class: "soft", role: "status" });
     b.list = make("ul", { hidden: true, onkeydown: (event) => {
-      if (event.key === "Escape") { b.list.hidden = true; b.examples.focus(); }
+      if (event.key === "Escape") { offer(false); b.examples.focus(); }
     } });
     b.look = make("p", { class: "look", hidden: true });
     b.all = make("div", { class: "sentence" }, b.text, b.pairRow, make("div", { class: "strip" },

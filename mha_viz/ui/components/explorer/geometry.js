@@ -114,23 +114,31 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   const hidden = new Float32Array(R);
+  const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
+  const sums = new Uint32Array(n); // a row's pieces added up
   let max = 0;
-  const column = new Uint32Array(n); // the row's pieces added up
   for (let r = 0; r < R; r++) {
-    column.fill(0);
-    for (const q of rows[r].tokens) for (let k = 0; k < n; k++) column[k] += raw[q * n + k];
-    const share = 1 / 65535 / rows[r].tokens.length;
+    const pieces = rows[r].tokens;
+    let column = raw.subarray(pieces[0] * n, pieces[0] * n + n);
+    if (pieces.length > 1) {
+      sums.fill(0);
+      for (const q of pieces) for (let k = 0; k < n; k++) sums[k] += raw[q * n + k];
+      column = sums;
+    }
+    const share = 1 / 65535 / pieces.length;
+    const from = r * C;
     let [total, shown] = [0, 0];
     for (let k = 0; k < n; k++) total += column[k];
     for (let c = 0; c < C; c++) {
       let sum = 0;
-      for (const k of cols[c].tokens) sum += column[k];
-      w[r * C + c] = sum * share;
+      if (plain) sum = column[plain[c]];
+      else for (const k of cols[c].tokens) sum += column[k];
+      w[from + c] = sum * share;
       shown += sum;
     }
     hidden[r] = total ? 1 - shown / total : 0;
-    if (view.special === "rescale") rescale(w, r * C, C, shown * share);
-    for (let c = 0; c < C; c++) max = Math.max(max, w[r * C + c]);
+    if (view.special === "rescale") rescale(w, from, C, shown * share);
+    for (let i = from; i < from + C; i++) if (w[i] > max) max = w[i];
   }
   return { w, R, C, hidden, max };
 }
@@ -141,22 +149,31 @@ function rescale(w, from, count, sum) {
 
 export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
 
-// The same for the grid where only a pooled thumbnail travelled: hidden rows and columns left out.
-export function pooled(reading, head, view) {
+// The same for the grid where only pooled thumbnails travelled: first the rows and columns of a view…
+export function pooledUnits(reading, view) {
   const { starts, special } = reading.bins;
-  const side = starts.length;
-  const keep = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-  const pair = isPair(reading) && view.side !== "all";
-  const of = (letter) => keep.filter((i) => !pair || reading.segments[starts[i]] === (letter === "a" ? 0 : 1));
-  const [rows, cols] = [of(view.side[0]), of(view.side[1])];
-  const w = new Float32Array(rows.length * cols.length);
+  const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+  const side = isPair(reading) ? view.side : "all";
+  const of = (letter) =>
+    side === "all" ? kept : kept.filter((i) => reading.segments[starts[i]] === (letter === "a" ? 0 : 1));
+  return { rows: of(side[0]), cols: of(side[1]) };
+}
+
+// …then the block of one head.
+export function pooled(reading, head, { rows, cols }) {
+  const side = reading.bins.starts.length;
+  const [R, C] = [rows.length, cols.length];
+  const w = new Float32Array(R * C);
   let max = 0;
-  rows.forEach((r, y) => cols.forEach((c, x) => {
-    const level = reading.thumbs[(head * side + r) * side + c] / 255;
-    w[y * cols.length + x] = level * level;
-    max = Math.max(max, level * level);
-  }));
-  return { w, R: rows.length, C: cols.length, max };
+  for (let r = 0; r < R; r++) {
+    const from = (head * side + rows[r]) * side;
+    for (let c = 0; c < C; c++) {
+      const root = reading.thumbs[from + cols[c]] / 255;
+      w[r * C + c] = root * root;
+      if (root * root > max) max = root * root;
+    }
+  }
+  return { w, R, C, max };
 }
 
 // ---- Which links, which shade -------------------------------------------------------------------------
@@ -195,14 +212,17 @@ const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
 
 // Shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
 export function shades({ w, R, C, max }, scale) {
-  const out = new Uint8Array(R * C);
+  const out = new Uint8ClampedArray(R * C); // rounds and bounds what it is given
   for (let r = 0; r < R; r++) {
-    let top = scale === "head" ? max : 1;
-    if (scale === "row") { top = 0; for (let c = 0; c < C; c++) top = Math.max(top, w[r * C + c]); }
-    for (let i = r * C; i < r * C + C; i++) {
-      const t = scale === "log" ? (w[i] > 0 ? 1 + Math.log10(w[i]) / LOG_DECADES : 0) : w[i] / (top || 1);
-      out[i] = Math.max(0, Math.min(255, Math.round(255 * t)));
+    const [from, to] = [r * C, r * C + C];
+    if (scale === "log") {
+      for (let i = from; i < to; i++) out[i] = w[i] > 0 ? 255 * (1 + Math.log10(w[i]) / LOG_DECADES) : 0;
+      continue;
     }
+    let top = scale === "head" ? max : 1;
+    if (scale === "row") { top = 0; for (let i = from; i < to; i++) if (w[i] > top) top = w[i]; }
+    const factor = 255 / (top || 1);
+    for (let i = from; i < to; i++) out[i] = w[i] * factor;
   }
   return out;
 }

@@ -1,26 +1,25 @@
 // Every head at a glance: one canvas, one small picture a head.
-import { block, gridLayout, pooled, shades, units } from "./geometry.js";
+import { block, gridLayout, pooled, pooledUnits, shades, units } from "./geometry.js";
 import { fit, paint } from "./ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, ink, font}.
 export function drawGrid(canvas, reading, view, look) {
   const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
   const context = fit(canvas, layout.width, layout.height);
-  labels(context, reading, layout, look);
   const ratio = window.devicePixelRatio || 1;
   const size = Math.max(1, Math.floor(layout.size * ratio));
-  const image = new ImageData(size, size);
+  const image = context.createImageData(canvas.width, canvas.height); // all heads in one picture, put once
   const target = new Uint32Array(image.data.buffer);
-  const axes = units(reading, view);
+  const axes = reading.bins ? pooledUnits(reading, view) : units(reading, view);
   for (let head = 0; head < reading.layers * reading.heads; head++) {
-    const part = reading.bins ? pooled(reading, head, view) : block(reading, head, view, axes);
-    if (!part.R || !part.C) { target.fill(look.colours[0]); } else {
-      paint(shades(part, view.scale), part.R, part.C, size, size, look.colours, target, size, 0);
-    }
-    const x = layout.left + (head % reading.heads) * layout.step;
-    const y = layout.top + Math.floor(head / reading.heads) * layout.step;
-    context.putImageData(image, Math.round(x * ratio), Math.round(y * ratio));
+    const part = reading.bins ? pooled(reading, head, axes) : block(reading, head, view, axes);
+    const x = Math.round((layout.left + (head % reading.heads) * layout.step) * ratio);
+    const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.step) * ratio);
+    if (!part.R || !part.C) continue;
+    paint(shades(part, view.scale), part.R, part.C, size, look.colours, target, canvas.width, y * canvas.width + x);
   }
+  context.putImageData(image, 0, 0);
+  labels(context, reading, layout, look);
   return layout;
 }
 

@@ -38,17 +38,18 @@ export function fit(canvas, width, height) {
   return context;
 }
 
-// Paint shades[R × C] into a square of `size` device pixels: nearest cell when small, largest when crowded.
-export function paint(shades, R, C, width, height, colours, target, stride, offset) {
-  const crowded = R > height || C > width;
-  for (let y = 0; y < height; y++) {
-    const r0 = Math.floor((y * R) / height);
-    const r1 = Math.max(r0 + 1, Math.floor(((y + 1) * R) / height));
-    for (let x = 0; x < width; x++) {
-      const c0 = Math.floor((x * C) / width);
+// Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell when there is room, the
+// largest of those that share a pixel when it is crowded.
+export function paint(shades, R, C, size, colours, target, stride, offset) {
+  const crowded = R > size || C > size;
+  for (let y = 0; y < size; y++) {
+    const r0 = Math.floor((y * R) / size);
+    const r1 = Math.max(r0 + 1, Math.floor(((y + 1) * R) / size));
+    for (let x = 0; x < size; x++) {
+      const c0 = Math.floor((x * C) / size);
       let shade = shades[r0 * C + c0];
       if (crowded) {
-        const c1 = Math.max(c0 + 1, Math.floor(((x + 1) * C) / width));
+        const c1 = Math.max(c0 + 1, Math.floor(((x + 1) * C) / size));
         for (let r = r0; r < r1; r++) for (let c = c0; c < c1; c++) shade = Math.max(shade, shades[r * C + c]);
       }
       target[offset + y * stride + x] = colours[shade];

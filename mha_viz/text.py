@@ -91,12 +91,12 @@ class TokenizedText:
         return TokenizedText(self.text, self.pair, tuple(t for t in self.tokens if not t.special), self.cut)
 
     def _word(self, group: tuple[int, ...]) -> Token:
-        pieces = [self.tokens[i] for i in group]
-        first = pieces[0]
-        if len(pieces) == 1 or first.start is None:
+        first = self.tokens[group[0]]
+        spans = [(t.start, t.end) for t in (self.tokens[i] for i in group) if t.start is not None and t.end is not None]
+        if len(group) == 1 or not spans:
             return first
-        start, end = first.start, max(p.end or 0 for p in pieces)
         typed = (self.text, self.pair)[first.segment]
+        start, end = _without_blanks(typed, spans[0][0], max(end for _, end in spans))
         return Token(visible(typed[start:end]), first.word, first.segment, start, end)
 
 
@@ -140,11 +140,19 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
 
 
 def _trim(piece: Piece, typed: str) -> Piece:
-    """Without the leading blank that byte-level tokenizers put inside a span."""
+    """Without the leading blank that byte-level tokenizers put inside a span; a piece that is a blank keeps it."""
     start, end = piece.start, piece.end
+    if start == end and piece.word is not None and start > 0 and typed[start - 1].isspace():
+        start -= 1  # RoBERTa's "Ġ" alone: its tokenizer has trimmed the blank away
+    start, end = _without_blanks(typed, start, end)
+    return piece._replace(start=start)
+
+
+def _without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
+    """The span without leading blanks, at least one character long."""
     while start < end - 1 and typed[start].isspace():
         start += 1
-    return piece._replace(start=start)
+    return start, end
 
 
 def _words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
@@ -168,6 +176,8 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         return True
     if piece.start < previous.end:  # several byte pieces of one character, or an overlap
         return False
+    if not typed[previous.start : previous.end].strip():  # a blank piece leads into the word that follows it
+        return False
     if typed[previous.end : piece.start].strip() != typed[previous.end : piece.start] or (
         typed[previous.end : piece.start].isspace()
     ):
@@ -186,8 +196,12 @@ def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
         return False
     for at in (piece.start, piece.start - 1):
         if typed[at] in APOSTROPHES and 0 < at < len(typed) - 1:
-            return typed[at - 1].isalnum() and typed[at + 1].isalnum()
+            return _in_word(typed[at - 1]) and _in_word(typed[at + 1])
     return False
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
 def _shown(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:

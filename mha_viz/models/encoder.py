@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +15,10 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, Weights
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, ShapeError, TextError
 from mha_viz.models import capture, catalog, hub, linear
+from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.folder import check_folder
 from mha_viz.text import Cut, Piece, TokenizedText, clean, tokenized
@@ -25,6 +28,9 @@ CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows 
 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 _PROBE = "The animal didn't cross the street because it was too tired."
+
+# A pass uses every core: two at once would only fight for them.
+_one_pass: AbstractContextManager[Any] = threading.Lock()
 
 # What goes wrong here is said by this file's own errors.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -99,9 +105,13 @@ class Encoder:
         Text beyond ``limit`` pieces is cut, longer of the two first; ``attention.text.cut`` says so. Raises EmptyText
         when nothing is left to read, TextError for a pair that the model cannot take.
         """
+        return self.through(text, pair)[0]
+
+    def through(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap) -> tuple[Attention, Tap]:
+        """As :meth:`encode`, with a tap of one's own, which may look at or change the heads on the way."""
         read = self._read(clean(text), clean(pair))
-        weights = self._run(read.ids, read.types)
-        return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights)
+        weights, used = self._run(read, tap)
+        return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights), used
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
         """The tokens of a text without running the model. Raises as :meth:`encode`."""
@@ -155,26 +165,26 @@ class Encoder:
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
-    def _run(self, ids: list[int], types: list[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """One pass: [layer, head, query, key], read-only."""
+    def _run(self, read: _Read, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        """One pass: weights [layer, head, query, key], read-only, and the tap that took them."""
         # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
-        weights = np.empty((self.layers, self.heads, len(ids), len(ids)), np.float32)
-        tap = capture.Tap(torch.from_numpy(weights))
-        self._forward(ids, types, tap)
+        weights = np.empty((self.layers, self.heads, len(read.ids), len(read.ids)), np.float32)
+        tap = make_tap(torch.from_numpy(weights))
+        self._forward(read, tap)
         if tap.seen != self.layers:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
             )
         weights.flags.writeable = False
-        return weights
+        return weights, tap
 
-    def _forward(self, ids: list[int], types: list[int], tap: capture.Tap) -> None:
-        inputs: dict[str, Any] = {"input_ids": torch.tensor([ids])}
+    def _forward(self, read: _Read, tap: Tap) -> None:
+        inputs: dict[str, Any] = {"input_ids": torch.tensor([read.ids])}
         if self._typed:
-            inputs["token_type_ids"] = torch.tensor([types])
+            inputs["token_type_ids"] = torch.tensor([read.types])
         if "use_cache" in self._accepts:
             inputs["use_cache"] = False
-        with torch.inference_mode():
+        with _one_pass, torch.inference_mode():
             if self._tapped:
                 with capture.tapped(tap):
                     self._model(**inputs)
@@ -271,7 +281,7 @@ def _shortened(sequence: list[int | None], limit: int) -> list[int]:
     lengths = [sequence.count(0), sequence.count(1)]
     room = max(0, limit - sequence.count(None))
     short = min(*lengths, room // 2)
-    keep = [room - short, short] if lengths[0] >= lengths[1] else [short, room - short]
+    keep = [room - short, short] if lengths[0] > lengths[1] else [short, room - short]
     kept, seen = [], [0, 0]
     for index, number in enumerate(sequence):
         if number is None or seen[number] < keep[number]:

@@ -1,0 +1,368 @@
+"""The encoder: what it reads, what it cuts, what it refuses, and what it says of a broken folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoTokenizer, MPNetConfig, MPNetModel
+
+import mha_viz
+from mha_viz.attention import Head
+from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, UnknownModel
+from mha_viz.models import catalog, encoder, hub, linear
+from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
+from mha_viz.text import Cut, TokenizedText, clean
+from tests import hostile
+from tests.test_families import check
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+Folder = Callable[[str], Path]
+Tiny = Callable[[str], Encoder]
+
+# Of the hostile texts, those of which BERT's uncased tokenizer keeps nothing.
+NOTHING_KEPT = {
+    *("empty", "spaces", "line breaks", "no-break and ideographic spaces"),
+    *("only nul", "surrogates in the wrong order", "only combining marks", "only zero width"),
+}
+
+
+@cache
+def _plain_minilm() -> tuple[Any, Any]:
+    folder = str(hub.local_folder(catalog.resolve("minilm")))
+    return AutoModel.from_pretrained(folder, attn_implementation="eager").eval(), AutoTokenizer.from_pretrained(folder)
+
+
+# ---- the pretrained model -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "typed", [(SENTENCE,), (SENTENCE, "It slept."), ("word " * 600,), ("Ünï 漢字 😀 [MASK] [SEP] x",), ("a",)]
+)
+def test_minilm_equals_transformers(typed: tuple[str, ...], minilm: Encoder) -> None:
+    model, tokenizer = _plain_minilm()
+    inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=512)
+    with torch.no_grad():
+        expected = torch.cat(model(**inputs, output_attentions=True).attentions).numpy()
+    assert np.abs(minilm.encode(*typed).weights - expected).max() <= 1e-5
+
+
+def test_a_head_of_minilm_links_it_to_animal(minilm: Encoder) -> None:
+    attention = minilm.encode(SENTENCE)
+    query, key = attention.tokens.index("it"), attention.tokens.index("animal")
+    assert attention[Head(3, 1)][query, key] == pytest.approx(0.68, abs=0.005)
+    assert attention[Head(5, 11)][query, key] == pytest.approx(0.67, abs=0.005)
+
+
+def test_what_minilm_says_of_itself(minilm: Encoder) -> None:
+    assert (minilm.name, minilm.family, minilm.layers, minilm.heads) == ("minilm", "bert", 6, 12)
+    assert (minilm.d_model, minilm.limit, minilm.causal) == (384, 512, False)
+    assert 85e6 < minilm.bytes < 95e6
+    assert minilm.revision == minilm.encode("a").revision == "53aa51172d14"
+
+
+def test_the_weights_are_handed_over_frozen_and_not_copied(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[Any] = []
+
+    def receive(model: str, revision: str, text: TokenizedText, weights: Any) -> mha_viz.Attention:
+        handed.append(weights)
+        return mha_viz.Attention(model, revision, text, weights)
+
+    monkeypatch.setattr(encoder, "Attention", receive)
+    assert minilm.encode(SENTENCE).weights is handed[0]
+    assert not handed[0].flags.writeable
+
+
+# ---- the text -------------------------------------------------------------------------------------------------------
+
+
+def test_tokens_point_into_what_was_typed(minilm: Encoder) -> None:
+    tokens = minilm.tokenize("Zoë  didn't\tsleep.").tokens
+    assert [(t.text, t.word, t.start, t.end) for t in tokens] == [
+        ("[CLS]", None, None, None),
+        ("Zoë", 0, 0, 3),
+        ("didn", 1, 5, 9),
+        ("'", 1, 9, 10),
+        ("t", 1, 10, 11),
+        ("sleep", 2, 12, 17),
+        (".", 3, 17, 18),
+        ("[SEP]", None, None, None),
+    ]
+
+
+def test_segments_of_a_pair(minilm: Encoder) -> None:
+    tokens = minilm.tokenize("He slept.", "Why?").tokens
+    assert [(t.text, t.segment, t.start) for t in tokens] == [
+        ("[CLS]", 0, None),
+        ("He", 0, 0),
+        ("slept", 0, 3),
+        (".", 0, 8),
+        ("[SEP]", 0, None),
+        ("Why", 1, 0),
+        ("?", 1, 3),
+        ("[SEP]", 1, None),
+    ]
+
+
+def test_typed_special_tokens(minilm: Encoder) -> None:
+    tokens = minilm.tokenize("[CLS] a [SEP] b [MASK] [PAD] [UNK]").tokens[1:-1]
+    assert [(t.text, t.word, t.start) for t in tokens] == [
+        ("[CLS]", None, 0),
+        ("a", 0, 6),
+        ("[SEP]", None, 8),
+        ("b", 1, 14),
+        ("[MASK]", 2, 16),
+        ("[PAD]", None, 23),
+        ("[UNK]", 3, 29),
+    ]
+
+
+def test_a_typed_end_of_text_is_a_delimiter_for_gpt2(tiny: Tiny) -> None:
+    tokens = tiny("gpt2").tokenize("a<|endoftext|>b").tokens
+    assert [(t.text, t.word) for t in tokens] == [("a", 0), ("<|endoftext|>", None), ("b", 1)]
+
+
+def test_roberta_reads_a_typed_mask_as_a_word(tiny: Tiny) -> None:
+    tokens = [t for t in tiny("roberta").tokenize("a <mask></s>").by_words().tokens if t.start is not None]
+    assert [(t.text, t.word, t.start) for t in tokens] == [("a", 0, 0), ("<mask>", 1, 2), ("</s>", None, 8)]
+
+
+@pytest.mark.parametrize("typed", ["", "   ", "\n\t\u2028\u3000"])
+def test_nothing_typed(typed: str, minilm: Encoder) -> None:
+    with pytest.raises(EmptyText, match="Nothing was typed"):
+        minilm.encode(typed)
+
+
+@pytest.mark.parametrize("typed", ["\u200b\u200c\u200d\ufeff", "\0\0", "\ud800"])
+def test_nothing_that_the_tokenizer_keeps(typed: str, minilm: Encoder) -> None:
+    with pytest.raises(EmptyText, match="keeps nothing of the text"):
+        minilm.encode(typed)
+    with pytest.raises(EmptyText, match="keeps nothing of the second sentence"):
+        minilm.encode("a", typed)
+
+
+def test_a_pair_of_blanks_is_no_pair(minilm: Encoder) -> None:
+    assert minilm.tokenize("a", "  ") == minilm.tokenize("a")
+
+
+@pytest.mark.parametrize("name", hostile.TEXTS)
+def test_hostile_text(name: str, minilm: Encoder) -> None:
+    typed = hostile.TEXTS[name]
+    if name in NOTHING_KEPT:
+        with pytest.raises(EmptyText):
+            minilm.encode(typed)
+        return
+    attention = minilm.encode(typed)
+    assert attention.text.text == clean(typed)
+    assert len(attention.text) <= minilm.limit
+    check(attention.text)
+
+
+# ---- what is cut ----------------------------------------------------------------------------------------------------
+
+
+def test_a_text_that_just_fits_is_whole(minilm: Encoder) -> None:
+    assert minilm.tokenize("cat " * 510).cut is None
+    cut = minilm.tokenize("cat " * 511)
+    assert cut.cut == Cut(513, 512, (510 * 4 - 1, 0))
+    assert len(cut) == 512
+    assert cut.tokens[-1].text == "[SEP]"
+
+
+def test_the_longer_text_gives_first(minilm: Encoder) -> None:
+    assert minilm.tokenize("cat " * 600, "dog dog").cut == Cut(605, 512, (507 * 4 - 1, 7))
+    assert minilm.tokenize("dog dog", "cat " * 600).cut == Cut(605, 512, (7, 507 * 4 - 1))
+
+
+def test_a_megabyte_never_reaches_the_tokenizer(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[int] = []
+    backend = minilm._tokenizer
+
+    class Counting:
+        def encode(self, *typed: str) -> Any:
+            reached.extend(map(len, typed))
+            return backend.encode(*typed)
+
+    monkeypatch.setattr(minilm, "_tokenizer", Counting())
+    text = minilm.tokenize("attention " * 104_858, "b " * 600_000)
+    assert reached == [CHARACTERS_PER_PIECE * 512] * 2
+    assert text.cut is not None
+    assert text.cut.more
+    assert len(text) == 512
+
+
+def test_one_endless_word_says_where_reading_stopped(minilm: Encoder) -> None:
+    cut = minilm.tokenize("a" * 1_000_000).cut
+    assert cut == Cut(3, 512, (CHARACTERS_PER_PIECE * 512, 0), more=True)
+
+
+def test_roberta_has_two_positions_less_than_its_table(tiny: Tiny) -> None:
+    assert tiny("roberta")._model.config.max_position_embeddings == 66
+    assert len(tiny("roberta").encode("a " * 200).text) == tiny("roberta").limit == 64
+
+
+# ---- folders --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tiny_folder: Folder, tmp_path: Path) -> Path:
+    """A copy of a good BERT folder, to break."""
+    return Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
+
+
+def test_a_folder_opens_by_its_path(folder: Path) -> None:
+    found = mha_viz.load(str(folder))
+    assert found.name == str(folder)
+    assert len(found.revision) == 12
+    weights = load_file(folder / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][0, 0] += 1
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    assert mha_viz.load(str(folder)).revision != found.revision
+
+
+def test_a_snapshot_of_the_hub_is_named_by_its_commit(folder: Path, tmp_path: Path) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    (tmp_path / "snapshots").mkdir()
+    assert Encoder.from_folder(folder.rename(tmp_path / "snapshots" / commit)).revision == commit
+
+
+def test_a_missing_weight_is_named(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    del weights["encoder.layer.1.attention.self.query.weight"]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelBroken, match=r"lacks 1 of its weights, encoder\.layer\.1\.attention\.self\.query\.weight"):
+        Encoder.from_folder(folder)
+
+
+def test_a_missing_pooler_is_no_loss(folder: Path) -> None:
+    whole = Encoder.from_folder(folder).encode(SENTENCE).weights
+    weights = {k: v for k, v in load_file(folder / "model.safetensors").items() if "pooler" not in k}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    assert np.array_equal(Encoder.from_folder(folder).encode(SENTENCE).weights, whole)
+
+
+def _truncated(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def _of_another_size(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 128}), "utf-8")
+
+
+def _not_finite(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["encoder.layer.0.attention.self.query.bias"][:] = float("nan")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+def _without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def _tokenizer_of_nothing(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text('{"version": "1.0"}', "utf-8")
+
+
+def _vocabulary_too_large(folder: Path) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    vocabulary = tokenizer["model"]["vocab"]
+    tokenizer["model"]["vocab"] = {word: number + (5000 if number > 9 else 0) for word, number in vocabulary.items()}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_truncated, _of_another_size, _not_finite, _without_weights, _tokenizer_of_nothing, _vocabulary_too_large],
+)
+def test_a_damaged_folder_is_a_plain_message(damage: Callable[[Path], None], folder: Path) -> None:
+    damage(folder)
+    with pytest.raises((ModelBroken, ModelUnsupported)) as caught:
+        Encoder.from_folder(folder)
+    assert caught.value.remedy
+    assert len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)
+
+
+def test_half_precision_files_are_read_in_float32(folder: Path) -> None:
+    weights = {k: v.half() for k, v in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    found = Encoder.from_folder(folder)
+    assert found.encode(SENTENCE).weights.dtype == np.float32
+    assert {p.dtype for p in found._model.parameters()} <= {torch.float32}
+
+
+def test_an_encoder_decoder_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text(json.dumps({"model_type": "t5", "is_encoder_decoder": True}), "utf-8")
+    with pytest.raises(ModelUnsupported, match="t5"):
+        encoder._opened(folder, "t5")
+
+
+def test_a_family_without_the_tap_gives_its_weights_another_way(tiny_folder: Folder, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+    }
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder("bert"))
+    model: Any = MPNetModel(MPNetConfig(vocab_size=len(tokenizer), max_position_embeddings=66, **sizes))
+    model.eval()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    found = Encoder(*encoder._opened(tmp_path, "mpnet"), "mpnet", "r")
+    found._prepare()
+    ids = tokenizer(SENTENCE, return_tensors="pt")["input_ids"]
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        expected = torch.cat(model(ids, output_attentions=True).attentions).numpy()
+    assert found.limit == 64
+    assert np.abs(found.encode(SENTENCE).weights - expected).max() <= 1e-5
+
+
+def test_unknown_names_are_one_family_of_errors() -> None:
+    with pytest.raises(UnknownModel) as caught:
+        mha_viz.load("../../etc/passwd")
+    assert isinstance(caught.value, MhaVizError)
+
+
+# ---- the package ----------------------------------------------------------------------------------------------------
+
+
+def test_importing_the_package_brings_no_torch() -> None:
+    code = (
+        "import sys, mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz), 'load'}; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_load_is_found_on_first_use() -> None:
+    assert mha_viz.load is encoder.load
+    assert not hasattr(mha_viz, "unload")
+
+
+# ---- linear layers --------------------------------------------------------------------------------------------------
+
+
+def test_a_packed_layer_gives_its_weight_back() -> None:
+    if not linear.available():
+        pytest.skip("this build of PyTorch has no oneDNN")
+    layer = torch.nn.Linear(7, 5)
+    packed = linear.PackedLinear(layer.weight, layer.bias)
+    x = torch.randn(2, 3, 7)
+    assert torch.equal(packed.weight, layer.weight)
+    assert torch.allclose(packed(x), layer(x), atol=1e-6)
+    gelu = torch.nn.functional.gelu(layer(x))
+    assert torch.allclose(linear.PackedLinear(layer.weight, layer.bias, gelu=True)(x), gelu, atol=1e-6)

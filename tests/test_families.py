@@ -1,0 +1,245 @@
+"""Each family's attention against plain transformers, eager, on the same weights; words and spans on its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModel, AutoTokenizer
+
+from mha_viz.attention import Weights
+from mha_viz.errors import EmptyText, TextError
+from mha_viz.models import capture, linear
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import Token, TokenizedText
+from tests import hostile, tiny_models
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+SECOND = "Zoë's café isn't far, is it?"
+EQUAL = 1e-5
+
+Folder = Callable[[str], Path]
+Tiny = Callable[[str], Encoder]
+families = pytest.mark.parametrize("family", tiny_models.FAMILIES)
+with_pairs = pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
+
+
+@cache
+def _plain(folder: Path) -> tuple[Any, Any]:
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+def oracle(folder: Path, *typed: str, limit: int) -> Weights:
+    """[layer, head, query, key] as transformers itself gives it, tokenizer included."""
+    model, tokenizer = _plain(folder)
+    inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=limit)
+    with torch.no_grad():
+        layers = model(**inputs, output_attentions=True).attentions
+    assert len(layers) == tiny_models.LAYERS
+    found: Weights = torch.cat(layers).numpy()
+    return found
+
+
+@families
+def test_one_text_equals_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    weights = tiny(family).encode(SENTENCE).weights
+    assert np.abs(weights - oracle(tiny_folder(family), SENTENCE, limit=64)).max() <= EQUAL
+
+
+@families
+def test_heads_of_the_tiny_models_are_told_apart(family: str, tiny: Tiny) -> None:
+    weights = tiny(family).encode(SENTENCE).weights.reshape(tiny_models.LAYERS * tiny_models.HEADS, -1)
+    distances = np.abs(weights[:, None] - weights[None]).max(axis=2)
+    assert distances[~np.eye(len(distances), dtype=bool)].min() > 1000 * EQUAL
+
+
+@with_pairs
+def test_a_pair_equals_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    weights = tiny(family).encode(SENTENCE, SECOND).weights
+    assert np.abs(weights - oracle(tiny_folder(family), SENTENCE, SECOND, limit=64)).max() <= EQUAL
+
+
+@families
+def test_a_cut_text_equals_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    attention = tiny(family).encode(SENTENCE * 9)
+    assert len(attention.text) == tiny(family).limit == 64
+    assert np.abs(attention.weights - oracle(tiny_folder(family), SENTENCE * 9, limit=64)).max() <= EQUAL
+
+
+@with_pairs
+@pytest.mark.parametrize(("first", "second"), [(9, 1), (1, 9), (9, 9), (2, 9)])
+def test_a_cut_pair_equals_transformers(family: str, first: int, second: int, tiny: Tiny, tiny_folder: Folder) -> None:
+    typed = (SECOND * first, SECOND * second)
+    weights = tiny(family).encode(*typed).weights
+    assert np.abs(weights - oracle(tiny_folder(family), *typed, limit=64)).max() <= EQUAL
+
+
+@families
+def test_the_family_s_own_function_gives_the_same(family: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tiny(family).encode(SENTENCE).weights
+    monkeypatch.setattr(capture, "PLAIN", frozenset())
+    assert np.abs(tiny(family).encode(SENTENCE).weights - expected).max() <= EQUAL
+
+
+@families
+def test_without_onednn_the_same(family: str, tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "available", lambda: False)
+    encoder = Encoder.from_folder(tiny_folder(family))
+    assert not any(isinstance(m, linear.PackedLinear) for m in encoder._model.modules())
+    assert np.abs(encoder.encode(SENTENCE).weights - tiny(family).encode(SENTENCE).weights).max() <= EQUAL
+
+
+def test_packing_reaches_every_linear_layer(tiny: Tiny) -> None:
+    if not linear.available():
+        pytest.skip("this build of PyTorch has no oneDNN")
+    for family in tiny_models.FAMILIES:
+        left = [type(m).__name__ for m in tiny(family)._model.modules()]
+        assert "Linear" not in left, family
+        assert "Conv1D" not in left, family
+
+
+@families
+def test_only_gpt2_is_causal(family: str, tiny: Tiny) -> None:
+    assert tiny(family).causal == (family == "gpt2")
+    assert tiny(family).family == family
+
+
+def test_gpt2_takes_no_pair(tiny: Tiny) -> None:
+    with pytest.raises(TextError, match="one text at a time"):
+        tiny("gpt2").encode(SENTENCE, SECOND)
+
+
+class _Silenced(capture.Tap):
+    """Head 2 of layer 0 puts out nothing."""
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        assert query.shape == key.shape == value.shape
+        if index == 0:
+            output[:, :, 2] = 0
+        return output
+
+
+_W_O = {
+    "bert": "encoder.layer.0.attention.output.dense",
+    "distilbert": "transformer.layer.0.attention.out_lin",
+    "roberta": "encoder.layer.0.attention.output.dense",
+    "electra": "encoder.layer.0.attention.output.dense",
+    "gpt2": "h.0.attn.c_proj",
+}
+
+
+@pytest.mark.parametrize("family", _W_O)
+def test_a_tap_that_silences_a_head_equals_zeroed_columns_of_w_o(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    silenced = tiny(family).through(SENTENCE, tap=_Silenced)[0].weights
+    model = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
+    weight = model.get_submodule(_W_O[family]).weight.data
+    d = tiny_models.WIDTH // tiny_models.HEADS
+    (weight if family == "gpt2" else weight.T)[2 * d : 3 * d] = 0  # GPT-2 stores [in, out]
+    ids = AutoTokenizer.from_pretrained(tiny_folder(family))(SENTENCE, return_tensors="pt")
+    with torch.no_grad():
+        expected = torch.cat(model(**ids, output_attentions=True).attentions).numpy()
+    assert np.abs(silenced - expected).max() <= EQUAL
+    assert np.abs(silenced - tiny(family).encode(SENTENCE).weights)[1:].max() > 1000 * EQUAL
+
+
+# ---- words and spans ------------------------------------------------------------------------------------------------
+
+_HARD = (
+    "'’.,-–!?()[]…ı İßẞéñ\u0301\u0308漢字 かなカナ한국עבריתعربي"
+    "😀🏽👩\u200d👧🇨🇭\u00ad\u200b\ufeff\u202e\t\n \u00a0\u3000ﬁ½™𐤀"
+)
+# Of which some tokenizers keep nothing.
+KEPT_BY_SOME = {"only nul", "surrogates in the wrong order", "only combining marks", "only zero width"}
+texts = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["The", "animal", "didn't", "tired.", "it's", "rock'n'roll", " ", "  ", "[MASK]", "[SEP]", "##a"]
+        ),
+        st.text(st.sampled_from(_HARD), max_size=6),
+        st.text(max_size=4),
+    ),
+    max_size=12,
+).map("".join)
+
+
+def check(text: TokenizedText) -> None:
+    """What must hold for any text and any tokenizer."""
+    typed = (text.text, text.pair)
+    groups = text.groups
+    assert [i for g in groups for i in g] == list(range(len(text)))
+    for tokens in (text.tokens, text.by_words().tokens):
+        for segment in (0, 1):
+            spans = [(t.start, t.end) for t in tokens if t.segment == segment and t.start is not None]
+            assert all(0 <= start < (end or 0) <= len(typed[segment]) for start, end in spans)
+            assert [start for start, _ in spans] == sorted(start for start, _ in spans)
+        assert all(t.text for t in tokens)
+    words = [t.word for t in text.by_words().tokens if t.word is not None]
+    assert words == list(range(len(words)))
+    _check_words_are_apart(text.by_words().tokens)
+
+
+def _check_words_are_apart(words: tuple[Token, ...]) -> None:
+    for before, after in pairwise(words):
+        if before.end is not None and after.start is not None and before.segment == after.segment:
+            assert before.end <= after.start, (before, after)
+
+
+@families
+@settings(max_examples=80, deadline=None)
+@given(text=texts, pair=texts)
+def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str, pair: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    try:
+        attention = encoder.encode(text, pair if family in tiny_models.WITH_PAIRS else "")
+    except EmptyText:
+        return
+    check(attention.text)
+    sums = attention.by_words().weights.sum(axis=3)
+    assert np.abs(sums - 1).max() < 1e-5
+
+
+@families
+@pytest.mark.parametrize("name", hostile.TEXTS)
+def test_hostile_text_gives_attention_or_a_plain_message(family: str, name: str, tiny: Tiny) -> None:
+    typed = hostile.TEXTS[name]
+    try:
+        text = tiny(family).encode(typed).text
+    except EmptyText:
+        assert name in KEPT_BY_SOME or not typed.strip()
+        return
+    assert len(text.text) == len(typed)
+    check(text)
+
+
+@families
+def test_didnt_is_one_word_and_the_full_stop_another(family: str, tiny: Tiny) -> None:
+    words = [t.text for t in tiny(family).tokenize("It didn’t; it wasn't tired.").by_words().tokens if not t.special]
+    assert words == ["It", "didn’t", ";", "it", "wasn't", "tired", "."]
+
+
+@families
+@pytest.mark.parametrize("typed", ["cafe\u0301 nai\u0308ve", "Zoe\u0308's dog", "שלום עולם", "the 👩‍👩‍👧‍👦 went"])
+def test_words_of_marks_other_directions_and_joined_emoji(family: str, typed: str, tiny: Tiny) -> None:
+    words = [t for t in tiny(family).tokenize(typed).by_words().tokens if not t.special]
+    covered = ["".join(typed[t.start : t.end].split()) for t in words]
+    assert [w for w in covered if w] == covered
+    assert words[0].start == 0
+    assert len(words) >= len(typed.split())
+    check(tiny(family).tokenize(typed))
+
+
+@families
+def test_a_blank_alone_leads_into_the_next_word(family: str, tiny: Tiny) -> None:
+    words = [t.text for t in tiny(family).tokenize("one   two 😀 [x").by_words().tokens if not t.special]
+    assert words == ["one", "two", "😀", "[", "x"]

@@ -1,0 +1,35 @@
+"""`python -m benchmarks [grid head page encode] [--quick]`: measure, print tables, write results/."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.results import summary
+
+HERE = Path(__file__).resolve().parent
+NAMES = ("encode", "grid", "head", "page")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the named benchmarks, all without a name, one after the other."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(NAMES)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="few repetitions; results go to benchmarks/cache/quick")
+    chosen = parser.parse_args(arguments)
+    wrong = [name for name in chosen.names if name not in NAMES]
+    if wrong:
+        parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join(NAMES)}.")
+    results = HERE / "cache" / "quick" if chosen.quick else HERE / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    for name in chosen.names or NAMES:
+        print(f"\n{name} …", flush=True)
+        run = import_module(f"benchmarks.{name}").main
+        run(results) if name == "encode" else run(results, chosen.quick)
+    (results / "README.md").write_text(summary(results), "utf-8")
+    print(f"\nWritten: {results / 'README.md'}")
+
+
+if __name__ == "__main__":
+    main()

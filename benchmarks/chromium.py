@@ -1,0 +1,79 @@
+"""One Chromium for all measurements, and what travels to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tools import browser as tool
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+TIMING = Path(__file__).resolve().parent / "timing.js"
+LONG = 600_000  # milliseconds; BertViz takes a minute where it has millions of lines to draw
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running Chromium: $CHROMIUM, else the one that tools/browser.py finds. SystemExit without any."""
+    path = os.environ.get("CHROMIUM") or tool.find()
+    if path is None:
+        raise SystemExit(tool.MISSING)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def named(browser: Browser) -> str:
+    """The browser in words."""
+    return f"Chromium {browser.version}, headless, software raster"
+
+
+@contextmanager
+def visitor(browser: Browser) -> Iterator[BrowserContext]:
+    """A person with an empty cache and a 1440 × 900 window."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    context.set_default_timeout(LONG)
+    context.add_init_script(path=TIMING)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+class Traffic:
+    """Bytes that reached a page: HTTP bodies as they travelled, and WebSocket messages."""
+
+    def __init__(self, page: Page) -> None:
+        self.http = self.socket = 0
+        session = page.context.new_cdp_session(page)
+        session.on("Network.dataReceived", self._received)
+        session.on("Network.webSocketFrameReceived", self._framed)
+        session.send("Network.enable")
+
+    @property
+    def bytes(self) -> int:
+        """Everything so far."""
+        return self.http + self.socket
+
+    def _received(self, event: dict[str, Any]) -> None:
+        self.http += event["encodedDataLength"]  # 0 for parts of a body; its last part carries the sum
+
+    def _framed(self, event: dict[str, Any]) -> None:
+        payload = event["response"]["payloadData"]
+        binary = event["response"]["opcode"] == 2  # base64 then
+        self.socket += len(payload) * 3 // 4 if binary else len(payload.encode())

@@ -1,0 +1,135 @@
+"""One head opened, and the pointer over its tokens: ours (links, heatmap) and BertViz's ``head_view`` (one layer)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+from benchmarks.chromium import chromium, named
+from benchmarks.grid import phases
+from benchmarks.page import grid_spot
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.tensors import random_attention
+from benchmarks.views import HEAD, Bench, bench
+from mha_viz.attention import Attention
+
+SHAPE = (6, 12)
+OPENED = {16: Target("faster", 5), 32: Target("faster", 5), 128: Target("faster", 20)}  # n: target
+HOVERED = (16, 32, 128, 256)
+FRAME = Target("below", 16.7, p95=True)
+MOVES = 60
+# Another head of the open layer, by a click in our page's grid; the next layer, in BertViz's menu.
+_OPEN_OURS = """([x, y]) => bench.cost(() => document.querySelector(".grid canvas").dispatchEvent(
+  new MouseEvent("click", { clientX: x, clientY: y, bubbles: true })))"""
+_OPEN_THEIRS = """(layer) => bench.cost(() => {
+  const menu = document.querySelector("#layer");
+  menu.value = layer;
+  menu.dispatchEvent(new Event("change", { bubbles: true }));
+})"""
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/head.json``. ``quick``: fewer repetitions."""
+    rows: list[Row] = []
+    with chromium() as browser:
+        for n in sorted({*OPENED, *HOVERED}):
+            attention = random_attention(*SHAPE, n)
+            with bench(browser) as desk:
+                rows += _fresh(desk, attention, 2 if quick else 7) if n in OPENED else []
+                rows += _open(desk, attention, 3 if quick else 9, 10 if quick else MOVES)
+        write(results, "head", "One head opened, and hovered", "BertViz head_view", rows, named(browser))
+
+
+def _fresh(desk: Bench, attention: Attention, turns: int) -> list[Row]:
+    """From data in Python to painted, each time in a new page; ours draws all heads beside the opened one."""
+    desk.ours(attention)[0].close()
+    ours: list[dict[str, float]] = []
+    theirs: list[dict[str, float]] = []
+    for _ in range(turns):
+        for open_page, times in ((desk.ours, ours), (_head_view(desk), theirs)):
+            page, taken = open_page(attention)
+            times.append(taken)
+            page.close()
+    samples = [Sample(tuple(t["presented"] for t in times)) for times in (ours, theirs)]
+    beside = {"phases": phases(ours), "bertviz_phases": phases(theirs)}
+    return [Row(f"new page to painted, n = {len(attention.text)}", samples[0], "ms", samples[1], beside=beside)]
+
+
+def _head_view(desk: Bench) -> Any:
+    """BertViz with the data of one layer only, one head switched on: its cheapest form."""
+    layer = SHAPE[0] // 2
+    return lambda attention: desk.head_of_bertviz(attention, layer=layer, heads=[HEAD], include_layers=[layer])
+
+
+def _open(desk: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
+    """In a page that is open: another head's picture in place of this one's; then the pointer from token to token."""
+    n = len(attention.text)
+    page, _ = desk.ours(attention)
+    other, _ = desk.head_of_bertviz(attention, layer=0, heads=[HEAD])
+    rows = []
+    if n in OPENED:
+        ours = Sample(tuple(_ours_opened(page, 1 + turn) for turn in range(turns)))
+        theirs = Sample(tuple(_theirs_opened(other, 1 + turn % (SHAPE[0] - 1), attention) for turn in range(turns)))
+        rows.append(Row(f"opened in an open page, n = {n}", ours, "ms", theirs, OPENED[n]))
+    hovers = _hovered(page, ".links canvas", 0.08, moves)
+    _highlighted(page, "attends to")
+    hovers += _hovered(page, ".heat canvas", 0.5, moves)
+    _highlighted(page, "→")
+    beside = _hovered(other, "#vis svg", 0.0, moves)
+    rows.append(Row(f"hover to highlighted, n = {n}", Sample(hovers), "ms", Sample(beside), FRAME))
+    page.close()
+    other.close()
+    return rows
+
+
+def _ours_opened(page: Page, turn: int) -> float:
+    """Milliseconds; heads of the middle layer, whose matrices are in the browser. RuntimeError when nothing opened."""
+    layer, head = SHAPE[0] // 2, (HEAD + turn) % SHAPE[1]
+    page.bring_to_front()
+    took: float = page.evaluate(_OPEN_OURS, grid_spot(page, head))
+    title = page.locator(".one h2 code").inner_text()
+    if not title.startswith(f"L{layer}H{head} "):
+        raise RuntimeError(f"L{layer}H{head} was clicked and {title} is open.")
+    return took
+
+
+def _theirs_opened(page: Page, layer: int, attention: Attention) -> float:
+    page.bring_to_front()
+    took: float = page.evaluate(_OPEN_THEIRS, str(layer))
+    if page.locator("#attention line").count() != attention.weights[layer].size:
+        raise RuntimeError(f"Layer {layer} of BertViz's head_view is not complete.")
+    return took
+
+
+def _highlighted(page: Page, word: str) -> None:
+    """RuntimeError when the pointer is on a drawing and the line above says nothing of what it is on."""
+    said = page.locator(".readout").inner_text()
+    if word not in said or "Point at a word" in said:
+        raise RuntimeError(f"The pointer highlighted nothing: {said}")
+
+
+def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[float, ...]:
+    """Real pointer moves down a drawing, from token to token: milliseconds of each until its frame is painted.
+
+    ``across`` is where in the drawing's width; BertViz's left tokens end 110 pixels from its left edge.
+    """
+    page.bring_to_front()
+    target = page.locator(selector).first
+    target.scroll_into_view_if_needed()
+    box = target.bounding_box()
+    if box is None:
+        raise RuntimeError(f"{selector} is not on the page.")
+    top, bottom = max(box["y"], 0.0) + 34, min(box["y"] + box["height"], 880.0) - 12
+    x = box["x"] + (across * box["width"] or 60)
+    page.evaluate("bench.hovers.length || bench.watchHover()")
+    page.evaluate("bench.hovers.length = 0")
+    for move in range(moves):
+        down = (move * 7 % moves) / max(1, moves - 1)  # not to the neighbour: each move reaches another token
+        page.mouse.move(x + move % 2, top + down * (bottom - top))
+        page.evaluate("bench.painted()")
+    times: list[float] = page.evaluate("bench.hovers")
+    if len(times) < moves // 2:
+        raise RuntimeError(f"{len(times)} of {moves} pointer moves were seen on {selector}.")
+    return tuple(times)

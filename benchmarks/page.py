@@ -1,0 +1,186 @@
+"""The Explore page beside a minimal Streamlit app with one Plotly heatmap: first picture, Enter, another head."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from playwright.sync_api import Browser, Page
+
+import mha_viz
+from benchmarks.chromium import Traffic, chromium, named, visitor
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.served import ROOT, Served, served
+
+HERE = Path(__file__).resolve().parent
+ENTER = {16: Target("share", 1.0), 64: Target("share", 1.0), 128: Target("share", 2.0)}  # n: target
+QUIET = 1500  # milliseconds after the picture in which late files still count
+# Frequent words, each one piece for the default model.
+_WORDS = """the old man saw a small dog near big trees by that river and then it ran over two red hills to find
+some food for its young before night came down on them all while people in town were still at work there"""
+Times = dict[str, float]
+
+
+class App(NamedTuple):
+    """An app that is served, and the field where its sentence is typed."""
+
+    server: Served
+    field: str
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/page.json``. ``quick``: fewer repetitions."""
+    turns = 2 if quick else 7
+    with chromium() as browser:
+        rows = _cold(browser, turns)
+        with served(ROOT / "app.py") as ours, served(HERE / "plotly_app.py") as theirs:
+            apps = (App(ours, ".mha-sentence textarea >> nth=0"), App(theirs, "input[type=text]"))
+            for app in apps:  # the models are loaded by the first visit, and by the first sentence
+                with _page(browser, app) as (page, _):
+                    _entered(page, app, _sentence(12, 0))
+            rows = (
+                _first(browser, apps, turns) + _enter(browser, apps, turns + 1) + _open(browser, apps[0], turns) + rows
+            )
+        write(results, "page", "The page", "a page with one Plotly heatmap", rows, named(browser))
+
+
+# ---- First picture ------------------------------------------------------------------------------------
+
+
+def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
+    """Each visit with an empty browser cache, on servers that are warm."""
+    times: tuple[list[Times], ...] = ([], [])
+    for _ in range(turns):
+        for app, found in zip(apps, times, strict=True):
+            with _page(browser, app, settle=True) as (_, taken):
+                found.append(taken)
+    rows = []
+    for what, field, unit in (("time", "took", "ms"), ("bytes", "megabytes", "MB")):
+        ours, theirs = (Sample(tuple(t[field] for t in found)) for found in times)
+        beside = {"phases": _phases(times[0]), "plotly_phases": _phases(times[1])}
+        rows.append(Row(f"first picture, {what}", ours, unit, theirs, Target("share", 0.8), beside))
+    return rows
+
+
+def _cold(browser: Browser, turns: int) -> list[Row]:
+    """From starting the server's process to the first picture; and the same where torch cannot be imported at all."""
+    rows = []
+    for what, without in (("", ()), (", torch cannot be imported", ("torch",))):
+        found = []
+        for _ in range(min(3, turns)):
+            with (
+                served(ROOT / "app.py", without) as server,
+                _page(browser, App(server, "")) as (_, taken),
+            ):
+                found.append(taken["since_start"])
+        rows.append(Row(f"server start to first picture{what}", Sample(tuple(found)), "ms"))
+    return rows
+
+
+@contextmanager
+def _page(browser: Browser, app: App, settle: bool = False) -> Iterator[tuple[Page, Times]]:
+    """A new visitor's page when its first picture is painted, and what it took."""
+    with visitor(browser) as context:
+        context.add_init_script(path=HERE / "watch.js")
+        page = context.new_page()
+        page.goto(f"{app.server.url}/_stcore/health")  # the process of the tab stands before the clock starts
+        traffic = Traffic(page)
+        page.goto(app.server.url, wait_until="commit")
+        taken: Times = page.evaluate("bench.first")
+        origin: float = page.evaluate("performance.timeOrigin")
+        taken["since_start"] = origin + taken["took"] - 1000 * app.server.started
+        taken["megabytes_at_picture"] = traffic.bytes / 1e6
+        if settle:
+            page.wait_for_timeout(QUIET)
+        taken |= {"megabytes": traffic.bytes / 1e6, "socket_megabytes": traffic.socket / 1e6}
+        yield page, taken
+
+
+# ---- Enter --------------------------------------------------------------------------------------------
+
+
+def _enter(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
+    """From the key to everything painted, a new sentence each time; the first of each length only warms up."""
+    rows = []
+    with _page(browser, apps[0]) as (ours, _), _page(browser, apps[1]) as (theirs, _):
+        for n, target in ENTER.items():
+            times: tuple[list[Times], ...] = ([], [])
+            for turn in range(turns):
+                for page, app, found in zip((ours, theirs), apps, times, strict=True):
+                    taken = _entered(page, app, _sentence(n, turn))
+                    found += [taken] if turn else []
+            samples = [Sample(tuple(t["took"] for t in found)) for found in times]
+            beside = {"phases": _phases(times[0]), "plotly_phases": _phases(times[1])}
+            rows.append(Row(f"Enter to everything painted, n = {n}", samples[0], "ms", samples[1], target, beside))
+    return rows
+
+
+def _entered(page: Page, app: App, text: str) -> Times:
+    page.bring_to_front()
+    page.locator(app.field).fill(text)
+    page.wait_for_timeout(300)
+    page.evaluate("bench.again()")
+    page.locator(app.field).press("Enter")
+    taken: Times = page.evaluate("bench.next")
+    page.wait_for_timeout(700)  # what still goes on afterwards must not fall into the next time
+    return taken
+
+
+def _sentence(n: int, seed: int) -> str:
+    """Words that the default model reads as ``n`` tokens; another sentence for another seed."""
+    rng = random.Random(1000 * n + seed)
+    text = " ".join(rng.choice(_WORDS.split()) for _ in range(n - 2))
+    read = len(mha_viz.load("minilm").tokenize(text))
+    if read != n:
+        raise RuntimeError(f"The sentence for n = {n} has {read} tokens: a word is more than one piece.")
+    return text
+
+
+# ---- Another head -------------------------------------------------------------------------------------
+
+
+def _open(browser: Browser, app: App, turns: int) -> list[Row]:
+    """From a real click in the grid to the other head's picture, all matrices being in the browser."""
+    rows = []
+    with _page(browser, app) as (page, _):
+        for n in (16, 64):
+            _entered(page, app, _sentence(n, 500))
+            found = [_opened(page, head) for head in range(3, 4 + turns)]
+            rows.append(
+                Row(f"another head opened, n = {n}", Sample(tuple(found[1:])), "ms", target=Target("below", 50))
+            )
+    return rows
+
+
+def _opened(page: Page, head: int) -> float:
+    """Click on a head in the open head's layer. RuntimeError when it did not open."""
+    x, y = grid_spot(page, head)
+    page.mouse.move(x, y)
+    page.wait_for_timeout(100)
+    page.mouse.click(x, y)
+    took: float = page.evaluate("bench.opened")
+    title = page.locator(".one h2 code").inner_text()
+    if f"H{head} " not in title:
+        raise RuntimeError(f"Head {head} was clicked and {title} is open.")
+    page.wait_for_timeout(700)
+    return took
+
+
+def grid_spot(page: Page, head: int) -> tuple[float, float]:
+    """Where another head of the opened head's layer is in the grid, in the window's pixels."""
+    mark, grid = page.locator(".marks .opened").bounding_box(), page.locator(".grid canvas").bounding_box()
+    if mark is None or grid is None:
+        raise RuntimeError("The grid is not on the page.")
+    own = int(page.locator(".one h2 code").inner_text().partition("H")[2].split()[0])
+    heads = page.locator(".heads button").count()
+    step = (grid["x"] + grid["width"] - mark["x"]) / (heads - own)
+    return mark["x"] + (head - own) * step + mark["width"] / 2, mark["y"] + mark["height"] / 2
+
+
+def _phases(times: list[Times]) -> Times:
+    """Medians. Milliseconds since navigation start or key: question sent, answer heard, drawn, took; megabytes."""
+    return {name: round(median(t[name] for t in times), 3) for name in times[0]}

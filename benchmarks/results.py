@@ -1,0 +1,182 @@
+"""What a benchmark finds: samples, targets, rows, and the tables they are shown in."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+MET, SHORT = "met", "falls short"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Repeated measurements of one thing, in the order in which they were taken."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle value, which one slow run does not move."""
+        return statistics.median(self.values)
+
+    @property
+    def p95(self) -> float:
+        """The smallest value that at least 95 % of the values do not exceed."""
+        return sorted(self.values)[max(0, -(-95 * len(self.values) // 100) - 1)]
+
+    def said(self) -> str:
+        """Median, and the range when there is one."""
+        if len(self.values) == 1:
+            return f"{_number(self.median)} (one run)"
+        return f"{_number(self.median)} ({_number(min(self.values))}–{_number(max(self.values))})"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What was promised. ``faster``: other / ours, at least. ``share``: ours / other, at most. ``below``: ours, under.
+
+    Ours and other are medians; ``below`` takes the 95th percentile where ``p95`` is set.
+    """
+
+    kind: Literal["faster", "share", "below"]
+    value: float
+    p95: bool = False
+
+    def reached(self, ours: Sample, other: Sample | None) -> float:
+        """The number to hold against ``value``. Raises ValueError when a comparison has nothing to compare with."""
+        if self.kind == "below":
+            return ours.p95 if self.p95 else ours.median
+        if other is None:
+            raise ValueError(f"The target “{self.said('')}” needs a second sample to compare with.")
+        return other.median / ours.median if self.kind == "faster" else ours.median / other.median
+
+    def met(self, reached: float) -> bool:
+        """Does the number keep the promise?"""
+        if self.kind == "faster":
+            return reached >= self.value
+        return reached <= self.value if self.kind == "share" else reached < self.value
+
+    def said(self, unit: str) -> str:
+        """In words."""
+        if self.kind == "below":
+            return f"{'p95 ' if self.p95 else ''}< {self.value:g} {unit}"
+        return f"≥ {self.value:g}×" if self.kind == "faster" else f"≤ {self.value:g}×"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table. ``beside`` holds whatever explains the number: phases, bytes, counts."""
+
+    what: str
+    ours: Sample
+    unit: str
+    other: Sample | None = None
+    target: Target | None = None
+    beside: dict[str, Any] = field(default_factory=dict)
+
+    def written(self) -> dict[str, Any]:
+        """For JSON: every value taken, the median, the target and whether it was met."""
+        found: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
+        if self.other is not None:
+            found["other"] = _written(self.other)
+        if self.target is not None:
+            reached = self.target.reached(self.ours, self.other)
+            found |= {"target": self.target.said(self.unit), "measured": round(reached, 3)}
+            found["verdict"] = MET if self.target.met(reached) else SHORT
+        return found
+
+
+def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], chromium: str) -> None:
+    """Print one benchmark's table and keep it as ``folder/name.json``. ``other`` names what ours is compared with."""
+    found = {
+        "title": title,
+        "other": other,
+        "taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": machine() | {"chromium": chromium},
+        "rows": [row.written() for row in rows],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print("\n".join(["", *table(found)]), flush=True)
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """The lines of one benchmark's Markdown table."""
+    lines = [
+        f"### {found['title']}",
+        "",
+        f"| what | ours | {found['other']} | target | measured | |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in found["rows"]:
+        cells = [row["what"]]
+        cells += [f"{row[side]['said']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
+        cells += [row.get("target", ""), _measured(row), row.get("verdict", "")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def summary(folder: Path) -> str:
+    """The Markdown page over all JSON files in ``folder`` that hold rows; others are only named."""
+    lines = ["# Results", "", "Medians (smallest–largest) of repeated runs; `make bench` writes this page.", ""]
+    files = sorted(folder.glob("*.json"))
+    found = {file.name: json.loads(file.read_text("utf-8")) for file in files}
+    shown = {name: f for name, f in found.items() if isinstance(f, dict) and {"title", "other", "rows"} <= f.keys()}
+    lines += _machines(shown.values())
+    for name, one in shown.items():
+        lines += [*table(one), "", f"{one['taken']}, every value in [{name}]({name}).", ""]
+    lines += [f"Also: [{name}]({name})." for name in found if name not in shown]
+    return "\n".join(lines).strip() + "\n"
+
+
+def machine() -> dict[str, Any]:
+    """The machine in words, without its name; ``load`` is what else ran when the benchmark ended."""
+    processor = platform.processor() or platform.machine()
+    cpus = Path("/proc/cpuinfo")
+    if cpus.exists():
+        names = [
+            line.partition(":")[2].strip() for line in cpus.read_text().splitlines() if line.startswith("model name")
+        ]
+        processor = names[0] if names else processor
+    load = [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": version,
+        "load": load,
+    }
+
+
+def _machines(found: Iterable[dict[str, Any]]) -> list[str]:
+    machines = {
+        f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['chromium']}"
+        for m in (one["machine"] for one in found)
+    }
+    return [f"Machine: {m}." for m in sorted(machines)] + [""] if machines else []
+
+
+def _measured(row: dict[str, Any]) -> str:
+    if "measured" not in row:
+        return ""
+    return f"{_number(row['measured'])}{'×' if '×' in row['target'] else ' ' + row['unit']}"
+
+
+def _written(sample: Sample) -> dict[str, Any]:
+    values = [round(value, 4) for value in sample.values]
+    return {"median": round(sample.median, 4), "p95": round(sample.p95, 4), "said": sample.said(), "values": values}
+
+
+def _number(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,89 @@
+"""The three scripts that BertViz loads from a CDN, fetched from npm once and kept in benchmarks/cache."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from tools import node
+
+CACHE = Path(__file__).resolve().parent / "cache"
+
+
+class Script(NamedTuple):
+    """One script: where BertViz looks for it, and what npm has instead."""
+
+    cdn: str  # what stands in BertViz's output
+    package: str  # npm package and version
+    member: str  # its file in the package
+    sha256: str
+
+    @property
+    def path(self) -> str:
+        """Where the loopback page has it."""
+        return f"/{Path(self.member).name}"
+
+
+_CDN = "https://cdnjs.cloudflare.com/ajax/libs"
+SCRIPTS = (
+    Script(
+        f"{_CDN}/require.js/2.3.6/require.min.js",
+        "requirejs@2.3.6",  # npm has it only unminified
+        "package/require.js",
+        "9485f0917f97fcf4f63a5ea365200ffd57f123f451382a2f9a1ad2e2fd51ac9b",
+    ),
+    Script(
+        f"{_CDN}/d3/5.7.0/d3.min",
+        "d3@5.7.0",
+        "package/dist/d3.min.js",
+        "bdad5585ef9a965ff25458738309b006058c55f2c78d794d25fbecae35014609",
+    ),
+    Script(
+        f"{_CDN}/jquery/2.0.0/jquery.min",
+        "jquery@2.1.0",  # npm has no 2.0.0; this is the next one
+        "package/dist/jquery.min.js",
+        "8851e7844413ec986053d7d497ca932861b8622d2369bb291777329c2a713c72",
+    ),
+)
+
+
+def content(script: Script) -> bytes:
+    """The script's text. SystemExit when npm is not there or gives something else."""
+    kept = CACHE / script.path.removeprefix("/")
+    if not kept.exists():
+        CACHE.mkdir(exist_ok=True)
+        kept.write_bytes(_fetched(script))
+    return kept.read_bytes()
+
+
+def _fetched(script: Script) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*_npm(), "pack", "--silent", "--pack-destination", folder, script.package], cwd=folder, check=False
+        )
+        packed = list(Path(folder).glob("*.tgz"))
+        if done.returncode or not packed:
+            sys.exit(f"npm could not fetch {script.package}, which BertViz needs. Is registry.npmjs.org reachable?")
+        with tarfile.open(packed[0]) as archive:
+            member = archive.extractfile(script.member)
+            text = member.read() if member else b""
+    if hashlib.sha256(text).hexdigest() != script.sha256:
+        sys.exit(f"{script.package} is not the file that these benchmarks were written with: its sha256 differs.")
+    return text
+
+
+def _npm() -> list[str]:
+    npm = shutil.which("npm")
+    if npm:
+        return [npm]
+    own = node.find()
+    client = own and Path(own).parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    if not own or not client or not client.exists():
+        sys.exit("npm was not found; BertViz's scripts come from it. Run: pip install -r requirements-dev.txt")
+    return [own, str(client)]

@@ -1,0 +1,73 @@
+"""A Streamlit server of its own process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 60  # seconds
+# A module that is None here raises ModuleNotFoundError for whoever imports it.
+_START = """import sys
+names, sys.argv = sys.argv[1].split(), ["streamlit", *sys.argv[2:]]
+sys.modules.update(dict.fromkeys(names))
+from streamlit.web.cli import main
+main()"""
+
+
+class Served(NamedTuple):
+    """Where the app is, and when its process was started (seconds since 1970)."""
+
+    url: str
+    started: float
+
+
+@contextmanager
+def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
+    """``app`` on a free port, with this project's settings. ``without``: modules that cannot be imported in it.
+
+    Raises RuntimeError when it does not answer within PATIENCE.
+    """
+    port = _free_port()
+    command = [sys.executable, "-c", _START, " ".join(without), "run", str(app), "--server.port", str(port)]
+    started = time.time()
+    process = subprocess.Popen(
+        [*command, "--server.headless", "true"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _await(process, f"{url}/_stcore/health")
+        yield Served(url, started)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def _await(process: subprocess.Popen[bytes], url: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.02)
+    raise RuntimeError(f"The server at {url} ended or did not answer within {PATIENCE} s.")
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

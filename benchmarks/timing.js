@@ -1,0 +1,69 @@
+// Runs before every measured page. All times are milliseconds of performance.now(), since navigation start.
+window.bench = (() => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const after = () => new Promise((done) => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = () => done(performance.now());
+    channel.port2.postMessage(0);
+  });
+  const own = {};
+
+  // When the frame that shows what the page holds now has been produced: the second frame begins.
+  own.painted = async () => { await frame(); await frame(); return performance.now(); };
+
+  // When the browser presents the frame that holds what was drawn until now, raster and compositing included:
+  // a word is put on the page in the same task, and the browser reports when it has shown it.
+  own.presented = () => new Promise((done) => {
+    const name = `bench-${own.marks = (own.marks ?? 0) + 1}`;
+    new PerformanceObserver((list, observer) => {
+      const entry = list.getEntries().find((one) => one.identifier === name);
+      if (!entry) return;
+      observer.disconnect();
+      mark.remove();
+      done(entry.renderTime);
+    }).observe({ type: "element", buffered: true });
+    const mark = document.createElement("p");
+    mark.setAttribute("elementtiming", name);
+    mark.textContent = name;
+    mark.style.cssText = "position:fixed; left:2px; bottom:0; margin:0; font:8px sans-serif; z-index:9999999";
+    document.body.append(mark);
+  });
+
+  // The page says when it has drawn; the answer has the three times.
+  let drawn;
+  own.shown = new Promise((done) => { drawn = done; });
+  own.drew = async () => {
+    const { entered = null, arrived = null } = own;
+    const at = performance.now();
+    const [presented, painted] = await Promise.all([own.presented(), own.painted()]);
+    drawn({ entered, arrived, drawn: at, painted, presented });
+  };
+
+  // What an action costs inside one frame: its handlers, then style, layout and paint. No waiting for the screen.
+  own.cost = async (act) => {
+    await frame();
+    const began = performance.now();
+    act();
+    return (await after()) - began;
+  };
+
+  // The same for real pointer moves, which Chromium hands out at the beginning of a frame.
+  own.hovers = [];
+  own.watchHover = () => {
+    let began = 0;
+    const start = () => {
+      if (began) return;
+      began = performance.now();
+      requestAnimationFrame(async () => {
+        const waited = performance.now();
+        own.hovers.push((await after()) - began);
+        own.waits = [...(own.waits ?? []), waited - began];
+        began = 0;
+      });
+    };
+    for (const type of ["pointerover", "pointerout", "pointermove", "mouseover", "mouseout", "mousemove"]) {
+      window.addEventListener(type, start, true);
+    }
+  };
+  return own;
+})();

@@ -1,0 +1,65 @@
+// Runs before the pages of Streamlit: says when a new picture is whole, ours or the Plotly app's.
+(() => {
+  const own = window.bench;
+  const drawings = ["grid", "links", "heat"];
+  const fresh = new Set(); // those drawn since somebody began to wait
+  let waiting = null;
+  let picture = null; // the source of the heatmap that the Plotly app showed last
+
+  const wait = () => new Promise((done) => { fresh.clear(); waiting = done; });
+  own.first = wait();
+  own.again = () => { own.next = wait(); };
+
+  function whole() {
+    const done = waiting;
+    waiting = null;
+    queueMicrotask(async () => { // all drawing happens in one go: this runs after it
+      const { began = 0, sent = null, heard = null } = own;
+      const drawn = performance.now();
+      const presented = await own.presented();
+      done({ took: presented - began, sent: sent - began, heard: heard - began, drawn: drawn - began });
+    });
+  }
+
+  for (const name of ["clearRect", "putImageData", "drawImage"]) {
+    const plain = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...given) {
+      if (waiting) {
+        const around = drawings.find((one) => this.canvas.closest(`.${one}`));
+        if (around) fresh.add(around);
+        if (fresh.size === drawings.length) whole();
+      }
+      return plain.apply(this, given);
+    };
+  }
+
+  new MutationObserver(() => {
+    const image = document.querySelector(".js-plotly-plot .heatmaplayer image");
+    const source = image && (image.getAttribute("href") || image.getAttribute("xlink:href"));
+    if (!waiting || !source || source === picture) return;
+    picture = source;
+    whole();
+  }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["href", "xlink:href"] });
+
+  // Times start at the key or click itself.
+  window.addEventListener("keydown", (event) => { if (event.key === "Enter") own.began = event.timeStamp; }, true);
+  window.addEventListener("click", (event) => {
+    own.began = event.timeStamp;
+    own.opened = (async () => { // its handlers run now, then the frame is made
+      await null;
+      return (await own.presented()) - event.timeStamp;
+    })();
+  }, true);
+
+  // When the question left for the server, and when its last answer before the picture came.
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("message", () => { own.heard = performance.now(); });
+    }
+    send(...given) {
+      own.sent = performance.now();
+      super.send(...given);
+    }
+  };
+})();

@@ -23,6 +23,7 @@ class Piece(NamedTuple):
     end: int
     word: int | None  # None for [CLS], [SEP] and their like
     segment: int
+    known: bool = True  # False when the tokenizer has no piece for it: [UNK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Token:
 
     ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment``
     names (0: the sentence, 1: the second one); both are None for tokens that the model added.
-    ``word`` numbers the words of both sentences in order; None marks a special token.
+    ``word`` numbers the words of both sentences in order; None marks a special token. ``known`` is False
+    for what the tokenizer has no piece for: the model reads [UNK] there.
     """
 
     text: str
@@ -39,6 +41,7 @@ class Token:
     segment: int
     start: int | None
     end: int | None
+    known: bool = True
 
     @property
     def special(self) -> bool:
@@ -97,7 +100,8 @@ class TokenizedText:
             return first
         typed = (self.text, self.pair)[first.segment]
         start, end = _without_blanks(typed, spans[0][0], max(end for _, end in spans))
-        return Token(visible(typed[start:end]), first.word, first.segment, start, end)
+        known = all(self.tokens[i].known for i in group)
+        return Token(visible(typed[start:end]), first.word, first.segment, start, end, known)
 
 
 def clean(text: str) -> str:
@@ -133,9 +137,8 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
     words = _words(trimmed, typed)
     tokens = []
     for i, (piece, word) in enumerate(zip(trimmed, words, strict=True)):
-        own = piece.end > piece.start
-        span = (piece.start, piece.end) if own else (None, None)
-        tokens.append(Token(_shown(trimmed, i, typed), word, piece.segment, *span))
+        start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
+        tokens.append(Token(_shown(trimmed, i, typed), word, piece.segment, start, end, piece.known))
     return TokenizedText(text, pair, tuple(tokens), cut)
 
 

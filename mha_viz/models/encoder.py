@@ -71,6 +71,7 @@ class Encoder:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._delimiters = _delimiters(tokenizer)
+        self._unknown = tokenizer.unk_token_id
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
         self._has_pairs = _has_pairs(self._tokenizer)
@@ -152,7 +153,7 @@ class Encoder:
             segment = sequence[i]
             word = None if ids[i] in self._delimiters else words[i]
             start, end = spans[i]
-            pieces.append(Piece(names[i], start, end, word, segment))
+            pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self._unknown))
         return pieces
 
     def _nothing_kept(self, typed: str, number: int) -> EmptyText:

@@ -186,6 +186,7 @@ def draw(what: Asked, attention: Attention) -> None:
     """The drawing of a reading, with a word on what could not be read or followed."""
     heads, complaints = _wanted(what, attention)
     say_cut(attention)
+    say_unknown(attention)
     odd = ", ".join((*what.address.complaints, *complaints))
     if odd:
         remark(f"This link asks for what is not there ({odd}); the default is shown instead.")
@@ -237,6 +238,17 @@ def say_cut(attention: Attention) -> None:
     remark(
         f"Read {cut.limit:,} of {more}{cut.pieces:,} pieces; the rest is left out. Cut here: " + "  /  ".join(places)
     )
+
+
+def say_unknown(attention: Attention) -> None:
+    """Words that the tokenizer has no piece for: the model reads [UNK] in their place."""
+    words = [t for t in attention.text.by_words().tokens if not t.special]
+    unknown = list(dict.fromkeys(t.text for t in words if not t.known))
+    if unknown and all(not t.known for t in words):
+        remark("The tokenizer knows no word of this text; the model reads only [UNK], so these links say little.")
+    elif unknown:
+        listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
+        remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
 
 
 def warm_up() -> None:

@@ -15,6 +15,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, packet, reading_key
 from mha_viz.models import catalog, hub
+from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
@@ -85,7 +86,7 @@ def _on_example() -> None:
 
 def _on_model() -> None:
     st.session_state["previous_model"] = st.query_params.get("model")
-    name = str(st.session_state["sentence"].model or "")[:300]
+    name = clean(str(st.session_state["sentence"].model or "")[:300])
     chosen = None if name == catalog.offered()[0].name else name
     address.go(model=chosen, head=None, on=None, **dict.fromkeys(address.OF_THIS_TEXT))
 

@@ -1,0 +1,358 @@
+// Numbers and positions of the drawing.
+import assert from "node:assert/strict";
+import test from "node:test";
+import {
+  DEFAULTS, block, chosen, encodeView, gridCellAt, gridLayout, headIndex, headName, heatmapCellAt, heatmapLayout, isPair,
+  linkRule, linksLayout, mean, number, paperName, parseView, pinName, pooled, pooledUnits,
+  ranking, shades, units, unpack,
+} from "../../mha_viz/ui/components/explorer/geometry.js";
+import { chance, matrix, packed, reading } from "./made.mjs";
+
+const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
+const query = (fields) => new URLSearchParams(fields);
+const near = (a, b, tolerance = 1e-4) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
+const part = (rows) => {
+  const w = Float32Array.from(rows.flat());
+  return { w, R: rows.length, C: rows[0].length, max: Math.max(...w) };
+};
+
+// ---- Bytes ------------------------------------------------------------------------------------------------
+
+test("bytes are read wherever they lie in a buffer", () => {
+  const header = { n: 2, layers: 1, heads: 2, full: [0, 1], tokens: ["ü", "x"] };
+  const bytes = packed(header, Uint16Array.of(1, 2, 3, 4), Uint16Array.of(5, 6, 7, 65535));
+  for (const shift of [0, 1, 2, 3]) {
+    const buffer = new Uint8Array(bytes.length + shift);
+    buffer.set(bytes, shift);
+    const read = unpack(buffer.subarray(shift));
+    assert.deepEqual(read.tokens, ["ü", "x"]);
+    assert.deepEqual([...read.matrices.get(0)], [1, 2, 3, 4]);
+    assert.deepEqual([...read.matrices.get(1)], [5, 6, 7, 65535]);
+    assert.equal(read.thumbs, undefined);
+  }
+});
+
+test("thumbnails lie behind the matrices", () => {
+  const header = { n: 1, layers: 1, heads: 2, full: [1], bins: { starts: [0], special: [false] } };
+  const read = unpack(packed(header, Uint16Array.of(9), Uint8Array.of(100, 200)));
+  assert.deepEqual([...read.matrices.keys()], [1]);
+  assert.deepEqual([...read.thumbs], [100, 200]);
+});
+
+// ---- Names ------------------------------------------------------------------------------------------------
+
+test("heads are counted from 0, and from 1 as in papers", () => {
+  const r = reading({ layers: 24, heads: 16 });
+  assert.equal(headName(r, 0), "L0H0");
+  assert.equal(headName(r, 383), "L23H15");
+  assert.equal(paperName(r, 0), "1-1");
+  assert.equal(paperName(r, 383), "24-16");
+  for (let head = 0; head < 384; head++) assert.equal(headIndex(headName(r, head), r), head);
+});
+
+test("a head that is not there has no number", () => {
+  const r = reading({ layers: 2, heads: 3 });
+  for (const name of ["L2H0", "L0H3", "L-1H0", "L0", "", null, undefined, "L0H0 ", "L1e1H0", "L٣H١"]) assert.equal(headIndex(name, r), null);
+  assert.equal(headIndex("l1h2", r), 5);
+});
+
+test("weights are written with three decimals, and a small one never as zero", () => {
+  assert.deepEqual([0, 0.0004, 0.0005, 0.12345, 1].map(number), ["0.000", "<.001", "0.001", "0.123", "1.000"]);
+});
+
+// ---- The view in the URL ----------------------------------------------------------------------------------
+
+test("an empty address shows the start", () => {
+  const r = reading({ start: { head: "L1H2", pin: "q3" } });
+  const shown = parseView(query(""), r);
+  assert.deepEqual(shown, { ...DEFAULTS, head: 5, on: [5], pin: { query: 3, key: null }, link: null });
+  assert.deepEqual(new Set(Object.values(encodeView(shown, r))), new Set([null]));
+});
+
+test("the start's pin belongs to the start's head: a named head comes without it", () => {
+  const r = reading({ start: { head: "L1H2", pin: "q3" } });
+  assert.equal(parseView(query({ head: "L0H1" }), r).pin, null);
+  assert.deepEqual(parseView(query({ head: "L0H1", pin: "k2" }), r).pin, { query: null, key: 2 });
+});
+
+test("every view that can be made reads back from its own address", () => {
+  const random = chance(1);
+  const pick = (list) => list[Math.floor(random() * list.length)];
+  const token = () => Math.floor(random() * 7);
+  for (let i = 0; i < 2000; i++) {
+    const r = reading({ layers: 3, heads: 4, pair: true, start: pick([{ head: "L1H2", pin: "q3" }, { head: "L0H0", pin: null }, {}]) });
+    const head = Math.floor(random() * 12);
+    const others = [0, 1, 2, 3].filter(() => random() < 0.3).map((h) => head - (head % 4) + h).filter((h) => h !== head);
+    const shown = {
+      unit: pick(["words", "pieces"]), special: pick(["keep", "hide", "rescale"]),
+      links: pick(["all", "top1", "top10", "min0.05", "mass0.99"]), scale: pick(["fixed", "head", "row", "log"]),
+      side: pick(["all", "aa", "ab", "ba", "bb"]), head, on: [head, ...others],
+      pin: pick([null, { query: token(), key: null }, { query: null, key: token() }, { query: token(), key: token() }]),
+      link: pick([null, { query: token(), key: token() }]),
+    };
+    const address = Object.entries(encodeView(shown, r)).filter(([, value]) => value !== null);
+    assert.deepEqual(parseView(query(address), r), shown, JSON.stringify(address));
+  }
+});
+
+test("the start itself without its pin reads back too", () => {
+  const r = reading({ start: { head: "L1H2", pin: "q3" } });
+  const freed = { ...parseView(query(""), r), pin: null };
+  const address = Object.entries(encodeView(freed, r)).filter(([, value]) => value !== null);
+  assert.deepEqual(parseView(query(address), r), freed);
+});
+
+test("garbage becomes the default and never throws", () => {
+  const r = reading();
+  const start = parseView(query(""), r);
+  const garbage = ["", " ", "-1", "NaN", "1e9", "∞", "<script>", "__proto__", "null", "undefined", "L9999H0", "q", "k", "q99999",
+    "99-99", "1-", "\u0000", "\ud800", "٣", "a".repeat(5000), "top0", "top11", "min1.0", "mass7.0", "0.5"];
+  for (const name of ["head", "pin", "link", "unit", "special", "links", "scale", "side", "on", "__proto__", "x"]) {
+    for (const value of garbage) assert.deepEqual(parseView(query([[name, value]]), r), start, `${name}=${value}`);
+  }
+});
+
+test("heads beside the opened one: those of its layer, each once", () => {
+  const r = reading({ layers: 2, heads: 3 });
+  assert.deepEqual(parseView(query({ head: "L1H0", on: "2.2.0.7.x.1.-1" }), r).on, [3, 5, 4]);
+});
+
+test("a pin is a query, a key or both", () => {
+  const r = reading();
+  for (const [name, pin] of [["q3", { query: 3, key: null }], ["k0", { query: null, key: 0 }], ["q3k0", { query: 3, key: 0 }]]) {
+    assert.deepEqual(parseView(query({ pin: name }), r).pin, pin);
+    assert.equal(pinName(pin), name);
+  }
+  assert.equal(pinName(null), null);
+  for (const name of ["q5", "k5", "q0k5", "k0q0"]) assert.equal(parseView(query({ pin: name }), r).pin, null);
+});
+
+// ---- Units and blocks ---------------------------------------------------------------------------------------
+
+test("units are words or pieces, with or without special tokens, of one side of a pair", () => {
+  const r = reading({ pair: true });
+  const texts = (fields) => Object.values(units(r, view(fields))).map((list) => list.map((u) => u.text).join(" "));
+  assert.deepEqual(texts({}), Array(2).fill("[CLS] didn't it [SEP] so [SEP]"));
+  assert.deepEqual(texts({ unit: "pieces" })[0], "[CLS] did n't it [SEP] so [SEP]");
+  assert.deepEqual(texts({ special: "hide" })[0], "didn't it so");
+  assert.deepEqual(texts({ special: "rescale", side: "ab" }), ["didn't it", "so"]);
+  assert.deepEqual(texts({ side: "ba" }), ["so [SEP]", "[CLS] didn't it [SEP]"]);
+  assert.deepEqual(units(r, view()).rows[1], { text: "didn't", tokens: [1, 2], special: false, segment: 0 });
+});
+
+test("one sentence has no sides", () => {
+  const r = reading();
+  assert.equal(isPair(r), false);
+  assert.equal(units(r, view({ side: "bb" })).rows.length, 4);
+  assert.equal(isPair(reading({ pair: true })), true);
+});
+
+test("to a word the sum over its pieces, from a word the mean", () => {
+  const r = reading({ layers: 1, heads: 1 });
+  const share = 65535 / 8;
+  r.matrices.set(0, Uint16Array.from([
+    [0, 8, 0, 0, 0], [1, 1, 2, 4, 0], [3, 1, 2, 0, 2], [0, 0, 0, 8, 0], [8, 0, 0, 0, 0],
+  ].flat().map((w) => Math.round(w * share))));
+  const { w, R, C, hidden, max } = block(r, 0, view());
+  assert.deepEqual([R, C], [4, 4]);
+  [0, 1, 0, 0, /**/ 0.25, 0.375, 0.25, 0.125, /**/ 0, 0, 1, 0, /**/ 1, 0, 0, 0].forEach((expected, i) => near(w[i], expected));
+  hidden.forEach((share) => near(share, 0, 1e-6));
+  near(max, 1);
+});
+
+test("hidden tokens: the rest as it is and the share said, or the rest rescaled", () => {
+  const r = reading({ layers: 1, heads: 1 });
+  const raw = r.matrices.get(0);
+  for (const special of ["hide", "rescale"]) {
+    const { w, hidden, R, C } = block(r, 0, view({ unit: "pieces", special }));
+    assert.deepEqual([R, C], [3, 3]);
+    for (let row = 0; row < 3; row++) {
+      const kept = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k] / 65535);
+      const sum = kept.reduce((a, b) => a + b, 0);
+      near(hidden[row], 1 - sum);
+      kept.forEach((expected, c) => near(w[row * C + c], special === "hide" ? expected : expected / sum));
+    }
+  }
+});
+
+test("a head whose matrix has not come yet has no block", () => {
+  assert.equal(block(reading(), 99, view()), null);
+});
+
+test("with nothing but special tokens nothing is left, and nothing breaks", () => {
+  const r = reading({ special: [1, 1, 1, 1, 1] });
+  const { R, C, max, w } = block(r, 0, view({ special: "rescale" }));
+  assert.deepEqual([R, C, max, w.length], [0, 0, 0, 0]);
+  assert.deepEqual(mean([]), 0);
+  assert.equal(shades({ w, R, C, max }, "row").length, 0);
+  assert.equal(chosen({ w, R, C }, "top3").length, 0);
+});
+
+test("thumbnails hide their special rows and know the sides of a pair", () => {
+  const r = reading({ layers: 1, heads: 2, pair: true, bins: { starts: [0, 1, 4, 5, 6], special: [true, false, true, false, true] } });
+  r.thumbs = Uint8Array.from({ length: 50 }, (_, i) => i * 5);
+  const shown = (head, fields) => pooled(r, head, pooledUnits(r, view(fields)));
+  const all = shown(1, {});
+  assert.deepEqual([all.R, all.C], [5, 5]);
+  near(all.w[0], (125 / 255) ** 2, 1e-6);
+  const kept = shown(1, { special: "hide" });
+  assert.deepEqual([kept.R, kept.C], [2, 2]);
+  near(kept.w[1], ((25 + 8) * 5 / 255) ** 2, 1e-6);
+  near(kept.max, Math.max(...kept.w), 1e-6);
+  const across = shown(0, { side: "ab" });
+  assert.deepEqual([across.R, across.C], [3, 2]);
+  near(across.w[0], (3 * 5 / 255) ** 2, 1e-6);
+});
+
+// ---- Links and shades ---------------------------------------------------------------------------------------
+
+const WEIGHTS = part([[0.5, 0.25, 0.125, 0.125], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]]);
+
+test("a setting of links has a mode and a value", () => {
+  assert.deepEqual(linkRule("all"), { mode: "all", value: 0 });
+  assert.deepEqual(linkRule("top10"), { mode: "top", value: 10 });
+  assert.deepEqual(linkRule("min0.05"), { mode: "min", value: 0.05 });
+  assert.deepEqual(linkRule("mass0.9"), { mode: "mass", value: 0.9 });
+});
+
+test("which links are drawn", () => {
+  const rows = (links) => [0, 1, 2].map((r) => [...chosen(WEIGHTS, links).subarray(4 * r, 4 * r + 4)].join(""));
+  assert.deepEqual(rows("all"), ["1111", "1111", "1111"]);
+  assert.deepEqual(rows("top1"), ["1000", "1000", "0001"]); // ties: the first
+  assert.deepEqual(rows("top2"), ["1100", "1100", "1001"]);
+  assert.deepEqual(rows("top10"), ["1111", "1111", "1111"]);
+  assert.deepEqual(rows("min0.25"), ["1100", "1111", "0001"]);
+  assert.deepEqual(rows("mass0.50"), ["1000", "1100", "0001"]);
+  assert.deepEqual(rows("mass0.60"), ["1100", "1110", "0001"]);
+  assert.deepEqual(rows("mass0.99"), ["1111", "1111", "0001"]);
+});
+
+test("cumulative mass is the fewest keys that hold the share", () => {
+  const random = chance(2);
+  for (let i = 0; i < 300; i++) {
+    const raw = Array.from({ length: 9 }, () => random() ** 4);
+    const total = raw.reduce((a, b) => a + b, 0);
+    const row = raw.map((w) => w / total);
+    const goal = Math.ceil(random() * 98) / 100;
+    const mask = chosen(part([row]), `mass${goal.toFixed(2)}`);
+    const drawn = row.filter((_, c) => mask[c]);
+    const heavy = [...row].sort((a, b) => b - a).slice(0, drawn.length);
+    assert.deepEqual(drawn.sort((a, b) => b - a), heavy);
+    assert.ok(drawn.reduce((a, b) => a + b, 0) >= goal - 1e-6);
+    assert.ok(drawn.length === 1 || heavy.slice(0, -1).reduce((a, b) => a + b, 0) < goal + 1e-6);
+  }
+});
+
+test("shades on four scales", () => {
+  const rows = (scale) => [0, 1, 2].map((r) => [...shades(part([[0.5, 0.25, 0, 0.001], [0.1, 0.1, 0.1, 0.1], [0, 0, 0, 0]]), scale)].slice(4 * r, 4 * r + 4));
+  assert.deepEqual(rows("fixed"), [[128, 64, 0, 0], [26, 26, 26, 26], [0, 0, 0, 0]]);
+  assert.deepEqual(rows("head"), [[255, 128, 0, 1], [51, 51, 51, 51], [0, 0, 0, 0]]);
+  assert.deepEqual(rows("row"), [[255, 128, 0, 1], [255, 255, 255, 255], [0, 0, 0, 0]]);
+  assert.deepEqual(rows("log"), [[229, 204, 0, 0], [170, 170, 170, 170], [0, 0, 0, 0]]);
+  assert.equal(shades(part([[1]]), "log")[0], 255);
+  assert.equal(shades(part([[1.0001]]), "fixed")[0], 255);
+});
+
+test("a heavier weight is never lighter", () => {
+  const values = Array.from({ length: 500 }, (_, i) => i / 499);
+  for (const scale of ["fixed", "head", "row", "log"]) {
+    const levels = shades(part([values]), scale);
+    for (let i = 1; i < levels.length; i++) assert.ok(levels[i] >= levels[i - 1], scale);
+    assert.equal(levels[0], 0);
+    assert.equal(levels[499], 255);
+  }
+});
+
+// ---- The ranking --------------------------------------------------------------------------------------------
+
+test("heads are ranked by the link between two words or two pieces", () => {
+  const r = reading({ layers: 1, heads: 3 });
+  for (const [head, weight] of [[0, 100], [1, 300], [2, 200]]) {
+    const cells = new Uint16Array(25);
+    cells[1 * 5 + 3] = weight * 10;
+    cells[2 * 5 + 3] = weight * 20;
+    r.matrices.set(head, cells);
+  }
+  const words = ranking(r, view({ link: { query: 2, key: 3 } }));
+  assert.deepEqual(words.map((x) => x.head), [1, 2, 0]);
+  near(words[0].weight, (300 * 30) / 65535 / 2, 1e-9);
+  near(ranking(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 3000 / 65535, 1e-9);
+});
+
+test("what the server ranked is used, another question waits", () => {
+  const r = reading({ layers: 1, heads: 3, bins: { starts: [0], special: [false] }, link: { query: 3, key: 1, words: true, weights: [0.1, 0.3, 0.2] } });
+  assert.deepEqual(ranking(r, view({ link: { query: 3, key: 1 } })).map((x) => x.head), [1, 2, 0]);
+  assert.equal(ranking(r, view({ unit: "pieces", link: { query: 3, key: 1 } })), null);
+  assert.equal(ranking(r, view({ link: { query: 1, key: 3 } })), null);
+});
+
+// ---- Layouts ------------------------------------------------------------------------------------------------
+
+const GRIDS = [[6, 12], [12, 12], [24, 16]];
+
+test("6 × 12, 12 × 12 and 24 × 16 heads fit beside an opened head at 1440 × 900", () => {
+  for (const [layers, heads] of GRIDS) {
+    const grid = gridLayout(430, layers, heads, 600);
+    assert.ok(grid.width <= 430, `${layers} × ${heads}: ${grid.width} wide`);
+    assert.ok(grid.height <= 600, `${layers} × ${heads}: ${grid.height} high`);
+    assert.ok(grid.size >= 17, `${layers} × ${heads}: pictures of ${grid.size}`);
+  }
+});
+
+test("on a narrow screen pictures stay readable and the grid is wider instead", () => {
+  for (const [layers, heads] of GRIDS) {
+    const grid = gridLayout(200, layers, heads, 10000);
+    assert.ok(grid.size >= 17);
+    assert.equal(grid.width, 30 + heads * grid.step);
+  }
+});
+
+test("the pointer finds the head whose picture it is on, and none on a label", () => {
+  for (const [layers, heads] of GRIDS) {
+    const grid = gridLayout(430, layers, heads, 600);
+    for (let head = 0; head < layers * heads; head++) {
+      const [x, y] = [grid.left + (head % heads) * grid.step, grid.top + Math.floor(head / heads) * grid.step];
+      assert.equal(gridCellAt(grid, layers, heads, x, y), head);
+      assert.equal(gridCellAt(grid, layers, heads, x + grid.size - 0.01, y + grid.size - 0.01), head);
+    }
+    for (const [x, y] of [[0, 0], [grid.left - 1, 50], [50, grid.top - 1], [grid.width + 1, 50], [50, grid.height + 1]]) {
+      assert.equal(gridCellAt(grid, layers, heads, x, y), null);
+    }
+  }
+});
+
+test("token links: both columns inside the width, rows readable at any length", () => {
+  for (const [width, n, label] of [[300, 16, 60], [300, 512, 300], [560, 64, 120], [900, 1, 10]]) {
+    const links = linksLayout(width, n, n, 560, label);
+    assert.ok(links.left > 0 && links.left < links.right && links.right < width);
+    assert.ok(links.rowHeight >= 17 && links.rowHeight <= 34);
+    assert.equal(links.height, links.rowHeight * n);
+  }
+  assert.equal(linksLayout(500, 3, 10, 560, 60).height, linksLayout(500, 10, 3, 560, 60).height);
+});
+
+test("heatmap: the pointer finds its cell, and none on a label", () => {
+  for (const n of [1, 4, 14, 40, 128, 512]) {
+    const heat = heatmapLayout(560, n, n, 560, 80);
+    assert.ok(heat.cell >= 2 && heat.cell <= 44);
+    assert.equal(heat.width, heat.left + n * heat.cell);
+    for (const i of [0, Math.floor(n / 2), n - 1]) {
+      const at = (index) => heat.left + (index + 0.5) * heat.cell;
+      assert.deepEqual(heatmapCellAt(heat, n, n, at(i), at(n - 1 - i)), { row: n - 1 - i, col: i });
+    }
+    assert.equal(heatmapCellAt(heat, n, n, heat.left - 1, heat.top + 1), null);
+    assert.equal(heatmapCellAt(heat, n, n, heat.width + 1, heat.top + 1), null);
+  }
+});
+
+test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blurring", () => {
+  for (const n of [4, 14, 40, 100, 200]) {
+    const heat = heatmapLayout(560, n, n, 560, 80);
+    assert.ok(heat.width <= 560 && heat.height <= 560, `${n}: ${heat.width} × ${heat.height}`);
+  }
+  assert.equal(heatmapLayout(560, 512, 512, 560, 80).cell, 2);
+});
+
+test("the matrix made for these tests sums to 1 in each row", () => {
+  for (let q = 0; q < 7; q++) near(matrix(7, 3).subarray(7 * q, 7 * q + 7).reduce((a, b) => a + b, 0) / 65535, 1);
+});

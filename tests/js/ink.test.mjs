@@ -1,0 +1,50 @@
+// Colours and the painting of one small picture.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { paint, palette } from "../../mha_viz/ui/components/explorer/ink.js";
+
+const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
+
+test("a palette runs through its stops and is opaque", () => {
+  const colours = palette(["#000000", "#102030", "#ffffff"]);
+  assert.equal(colours.length, 256);
+  assert.deepEqual(rgba(colours[0]), [0, 0, 0, 255]);
+  assert.deepEqual(rgba(colours[255]), [255, 255, 255, 255]);
+  assert.ok(rgba(colours[127]).every((v, i) => Math.abs(v - [16, 32, 48, 255][i]) <= 2));
+});
+
+function painted(shades, R, C, size) {
+  const target = new Uint32Array(size * size);
+  paint(Uint8Array.from(shades), R, C, size, Uint32Array.from({ length: 256 }, (_, i) => i), target, size, 0);
+  return [...target];
+}
+
+test("a few cells fill the picture with hard edges", () => {
+  assert.deepEqual(painted([10, 20, 30, 40], 2, 2, 4), [10, 10, 20, 20, 10, 10, 20, 20, 30, 30, 40, 40, 30, 30, 40, 40]);
+});
+
+test("in a crowded picture the strongest cell of each pixel stays visible", () => {
+  const cells = Array(64 * 64).fill(0);
+  cells[37 * 64 + 11] = 255;
+  const picture = painted(cells, 64, 64, 8);
+  assert.equal(picture.filter((v) => v === 255).length, 1);
+  assert.equal(picture[4 * 8 + 1], 255);
+});
+
+test("crowded in one direction only", () => {
+  assert.deepEqual(painted([1, 9, 2, 3, 4, 5, 8, 6], 1, 8, 2), [9, 8, 9, 8]);
+  assert.deepEqual(painted([1, 9, 2, 3, 4, 5, 8, 6], 8, 1, 2), [9, 9, 8, 8]);
+});
+
+test("no pixel is left unpainted at any size", () => {
+  for (const [R, C] of [[1, 1], [3, 7], [14, 14], [100, 3]]) {
+    for (const size of [1, 5, 17, 26]) assert.ok(painted(Array(R * C).fill(7), R, C, size).every((v) => v === 7));
+  }
+});
+
+test("a picture lies at its place in a larger one and touches nothing else", () => {
+  const target = new Uint32Array(6 * 5);
+  paint(Uint8Array.of(7), 1, 1, 2, Uint32Array.from({ length: 256 }, (_, i) => i), target, 6, 2 * 6 + 3);
+  const painted = [...target.keys()].filter((i) => target[i]);
+  assert.deepEqual(painted, [15, 16, 21, 22]);
+});

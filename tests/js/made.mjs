@@ -1,0 +1,49 @@
+// Readings for the tests, made by hand: the fields that figures/packet.py sends, and bytes in its layout.
+
+// [CLS] did|n't it [SEP] and, when `pair`, so [SEP]: one head a layer row, weights as given or counted up.
+export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
+  const tokens = ["[CLS]", "did", "n't", "it", "[SEP]", ...(pair ? ["so", "[SEP]"] : [])];
+  const n = tokens.length;
+  const made = {
+    key: "k", layers, heads, n, tokens,
+    segments: tokens.map((_, i) => (i > 4 ? 1 : 0)),
+    special: tokens.map((t) => (t.startsWith("[") ? 1 : 0)),
+    groups: [[0], [1, 2], [3], [4], ...(pair ? [[5], [6]] : [])],
+    words: ["[CLS]", "didn't", "it", "[SEP]", ...(pair ? ["so", "[SEP]"] : [])],
+    full: Array.from({ length: layers * heads }, (_, i) => i),
+    start: { head: "L0H0", pin: null },
+    matrices: new Map(),
+    ...more,
+  };
+  for (const head of made.full) made.matrices.set(head, matrix(n, head));
+  return made;
+}
+
+// Rows that sum to 65535 as closely as whole numbers allow: weights proportional to 1, 2, 3 … turned by `turn`.
+export function matrix(n, turn = 0) {
+  const cells = new Uint16Array(n * n);
+  const whole = (n * (n + 1)) / 2;
+  for (let q = 0; q < n; q++) for (let k = 0; k < n; k++) cells[q * n + k] = Math.round((65535 * (1 + ((k + q + turn) % n))) / whole);
+  return cells;
+}
+
+// The bytes of a header and its body.
+export function packed(header, ...parts) {
+  let text = JSON.stringify(header);
+  while (new TextEncoder().encode(text).length % 4) text += " ";
+  const head = new TextEncoder().encode(text);
+  const pieces = [new Uint8Array(new Uint32Array([head.length]).buffer), head, ...parts.map((p) => new Uint8Array(p.buffer))];
+  const bytes = new Uint8Array(pieces.reduce((sum, p) => sum + p.length, 0));
+  let at = 0;
+  for (const piece of pieces) { bytes.set(piece, at); at += piece.length; }
+  return bytes;
+}
+
+// The same numbers at every run.
+export function chance(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}

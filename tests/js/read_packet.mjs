@@ -1,0 +1,29 @@
+// Reads packets the way the page does, for tests/test_packet.py: a JSON list of questions on stdin, answers on stdout.
+// Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
+import { readFileSync } from "node:fs";
+import { block, encodeView, parseView, pooled, pooledUnits, ranking, units, unpack } from "../../mha_viz/ui/components/explorer/geometry.js";
+
+const DEFAULT = { unit: "words", special: "keep", side: "all" };
+const plain = (part) => part && { ...part, w: Array.from(part.w), hidden: part.hidden && Array.from(part.hidden) };
+
+function header(reading) {
+  const { matrices, thumbs, ...rest } = reading;
+  return { ...rest, matrices: [...matrices.keys()], thumbs: thumbs ? thumbs.length : 0 };
+}
+
+const ANSWERS = {
+  header: (reading) => header(reading),
+  block: (reading, { head, view }) => plain(block(reading, head, { ...DEFAULT, ...view })),
+  pooled: (reading, { head, view }) => plain(pooled(reading, head, pooledUnits(reading, { ...DEFAULT, ...view }))),
+  units: (reading, { view }) => units(reading, { ...DEFAULT, ...view }),
+  ranking: (reading, { view }) => ranking(reading, { ...DEFAULT, ...view }),
+  view: (reading, { query }) => parseView(new URLSearchParams(query), reading),
+  address: (reading, { query }) => encodeView(parseView(new URLSearchParams(query), reading), reading),
+};
+
+const questions = JSON.parse(readFileSync(0, "utf8"));
+const answers = questions.map((question) => {
+  const reading = unpack(new Uint8Array(Buffer.from(question.packet, "base64")));
+  return ANSWERS[question.ask](reading, question);
+});
+process.stdout.write(JSON.stringify(answers));

@@ -1,0 +1,168 @@
+"""What a URL may say: anything may come in, only what is understood goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.attention import Head
+from mha_viz.figures.packet import packet
+from mha_viz.text import clean
+from mha_viz.ui.address import MAX_CHARACTERS, MAX_ENCODED, VIEW, Address, accepted, fits, read
+from tests import hostile
+from tests.explorer import in_node, reading
+
+GOOD = {
+    "head": ["L0H0", "L23H15", "l3h1"],
+    "on": ["0", "1.2", "11.3.7"],
+    "pin": ["q0", "k12", "q3k4"],
+    "link": ["0-0", "10-2"],
+    "unit": ["words", "pieces"],
+    "special": ["keep", "hide", "rescale"],
+    "links": ["all", "top1", "top10", "min0.05", "mass0.9"],
+    "scale": ["fixed", "head", "row", "log"],
+    "side": ["all", "aa", "ab", "ba", "bb"],
+}
+BAD = {
+    "head": ["", "3-1", "L1", "L1000H0", "L-1H0", "L٣H١", " L1H1", "L1H1\n", "H1L1"],
+    "on": ["", ".", "1.", "1,2", "-1", "1000"],
+    "pin": ["", "q", "k-1", "k1q2", "q12345", "Q1"],
+    "link": ["", "1", "1-", "-1-2", "1-2-3", "12345-0", "1–2"],
+    "unit": ["", "Words", "syllables", "words\n"],
+    "special": ["", "maybe", "keep "],
+    "links": ["", "top0", "top11", "top", "min1.5", "min.5", "min0.123", "mass7.0", "minnan", "mass1e400", "min0,5"],
+    "scale": ["", "<script>", "LOG"],
+    "side": ["", "?", "AB", "ac"],
+}
+
+
+def last(values: dict[str, list[str]]) -> dict[str, str]:
+    """What Streamlit hands on of repeated parameters."""
+    return {name: several[-1] for name, several in values.items()}
+
+
+# ---- Reading ---------------------------------------------------------------------------------------------
+
+
+def test_an_empty_address_asks_for_nothing() -> None:
+    assert read({}) == Address(None, "", None, None, (), None, True, ())
+
+
+def test_a_full_address() -> None:
+    url = {"text": "a b", "pair": "c", "model": "gpt2", "head": "L3H1", "on": "4.1.0", "link": "10-2", "unit": "pieces"}
+    where = read(url)
+    assert where == Address("a b", "c", "gpt2", Head(3, 1), (4, 1, 0), (10, 2), False, ())
+    assert where.wanted == (Head(3, 1), Head(3, 4), Head(3, 0))
+
+
+def test_other_heads_without_a_head_are_of_no_layer() -> None:
+    assert read({"on": "1.2"}).wanted == ()
+
+
+def test_an_empty_text_is_a_text_and_an_empty_model_is_none() -> None:
+    assert read({"text": ""}).text == ""
+    assert read({"model": ""}).model is None
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in GOOD.items() for v in values])
+def test_what_is_understood_draws_no_complaint(name: str, value: str) -> None:
+    assert read({name: value}).complaints == ()
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
+def test_what_is_not_understood_is_named_and_left_aside(name: str, value: str) -> None:
+    where = read({name: value, "text": "kept"})
+    assert where.complaints == (f"{name}={value[:30]}",)
+    assert where == Address(text="kept", complaints=where.complaints)
+
+
+def test_every_parameter_of_a_view_is_tried() -> None:
+    assert set(GOOD) == set(BAD) == set(VIEW)
+
+
+@pytest.mark.parametrize("values", hostile.URL_VALUES.values(), ids=hostile.URL_VALUES)
+def test_hostile_values_never_raise(values: dict[str, list[str]]) -> None:
+    for parameters in (last(values), {n: several[0] for n, several in values.items()}):
+        where = read(parameters)
+        assert all(len(c) <= 40 for c in where.complaints)
+        if "text" in parameters:
+            assert where.text == clean(parameters["text"])
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_texts_are_kept_wherever_they_stand(text: str) -> None:
+    where = read(dict.fromkeys(("text", "pair", "model", *VIEW), text))
+    assert (where.text, where.pair) == (clean(text), clean(text))
+    assert [c.partition("=")[0] for c in where.complaints] == list(VIEW)
+    "".join((where.text or "", where.pair, where.model or "", *where.complaints)).encode()  # nothing half
+
+
+@given(st.dictionaries(st.sampled_from([*VIEW, "text", "pair", "model", "x"]), st.text(max_size=12)))
+def test_anything_can_be_read(parameters: dict[str, str]) -> None:
+    where = read(parameters)
+    odd = {c.partition("=")[0] for c in where.complaints}
+    assert odd <= set(parameters)
+    assert odd.isdisjoint(n for n, v in parameters.items() if v in GOOD.get(n, []))
+
+
+# ---- Writing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_a_link_carries_the_beginning_of_any_text(text: str) -> None:
+    kept = fits(text)
+    assert clean(text).startswith(kept)
+    assert len(kept) <= MAX_CHARACTERS
+    assert len(quote(kept)) <= MAX_ENCODED
+    assert fits(kept) == kept
+    assert len(kept) >= min(len(text), 1000), "a text of ordinary length is carried whole"
+
+
+@given(st.text(max_size=200))
+def test_what_a_link_carries_reads_back(text: str) -> None:
+    assert read({"text": fits(text)}).text == fits(text)
+
+
+def test_a_drawing_sets_only_what_it_may() -> None:
+    view = {"head": "L1H2", "pin": None, "text": "other", "model": "x", "unit": "words", "scale": "<script>", "on": 3}
+    assert accepted(view) == {
+        "head": "L1H2", "pin": None, "unit": "words", "link": None, "special": None, "links": None, "side": None,
+    }  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from([*VIEW, "text"]), st.none() | st.integers() | st.text(max_size=8)))
+def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
+    assert read({n: v for n, v in accepted(view).items() if v is not None}).complaints == ()
+
+
+# ---- The drawing reads the same address bar ---------------------------------------------------------------
+
+
+def test_python_and_javascript_accept_the_same_values() -> None:
+    raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
+    named = [n for n in VIEW if n not in ("head", "on", "pin", "link")]
+    tried = [(n, v) for n in named for v in [*GOOD[n], *BAD[n]]]
+    views = in_node([{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
+    default = in_node([{"packet": raw, "ask": "view", "query": ""}])[0]
+    for (name, value), view in zip(tried, views, strict=True):
+        assert view[name] == (value if value in GOOD[name] else default[name]), (name, value)
+        assert {**view, name: default[name]} == default
+
+
+def test_python_and_javascript_name_the_same_heads_and_tokens() -> None:
+    raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
+    tried = [(n, v) for n in ("head", "pin", "link") for v in [*GOOD[n], *BAD[n]]]
+    views = in_node([{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
+    for (name, value), view in zip(tried, views, strict=True):
+        if name == "head":
+            expected = read({"head": value}).head or Head(0, 0)
+            assert divmod(view["head"], 16) == tuple(expected), value
+        elif name == "link":
+            asked = read({"link": value}).link
+            assert view["link"] == (asked and {"query": asked[0], "key": asked[1]}), value
+        else:
+            assert (view["pin"] is not None) == (value in GOOD["pin"]), value

@@ -1,0 +1,362 @@
+"""The pages as a script: what a visitor sends, what the URL becomes, what is drawn and said."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.BidiComponent_pb2 import BidiComponent
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.attention import Head
+from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import clean
+from mha_viz.ui.address import MAX_CHARACTERS
+from mha_viz.ui.explore import examples
+from tests import hostile
+from tests.test_packet import Unpacked, unpack
+
+ROOT = Path(__file__).resolve().parent.parent
+FIRST = examples()[0]["text"]
+PATIENCE = 60  # seconds for one run of the script
+
+
+@pytest.fixture(autouse=True)
+def _no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Hub that refuses at once, and a cache that holds no model."""
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.delenv(catalog.SETTING, raising=False)
+
+
+class Visit:
+    """One visitor's session on the page."""
+
+    def __init__(self, url: dict[str, Any] | None = None) -> None:
+        self.at = AppTest.from_file(ROOT / "app.py", default_timeout=PATIENCE)
+        for name, value in (url or {}).items():
+            self.at.query_params[name] = value
+        self.at.run()
+        self.check()
+
+    def check(self) -> None:
+        assert not self.at.exception, [e.value for e in self.at.exception]
+
+    def send(self, component: str, event: str, value: object) -> None:
+        """What the browser sends when a component triggers an event."""
+        name = _make_trigger_id(self._drawn()[component].id, "events")
+        sent = json.dumps([{"event": event, "value": value}])
+        self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
+        self.check()
+
+    def read(self, text: str, pair: str = "") -> None:
+        self.send("mha_sentence", "read", {"text": text, "pair": pair})
+
+    @property
+    def url(self) -> dict[str, str]:
+        given = self.at.query_params
+        return {name: v if isinstance(v, str) else v[-1] for name, v in given.items()}
+
+    @property
+    def typed(self) -> dict[str, Any]:
+        """What the sentence component was given."""
+        given: dict[str, Any] = json.loads(self._drawn()["mha_sentence"].json)
+        return given
+
+    @property
+    def picture(self) -> Unpacked | None:
+        drawn = self._drawn().get("mha_explorer")
+        return unpack(drawn.bytes) if drawn else None
+
+    @property
+    def said(self) -> str:
+        """All that is said around the picture."""
+        asides = [unescape(e.proto.body) for e in self.at.get("html") if "<style>" not in e.proto.body]
+        elements = [*self.at.text, *self.at.markdown, *self.at.error, *self.at.warning, *self.at.info, *self.at.caption]
+        return "\n".join([*asides, *(str(e.value) for e in elements)])
+
+    def shown(self) -> Unpacked:
+        picture = self.picture
+        assert picture is not None, f"no picture; said: {self.said}"
+        return picture
+
+    def _drawn(self) -> dict[str, BidiComponent]:
+        return {c.proto.component_name: c.proto for c in self.at.get("bidi_component")}
+
+
+# ---- The first visit -------------------------------------------------------------------------------------
+
+
+def test_the_first_visit_shows_the_first_example_in_full() -> None:
+    visit = Visit()
+    header, matrices, _ = visit.shown()
+    assert (header["model"], header["layers"], header["heads"], header["n"]) == ("minilm", 6, 12, 16)
+    assert list(matrices) == list(range(72))
+    assert header["start"] == {"head": "L3H1", "pin": "q10"}
+    assert header["tokens"][10] == "it"
+    assert visit.typed["text"] == FIRST
+    assert visit.url == {}
+    assert visit.said == ""
+
+
+def test_the_menus_say_what_there_is() -> None:
+    typed = Visit().typed
+    assert [m["name"] for m in typed["models"]] == [m.name for m in catalog.offered()]
+    assert typed["open"] is True
+    assert len(typed["examples"]) >= 12
+    assert all(e["text"] and e["look"] for e in typed["examples"])
+    assert typed["look"] == typed["examples"][0]["look"]
+
+
+def test_about_says_what_the_pictures_do_not_show() -> None:
+    visit = Visit()
+    visit.at.switch_page("pages/90_about.py").run()
+    visit.check()
+    assert [t.value for t in visit.at.title] == ["What the pictures show"]
+    assert len(visit.said) > 1000
+    assert list(visit.at.dataframe[0].value["name"]) == [m.name for m in catalog.offered()]
+
+
+# ---- What a visitor does ---------------------------------------------------------------------------------
+
+
+def test_a_sentence_goes_into_the_url_and_is_drawn(minilm: Encoder) -> None:
+    visit = Visit({"head": "L2H3", "pin": "q3", "link": "1-2", "scale": "log"})
+    visit.read("The cat sat on the mat.")
+    assert visit.url == {"text": "The cat sat on the mat.", "head": "L2H3", "scale": "log"}
+    header, matrices, _ = visit.shown()
+    attention = minilm.encode("The cat sat on the mat.")
+    assert header["tokens"] == list(attention.tokens)
+    assert np.abs(matrices[2 * 12 + 3] / 65535 - attention[Head(2, 3)]).max() <= 1e-5
+    assert visit.typed["look"] == ""
+
+
+def test_a_pair_goes_into_the_url_and_a_single_sentence_takes_it_out() -> None:
+    visit = Visit()
+    visit.read("A man plays.", "Someone plays.")
+    assert visit.url == {"text": "A man plays.", "pair": "Someone plays."}
+    assert set(visit.shown().header["segments"]) == {0, 1}
+    visit.at.query_params["side"] = "ab"
+    visit.at.run()
+    visit.read("A man plays.")
+    assert visit.url == {"text": "A man plays."}
+    assert set(visit.shown().header["segments"]) == {0}
+
+
+def test_the_first_example_needs_no_parameter() -> None:
+    visit = Visit({"text": "Something else."})
+    visit.read(FIRST)
+    assert visit.url == {}
+    assert visit.shown().header["n"] == 16
+
+
+def test_the_first_example_with_a_second_sentence_is_restored_from_its_url() -> None:
+    visit = Visit()
+    visit.read(FIRST, "It slept.")
+    again = Visit(visit.url)
+    assert (again.typed["text"], again.typed["pair"]) == (FIRST, "It slept.")
+    assert again.shown().header["tokens"] == visit.shown().header["tokens"]
+
+
+def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
+    visit = Visit({"head": "L0H0", "on": "1", "pin": "q1"})
+    for index, example in enumerate(examples()):
+        visit.send("mha_sentence", "example", index)
+        assert not {"head", "on", "pin", "link"} & set(visit.url)
+        assert (visit.typed["text"], visit.typed["pair"]) == (example["text"], example.get("pair", ""))
+        assert visit.typed["look"] == example["look"]
+        start = visit.shown().header["start"]
+        if "pin" in example:
+            pin = int(example["pin"][1:])
+            assert start == {"head": example["head"], "pin": example["pin"]}
+            assert visit.shown().header["special"][pin] == 0
+        assert visit.said == ""
+        assert Visit(visit.url).typed["text"] == example["text"]
+
+
+@pytest.mark.parametrize("index", [-1, 999, "0", None, 1.5])
+def test_an_example_that_does_not_exist_changes_nothing(index: object) -> None:
+    visit = Visit({"text": "Kept."})
+    visit.send("mha_sentence", "example", index)
+    assert visit.typed["text"] == "Kept."
+    assert visit.picture is not None
+
+
+@pytest.mark.parametrize("value", [None, {}])
+def test_an_empty_message_breaks_nothing(value: object) -> None:
+    for component, event in (("mha_sentence", "model"), ("mha_sentence", "example"), ("mha_explorer", "view")):
+        visit = Visit({"text": "Kept."})
+        visit.send(component, event, value)
+        assert visit.picture is not None, event
+        assert visit.typed["text"] == "Kept."
+
+
+def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
+    visit = Visit()
+    visit.send("mha_explorer", "view", {"head": "L2H7", "on": "3.4", "unit": "pieces", "scale": None, "pin": "q3k4"})
+    assert visit.url == {"head": "L2H7", "on": "3.4", "unit": "pieces", "pin": "q3k4"}
+    visit.send("mha_explorer", "view", {"head": None, "on": None, "unit": None, "pin": None, "links": "top3"})
+    assert visit.url == {"links": "top3"}
+
+
+def test_a_drawing_cannot_set_what_is_not_its_own() -> None:
+    visit = Visit({"text": "Kept."})
+    view = {"text": "other", "model": "gpt2", "head": "<script>", "scale": "x" * 5000, "x": "1", "unit": 3}
+    visit.send("mha_explorer", "view", view)
+    assert visit.url == {"text": "Kept."}
+
+
+def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
+    visit = Visit({"text": "cat sat mat " * 200})
+    assert visit.shown().header["n"] == 512
+    assert list(visit.shown().matrices) == [3 * 12 + 1]
+    visit.send("mha_explorer", "view", {"head": "L5H2", "on": "4", "link": "7-9"})
+    assert list(visit.shown().matrices) == [5 * 12 + 2, 5 * 12 + 4]
+    link = visit.shown().header["link"]
+    assert (link["query"], link["key"], len(link["weights"])) == (7, 9, 72)
+    assert "Read 512 of" in visit.said
+
+
+# ---- Texts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> None:
+    visit = Visit({"text": "Before."})
+    visit.read(text)
+    kept = visit.typed["text"]
+    assert clean(text).startswith(kept)
+    assert kept == clean(text) or len(kept) > 1000
+    assert visit.picture is not None or visit.said
+    if kept.strip():
+        assert visit.url["text"] == kept
+    visit.read("", text)
+    assert visit.picture is not None or visit.said
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_a_hostile_second_sentence_gives_a_picture_or_a_message(text: str) -> None:
+    visit = Visit()
+    visit.read("The cat sat.", text)
+    assert clean(text).startswith(visit.typed["pair"])
+    assert visit.typed["text"] == "The cat sat."
+    assert visit.picture is not None or visit.said
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\u2028\n"])
+def test_nothing_typed_is_said_plainly_and_examples_are_still_there(text: str) -> None:
+    visit = Visit()
+    visit.read(text)
+    assert visit.picture is None
+    assert "Type a sentence, or choose an example." in visit.said
+    visit.send("mha_sentence", "example", 2)
+    assert visit.picture is not None
+    assert visit.said == ""
+
+
+def test_a_text_that_is_too_long_says_how_many_pieces_and_where_it_was_cut() -> None:
+    visit = Visit()
+    visit.read("cat sat mat " * 200)
+    assert "Read 512 of 602 pieces" in visit.said
+    assert "✂" in visit.said
+    cut = visit.shown().header["cut"]
+    assert (cut["pieces"], cut["limit"]) == (602, 512)
+
+
+def test_a_megabyte_is_shortened_to_what_a_link_can_carry() -> None:
+    visit = Visit()
+    visit.read(hostile.TEXTS["one megabyte of words"])
+    assert len(visit.url["text"]) == MAX_CHARACTERS
+    assert visit.shown().header["n"] == 512
+
+
+# ---- URLs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", hostile.URL_VALUES.values(), ids=hostile.URL_VALUES)
+def test_a_hostile_url_gives_a_picture_or_a_message(values: dict[str, list[str]]) -> None:
+    visit = Visit(values)
+    assert visit.picture is not None or visit.said
+
+
+def test_what_a_link_asks_for_in_vain_is_named() -> None:
+    visit = Visit({"head": "L99H99", "unit": "syllables"})
+    assert "L99H99" in visit.said
+    assert "unit=syllables" in visit.said
+    assert visit.shown().header["start"]["head"] == "L3H1"
+
+
+def test_a_full_url_restores_everything_the_server_needs(minilm: Encoder) -> None:
+    visit = Visit({"text": "A man plays.", "pair": "Someone plays.", "head": "L4H2", "on": "5.6", "link": "2-7"})
+    attention = minilm.encode("A man plays.", "Someone plays.")
+    assert (visit.typed["text"], visit.typed["pair"]) == ("A man plays.", "Someone plays.")
+    assert visit.shown().header["tokens"] == list(attention.tokens)
+    assert visit.said == ""
+
+
+# ---- Models ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", hostile.MODEL_IDS.values(), ids=hostile.MODEL_IDS)
+def test_a_hostile_model_name_gives_a_message_and_the_picture_stays(name: str) -> None:
+    visit = Visit()
+    visit.send("mha_sentence", "model", name)
+    assert visit.shown().header["model"] == "minilm"
+    assert visit.typed["text"] == FIRST
+    assert visit.said != "" or not name.strip()
+
+
+def test_the_picture_that_stays_is_of_the_sentence_that_was_there() -> None:
+    visit = Visit({"text": "The cat sat."})
+    visit.send("mha_sentence", "model", "../../etc/passwd")
+    assert "“../../etc/passwd” is not a model." in visit.said
+    assert "Meanwhile" in visit.said
+    assert visit.shown().header["tokens"] == ["[CLS]", "The", "cat", "sat", ".", "[SEP]"]
+    assert visit.url == {"text": "The cat sat.", "model": "../../etc/passwd"}
+    visit.send("mha_sentence", "model", "minilm")
+    assert visit.url == {"text": "The cat sat."}
+    assert visit.said == ""
+
+
+def test_another_model_drops_heads_and_tokens_that_belong_to_the_last_one() -> None:
+    visit = Visit({"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"})
+    visit.send("mha_sentence", "model", "no-such/model")
+    assert visit.url == {"model": "no-such/model", "unit": "pieces"}
+
+
+def test_a_model_folder_of_ones_own(tiny_folder: Any) -> None:
+    visit = Visit()
+    visit.send("mha_sentence", "model", str(tiny_folder("bert")))
+    header = visit.shown().header
+    assert (header["layers"], header["heads"]) != (6, 12)
+    assert header["start"] == {"head": "L0H0", "pin": None}
+    assert visit.said == ""
+
+
+def test_a_damaged_model_folder_gives_a_message_and_the_picture_stays(tiny_folder: Any, tmp_path: Path) -> None:
+    for file in tiny_folder("bert").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "model.safetensors").write_bytes(b"\xff" * 100)
+    visit = Visit({"text": "The cat sat."})
+    visit.send("mha_sentence", "model", str(tmp_path))
+    assert "damaged" in visit.said
+    assert visit.shown().header["model"] == "minilm"
+    assert visit.typed["text"] == "The cat sat."
+
+
+def test_a_server_with_a_list_offers_it_and_refuses_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(catalog.SETTING, "minilm")
+    visit = Visit()
+    assert [m["name"] for m in visit.typed["models"]] == ["minilm"]
+    assert visit.typed["open"] is False
+    for name in ("gpt2", str(tmp_path), "someone/else"):
+        visit.send("mha_sentence", "model", name)
+        assert "does not offer" in visit.said
+        assert visit.shown().header["model"] == "minilm"

@@ -1,0 +1,350 @@
+"""A reading on its way into the browser: the same numbers on the other side, in few bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import UnknownHead
+from mha_viz.figures.packet import (
+    THUMB_BYTES,
+    Link,
+    Start,
+    bins,
+    full_heads,
+    link_weights,
+    packet,
+    quantised,
+    reading_key,
+    thumbnails,
+)
+from mha_viz.text import Cut, Token, TokenizedText, clean
+from tests import hostile
+from tests.explorer import in_node, long_reading, reading
+
+STEP = 8e-6  # the largest error of one weight on its way
+ONE_MEGABYTE = 1_000_000
+SHAPES = [(6, 12), (12, 12), (24, 16)]
+
+
+class Unpacked(NamedTuple):
+    header: dict[str, Any]
+    matrices: dict[int, npt.NDArray[np.uint16]]  # head number: [query, key]
+    thumbs: npt.NDArray[np.uint8]  # [head number, row, column]
+
+
+def unpack(raw: bytes) -> Unpacked:
+    """The layout as its description says, written down a second time."""
+    (length,) = struct.unpack_from("<I", raw)
+    header = json.loads(raw[4 : 4 + length].decode())
+    assert (4 + length) % 4 == 0
+    n, full = header["n"], header["full"]
+    end = 4 + length + 2 * n * n * len(full)
+    cells = np.frombuffer(raw[4 + length : end], "<u2").reshape(len(full), n, n)
+    side = len(header["bins"]["starts"]) if "bins" in header else 0
+    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, side, side) if side else np.zeros((0, 0, 0), np.uint8)
+    assert side or len(raw) == end, "bytes are left over"
+    return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
+
+
+def number(attention: Attention, head: Head) -> int:
+    return head.layer * attention.heads + head.head
+
+
+pieces = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
+readings = st.builds(
+    reading, st.integers(1, 2), st.integers(1, 3), pieces, st.just(()) | pieces, st.integers(0, 2**32 - 1)
+)
+
+
+# ---- Bytes made and read in Python -----------------------------------------------------------------------
+
+
+@given(readings)
+def test_every_weight_comes_back(attention: Attention) -> None:
+    header, matrices, _ = unpack(packet(attention, [Head(0, 0)]))
+    assert header["full"] == list(range(attention.layers * attention.heads))
+    for head, cells in matrices.items():
+        sent = attention.weights[divmod(head, attention.heads)]
+        assert np.abs(cells / 65535 - sent).max() <= STEP
+
+
+def test_the_ends_of_the_scale_are_exact() -> None:
+    cells = np.array([[0.0, 1.0], [0.5, 1 / 65535]], np.float32)
+    assert np.frombuffer(quantised(cells), "<u2").tolist() == [0, 65535, 32768, 1]
+
+
+def test_the_header_says_what_was_read() -> None:
+    attention = reading(2, 3, (1, 2), (1,))
+    header = unpack(packet(attention, [Head(1, 2)], start=Start("L1H2", "q1"))).header
+    assert (header["model"], header["layers"], header["heads"], header["n"]) == ("tiny", 2, 3, 7)
+    assert header["tokens"] == ["[CLS]", "ab", "ab", "ab", "[SEP]", "ab", "[SEP]"]
+    assert header["special"] == [1, 0, 0, 0, 1, 0, 1]
+    assert header["segments"] == [0, 0, 0, 0, 0, 1, 1]
+    assert header["groups"] == [[0], [1], [2, 3], [4], [5], [6]]
+    assert header["words"] == ["[CLS]", "ab", "abab", "[SEP]", "ab", "[SEP]"]
+    assert header["start"] == {"head": "L1H2", "pin": "q1"}
+    assert header["cut"] is None
+    assert {m["name"] for m in header["metrics"]} >= {"previous", "entropy"}
+    assert all(len(m["values"]) == 6 and m["help"] for m in header["metrics"])
+    assert set(header["themes"]) == {"light", "dark"}
+
+
+def test_a_cut_text_says_where() -> None:
+    whole = reading()
+    cut = Cut(700, 512, (2000, 0), more=True)
+    text = TokenizedText(whole.text.text, "", whole.text.tokens, cut)
+    header = unpack(packet(Attention("tiny", "", text, whole.weights), [Head(0, 0)])).header
+    assert header["cut"] == {"pieces": 700, "limit": 512, "kept": [2000, 0], "more": True}
+
+
+def test_a_number_that_does_not_exist_is_null() -> None:
+    token = Token("a", 0, 0, 0, 1)
+    alone = Attention("tiny", "", TokenizedText("a", "", (token,)), np.ones((1, 1, 1, 1), np.float32))
+    values = {m["name"]: m["values"] for m in unpack(packet(alone, [Head(0, 0)])).header["metrics"]}
+    assert values["previous"] == [None]
+    assert values["same"] == [1.0]
+
+
+@pytest.mark.parametrize("head", [Head(2, 0), Head(0, 3), Head(-1, 0), Head(0, -1)])
+def test_a_head_that_is_not_there(head: Head) -> None:
+    with pytest.raises(UnknownHead, match="2 layers × 3 heads"):
+        packet(reading(2, 3), [head])
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_tokens_arrive_unchanged(text: str) -> None:
+    kept = clean(text)[:5000]
+    token = Token(kept, 0, 0, 0, len(kept))
+    attention = Attention("tiny", "", TokenizedText(kept, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
+    assert unpack(packet(attention, [Head(0, 0)])).header["tokens"] == [kept]
+
+
+def test_a_reading_has_one_key_and_another_text_another_one() -> None:
+    attention = reading()
+    text = attention.text
+    others = [
+        Attention("other", "r1", text, attention.weights),
+        Attention("tiny", "r2", text, attention.weights),
+        Attention("tiny", "r1", TokenizedText(text.text + "x", "", text.tokens), attention.weights),
+        Attention("tiny", "r1", TokenizedText(text.text, "x", text.tokens), attention.weights),
+        Attention("tiny", "r1", TokenizedText("", text.text, text.tokens), attention.weights),
+    ]
+    assert reading_key(attention) == reading_key(reading())
+    assert len({reading_key(a) for a in (attention, *others)}) == 6
+
+
+# ---- Few bytes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("layers", "heads", "n"), [(6, 12, 256), (6, 12, 512), (12, 12, 512), (24, 16, 256)])
+def test_a_long_text_travels_in_less_than_a_megabyte(layers: int, heads: int, n: int) -> None:
+    raw = packet(long_reading(layers, heads, n), [Head(0, 1)])
+    assert len(raw) < ONE_MEGABYTE
+    assert unpack(raw).thumbs.shape[0] == layers * heads
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_all_thumbnails_together_stay_small(shape: tuple[int, int]) -> None:
+    attention = long_reading(*shape, 96)
+    got = unpack(packet(attention, [Head(1, 1)]))
+    assert got.thumbs.shape[0] == shape[0] * shape[1]
+    assert got.thumbs.size <= THUMB_BYTES
+
+
+def test_short_texts_bring_all_heads_long_ones_only_what_is_wanted() -> None:
+    short, long = long_reading(2, 12, 16), long_reading(2, 12, 512)
+    assert full_heads(short, [Head(1, 2)]) == [Head(layer, h) for layer in range(2) for h in range(12)]
+    assert full_heads(long, [Head(1, 2), Head(0, 3)]) == [Head(0, 3), Head(1, 2)]
+    assert full_heads(long, [Head(1, 2)] * 3) == [Head(1, 2)]
+
+
+def test_the_opened_layer_travels_whole_where_it_fits() -> None:
+    attention = long_reading(12, 12, 100)
+    assert full_heads(attention, [Head(5, 7)]) == [Head(5, h) for h in range(12)]
+    got = unpack(packet(attention, [Head(5, 7)]))
+    assert list(got.matrices) == list(range(60, 72))
+    assert np.abs(got.matrices[67] / 65535 - attention.weights[5, 7]).max() <= STEP
+
+
+def test_thumbnails_hold_the_largest_weight_of_each_patch() -> None:
+    attention = long_reading(2, 2, 7)
+    starts = [0, 1, 4, 6]
+    thumbs = np.frombuffer(thumbnails(attention, starts), np.uint8).reshape(2, 2, 4, 4)
+    edges = [*starts, 7]
+    for (layer, head, row, column), level in np.ndenumerate(thumbs):
+        patch = attention.weights[layer, head, edges[row] : edges[row + 1], edges[column] : edges[column + 1]]
+        assert level == round(255 * float(np.sqrt(patch.max())))
+
+
+special_places = st.tuples(st.integers(1, 600), st.sets(st.integers(0, 599), max_size=8))
+
+
+@given(special_places, st.sampled_from([52, 37, 22]))
+def test_bins_cover_every_token_once_and_never_exceed_the_side(places: tuple[int, set[int]], side: int) -> None:
+    n, special = places
+    tokens = tuple(Token("a", None if i in special else i, 0, None, None) for i in range(n))
+    starts, hide = bins(TokenizedText("", "", tokens), side)
+    assert starts[0] == 0
+    assert all(a < b for a, b in zip(starts, [*starts[1:], n], strict=True))
+    assert len(starts) <= side
+    for start, end, hides in zip(starts, [*starts[1:], n], hide, strict=True):
+        inside = [i in special for i in range(start, end)]
+        assert inside == [True] if hides else not any(inside), "a patch mixes special tokens with others"
+
+
+# ---- The other way round ---------------------------------------------------------------------------------
+
+
+def test_the_link_of_two_words_is_the_sum_to_pieces_and_the_mean_from_pieces() -> None:
+    attention = reading(2, 3, (1, 2, 3))
+    pieces_only = link_weights(attention, Link(2, 5, words=False))
+    np.testing.assert_array_equal(pieces_only, attention.weights[:, :, 2, 5])
+    whole = link_weights(attention, Link(query=3, key=5, words=True))
+    np.testing.assert_allclose(whole, attention.by_words().weights[:, :, 2, 3], atol=1e-6)
+
+
+def test_a_long_text_brings_the_link_along_and_a_short_one_needs_none() -> None:
+    long = long_reading(12, 12, 100)
+    link = unpack(packet(long, [Head(0, 0)], Link(7, 9, words=False))).header["link"]
+    assert (link["query"], link["key"], link["words"]) == (7, 9, False)
+    np.testing.assert_allclose(link["weights"], long.weights[:, :, 7, 9].ravel(), atol=1e-5)
+    assert "link" not in unpack(packet(reading(), [Head(0, 0)], Link(1, 2, words=True))).header
+
+
+# ---- The same bytes in JavaScript ------------------------------------------------------------------------
+
+
+def shown(answer: dict[str, Any]) -> npt.NDArray[np.float64]:
+    return np.array(answer["w"], float).reshape(answer["R"], answer["C"])
+
+
+def test_javascript_reads_the_same_weights() -> None:
+    for attention in (reading(3, 4, (1, 3, 2), (2, 1)), reading(1, 1, (1,))):
+        raw = packet(attention, [Head(0, 0)])
+        heads = [Head(layer, h) for layer in range(attention.layers) for h in range(attention.heads)]
+        ask = [{"packet": raw, "ask": "block", "head": number(attention, h), "view": {"unit": "pieces"}} for h in heads]
+        for head, answer in zip(heads, in_node(ask), strict=True):
+            assert np.abs(shown(answer) - attention[head]).max() <= STEP
+            assert answer["max"] == pytest.approx(float(attention[head].max()), abs=STEP)
+            assert np.abs(answer["hidden"]).max() == 0
+
+
+def test_javascript_finds_the_matrices_beside_a_header_of_any_language() -> None:
+    token = Token("ß 動物 👩‍👩‍👧‍👦", 0, 0, 0, 3)
+    weights = np.ones((1, 1, 1, 1), np.float32)
+    raw = packet(Attention("tiny", "", TokenizedText("ß", "", (token,)), weights), [Head(0, 0)])
+    header, block = in_node([{"packet": raw, "ask": "header"}, {"packet": raw, "ask": "block", "head": 0}])
+    assert header["tokens"] == [token.text]
+    assert block["w"] == [1]
+
+
+VIEWS = [{"unit": unit, "special": special} for unit in ("words", "pieces") for special in ("keep", "hide", "rescale")]
+
+
+def as_shown(attention: Attention, view: dict[str, str]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Weights and hidden shares of a view, from the data type's own methods."""
+    whole = attention.by_words() if view["unit"] == "words" else attention
+    if view["special"] == "keep":
+        return whole.weights, whole.hidden
+    kept = whole.without_special() if view["special"] == "rescale" else whole.content()
+    return kept.weights, kept.hidden
+
+
+@settings(max_examples=6, deadline=None)
+@given(readings)
+def test_javascript_shows_words_and_special_tokens_as_the_data_type_does(attention: Attention) -> None:
+    raw = packet(attention, [Head(0, 0)])
+    heads = range(attention.layers * attention.heads)
+    asked = [(view, head) for view in VIEWS for head in heads]
+    answers = in_node([{"packet": raw, "ask": "block", "head": head, "view": view} for view, head in asked])
+    for (view, head), answer in zip(asked, answers, strict=True):
+        weights, hidden = (a[divmod(head, attention.heads)] for a in as_shown(attention, view))
+        error = STEP * len(attention.text)  # each piece of a sum brings its own
+        left = 1 - hidden[:, None] if view["special"] == "rescale" else np.ones((len(hidden), 1))
+        assert (np.abs(shown(answer) - weights) * left).max() <= 2 * error, (view, head)
+        assert np.abs(np.array(answer["hidden"]) - hidden).max() <= error, (view, head)
+
+
+@pytest.mark.parametrize("unit", ["words", "pieces"])
+@pytest.mark.parametrize("side", ["aa", "ab", "ba", "bb"])
+def test_javascript_filters_the_sides_of_a_pair(unit: str, side: str) -> None:
+    attention = reading(2, 2, (1, 2), (3, 1), seed=5)
+    whole = attention.by_words() if unit == "words" else attention
+    segment = np.array([t.segment for t in whole.text.tokens])
+    rows, columns = (np.flatnonzero(segment == "ab".index(letter)) for letter in side)
+    raw = packet(attention, [Head(0, 0)])
+    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 3, "view": {"unit": unit, "side": side}}])
+    expected = whole.weights[1, 1][np.ix_(rows, columns)]
+    assert np.abs(shown(answer) - expected).max() <= 4 * STEP
+    assert np.abs(np.array(answer["hidden"]) - (1 - expected.sum(axis=1))).max() <= 9 * STEP
+
+
+def test_javascript_leaves_a_single_sentence_whole_whatever_side_is_asked() -> None:
+    attention = reading(1, 1, (1, 1))
+    raw = packet(attention, [Head(0, 0)])
+    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 0, "view": {"side": "ab"}}])
+    assert shown(answer).shape == (4, 4)
+
+
+def test_javascript_spreads_a_row_evenly_that_was_all_on_special_tokens() -> None:
+    whole = reading(1, 1, (1, 1))
+    weights = np.zeros((1, 1, 4, 4), np.float32)
+    weights[..., 0] = 1
+    attention = Attention("tiny", "", whole.text, weights)
+    raw = packet(attention, [Head(0, 0)])
+    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 0, "view": {"special": "rescale"}}])
+    np.testing.assert_array_equal(shown(answer), attention.without_special().weights[0, 0])
+    assert answer["hidden"] == [1, 1]
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices(words: bool) -> None:
+    short, long = reading(3, 4, (1, 2, 3)), long_reading(12, 12, 100)
+    for attention, link in ((short, Link(3, 5, words)), (long, Link(7, 9, words))):
+        raw = packet(attention, [Head(0, 0)], link)
+        view = {"unit": "words" if words else "pieces", "link": {"query": link.query, "key": link.key}}
+        (answer,) = in_node([{"packet": raw, "ask": "ranking", "view": view}])
+        expected = link_weights(attention, link).ravel()
+        assert [a["weight"] for a in answer] == sorted((a["weight"] for a in answer), reverse=True)
+        assert {a["head"] for a in answer} == set(range(expected.size))
+        assert max(abs(a["weight"] - expected[a["head"]]) for a in answer) <= 3 * STEP
+
+
+def test_javascript_waits_for_the_server_when_it_lacks_the_link() -> None:
+    raw = packet(long_reading(12, 12, 100), [Head(0, 0)], Link(7, 9, words=True))
+    others = [{"unit": "words", "link": {"query": 9, "key": 7}}, {"unit": "pieces", "link": {"query": 7, "key": 9}}]
+    assert in_node([{"packet": raw, "ask": "ranking", "view": view} for view in others]) == [None, None]
+
+
+@pytest.mark.parametrize("special", ["keep", "hide"])
+def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch(special: str) -> None:
+    attention = long_reading(12, 12, 100)
+    raw = packet(attention, [Head(0, 0)])
+    starts, hides = bins(attention.text, 37)
+    (answer,) = in_node([{"packet": raw, "ask": "pooled", "head": 77, "view": {"special": special}}])
+    pooled = np.maximum.reduceat(np.maximum.reduceat(attention.weights[6, 5], starts, axis=0), starts, axis=1)
+    keep = [i for i in range(len(starts)) if special == "keep" or not hides[i]]
+    expected = pooled[np.ix_(keep, keep)]
+    assert shown(answer).shape == expected.shape
+    assert np.abs(np.sqrt(shown(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
+
+
+def test_the_bytes_need_no_torch() -> None:
+    script = (
+        "import sys; from mha_viz.ui.cache import first_reading; from mha_viz.figures.packet import packet;"
+        "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)]);"
+        "sys.exit(', '.join({'torch', 'transformers'} & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ NAME = "mha_capture"  # the attn_implementation to load a model with
 PLAIN = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "gpt2", "roberta", "xlm-roberta"})
 
 
-class LastLayerSeen(Exception):  # noqa: N818  (a signal, not an error)
+class LastLayerSeen(Exception):  # a signal, not an error
     """Ends a forward pass once the last layer's attention is known: nothing after it is shown."""
 
 

@@ -283,7 +283,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   function drawWords(at, { part: cells, head }, { rows, cols }) {
     const { w, C, hidden } = cells;
     const share = at && at.row !== null ? hidden[at.row] : mean(Array.from(hidden));
-    const whose = at && at.row !== null ? `“${rows[at.row].text}”` : "this head’s attention";
+    const whose = at && at.row !== null ? `the attention from “${rows[at.row].text}”` : "this head’s attention";
     const gone = view.special === "rescale" ? "was hidden before rescaling" : "is hidden";
     const filtered = view.special !== "keep" || (isPair(reading) && view.side !== "all");
     part.note.textContent = filtered ? `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${gone}.` : "0 % hidden: every weight is shown.";

@@ -1,0 +1,147 @@
+"""Text to attention: ``encode`` beside plain transformers (eager, ``output_attentions``, ``no_grad``), same weights."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+
+from benchmarks.results import Row, Sample, Target, write
+from mha_viz.models import capture, catalog, hub
+from mha_viz.models.encoder import Encoder, load
+
+ROOT = Path(__file__).resolve().parent.parent
+LENGTHS = (16, 64, 128, 256, 512)  # pieces, special ones included
+SHARES = {64: 0.5, 128: 0.5}  # ours / theirs, at most; 0.7 at the other lengths
+LARGEST_DIFFERENCE = 1e-5
+MEMORY = 1.3  # peak over the model's own, in attention tensors
+WORDS = (
+    "the",
+    "animal",
+    "did",
+    "not",
+    "cross",
+    "the",
+    "street",
+    "because",
+    "it",
+    "was",
+    "too",
+    "tired",
+    "and",
+    "slept",
+)
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/encode.json``. ``quick``: few repetitions."""
+    rows: list[Row] = []
+    for name, pair in (("MiniLM", _minilm), ("BERT-base shape", _base)):
+        encoder, plain = pair()
+        for n in LENGTHS:
+            rows += _compared(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
+    rows += _memory()
+    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
+    write(results, "encode", "Text to attention", "plain transformers", rows, machine)
+
+
+def text(n: int) -> str:
+    """English of ``n`` pieces for BERT's tokenizer, [CLS] and [SEP] included."""
+    return " ".join(islice(cycle(WORDS), n - 2))
+
+
+def _compared(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], repetitions: int) -> list[Row]:
+    typed = text(n)
+    ours, theirs = encoder.encode(typed).weights, torch.cat(plain(typed)).numpy()
+    if ours.shape[2] != n:
+        raise ValueError(f"The text has {ours.shape[2]} pieces instead of {n}: choose words that are one piece each.")
+    difference = Sample((float(np.abs(ours - theirs).max()) * 1e6,))
+    mine, other = _in_turns(lambda: encoder.encode(typed), lambda: plain(typed), repetitions)
+    what = f"{name}, n = {n}"
+    share = Target("share", SHARES.get(n, 0.7))
+    smallest = {"ratio_of_fastest": round(min(mine.values) / min(other.values), 3)}
+    return [
+        Row(what, mine, "ms", other, share, smallest),
+        Row(f"{what}, largest difference", difference, "× 10⁻⁶", target=Target("below", LARGEST_DIFFERENCE * 1e6)),
+    ]
+
+
+def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: int) -> tuple[Sample, Sample]:
+    """Milliseconds; the two take turns, so that a busy moment of the machine meets both."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repetitions + 1):
+        for run, times in zip((ours, theirs), taken, strict=True):
+            start = time.perf_counter()
+            run()
+            times.append((time.perf_counter() - start) * 1000)
+    return Sample(tuple(taken[0][1:])), Sample(tuple(taken[1][1:]))
+
+
+def _plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
+    def run(typed: str) -> Any:
+        with torch.no_grad():
+            return model(**tokenizer(typed, return_tensors="pt"), output_attentions=True).attentions
+
+    return run
+
+
+def _minilm_folder() -> str:
+    return str(hub.local_folder(catalog.resolve("minilm")))
+
+
+def _minilm() -> tuple[Encoder, Callable[[str], Any]]:
+    folder = _minilm_folder()
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    return load("minilm"), _plain(model, AutoTokenizer.from_pretrained(folder))
+
+
+def _base() -> tuple[Encoder, Callable[[str], Any]]:
+    """BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
+    torch.manual_seed(0)
+    plain: Any = BertModel(BertConfig())
+    plain.set_attn_implementation("eager")
+    fast: Any = BertModel(BertConfig(), add_pooling_layer=False)
+    fast.set_attn_implementation(capture.NAME)
+    fast.load_state_dict(plain.state_dict(), strict=False)
+    tokenizer = AutoTokenizer.from_pretrained(_minilm_folder())
+    encoder = Encoder(fast.eval(), tokenizer, "bert-base shape", "random")
+    encoder._prepare()
+    return encoder, _plain(plain.eval(), tokenizer)
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+# Linux forgets the peak when 5 is written there; "own" is what the process holds with the model loaded and used once.
+_MEASURE = """
+import gc, sys
+from pathlib import Path
+from benchmarks.encode import text
+from mha_viz.models.encoder import load
+
+def kilobytes(key):
+    return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0])
+
+encoder = load("minilm")
+encoder.encode(text(16))
+gc.collect()
+own = kilobytes("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")
+tensor = encoder.encode(text(512)).weights.nbytes
+print((kilobytes("VmHWM") - own) * 1024 / tensor)
+"""
+
+
+def _memory() -> list[Row]:
+    if not Path("/proc/self/clear_refs").exists():
+        return []
+    found = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    peak = Sample((float(found.stdout.split()[-1]),))
+    return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MEMORY))]

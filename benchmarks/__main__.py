@@ -25,8 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     results.mkdir(parents=True, exist_ok=True)
     for name in chosen.names or NAMES:
         print(f"\n{name} …", flush=True)
-        run = import_module(f"benchmarks.{name}").main
-        run(results) if name == "encode" else run(results, chosen.quick)
+        import_module(f"benchmarks.{name}").main(results, chosen.quick)
     (results / "README.md").write_text(summary(results), "utf-8")
     print(f"\nWritten: {results / 'README.md'}")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import Page
 
@@ -12,7 +12,7 @@ from benchmarks.grid import phases
 from benchmarks.page import grid_spot
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.tensors import random_attention
-from benchmarks.views import HEAD, Bench, bench
+from benchmarks.views import HEAD, Bench, Opened, Times, bench
 from mha_viz.attention import Attention
 
 SHAPE = (6, 12)
@@ -44,30 +44,30 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _fresh(desk: Bench, attention: Attention, turns: int) -> list[Row]:
     """From data in Python to painted, each time in a new page; ours draws all heads beside the opened one."""
-    desk.ours(attention)[0].close()
-    ours: list[dict[str, float]] = []
-    theirs: list[dict[str, float]] = []
+    desk.ours(attention).page.close()
+    ours: list[Times] = []
+    theirs: list[Times] = []
     for _ in range(turns):
-        for open_page, times in ((desk.ours, ours), (_head_view(desk), theirs)):
-            page, taken = open_page(attention)
-            times.append(taken)
-            page.close()
+        for shown, times in ((desk.ours, ours), (partial(_head_view, desk), theirs)):
+            opened = shown(attention)
+            times.append(opened.times)
+            opened.page.close()
     samples = [Sample(tuple(t["presented"] for t in times)) for times in (ours, theirs)]
     beside = {"phases": phases(ours), "bertviz_phases": phases(theirs)}
     return [Row(f"new page to painted, n = {len(attention.text)}", samples[0], "ms", samples[1], beside=beside)]
 
 
-def _head_view(desk: Bench) -> Any:
+def _head_view(desk: Bench, attention: Attention) -> Opened:
     """BertViz with the data of one layer only, one head switched on: its cheapest form."""
     layer = SHAPE[0] // 2
-    return lambda attention: desk.head_of_bertviz(attention, layer=layer, heads=[HEAD], include_layers=[layer])
+    return desk.bertviz("head_view", attention, layer=layer, heads=[HEAD], include_layers=[layer])
 
 
 def _open(desk: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
     """In a page that is open: another head's picture in place of this one's; then the pointer from token to token."""
     n = len(attention.text)
-    page, _ = desk.ours(attention)
-    other, _ = desk.head_of_bertviz(attention, layer=0, heads=[HEAD])
+    page = desk.ours(attention).page
+    other = desk.bertviz("head_view", attention, layer=0, heads=[HEAD]).page
     rows = []
     if n in OPENED:
         ours = Sample(tuple(_ours_opened(page, 1 + turn) for turn in range(turns)))

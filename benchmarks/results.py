@@ -89,18 +89,21 @@ class Row:
             found["other"] = _written(self.other)
         if self.target is not None:
             reached = self.target.reached(self.ours, self.other)
-            found |= {"target": self.target.said(self.unit), "measured": round(reached, 3)}
+            found |= {"target": self.target.said(self.unit), "measured": _rounded(reached)}
             found["verdict"] = MET if self.target.met(reached) else SHORT
         return found
 
 
-def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], chromium: str) -> None:
-    """Print one benchmark's table and keep it as ``folder/name.json``. ``other`` names what ours is compared with."""
+def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], engine: str) -> None:
+    """Print one benchmark's table and keep it as ``folder/name.json``.
+
+    ``other`` names what ours is compared with, ``engine`` what both ran in (a browser, torch).
+    """
     found = {
         "title": title,
         "other": other,
         "taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "machine": machine() | {"chromium": chromium},
+        "machine": machine() | {"engine": engine},
         "rows": [row.written() for row in rows],
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +135,7 @@ def summary(folder: Path) -> str:
     shown = {name: f for name, f in found.items() if isinstance(f, dict) and {"title", "other", "rows"} <= f.keys()}
     lines += _machines(shown.values())
     for name, one in shown.items():
-        lines += [*table(one), "", f"{one['taken']}, every value in [{name}]({name}).", ""]
+        lines += [*table(one), "", f"{one['taken']}, {_busy(one['machine'])}every value in [{name}]({name}).", ""]
     lines += [f"Also: [{name}]({name})." for name in found if name not in shown]
     return "\n".join(lines).strip() + "\n"
 
@@ -159,10 +162,15 @@ def machine() -> dict[str, Any]:
 
 def _machines(found: Iterable[dict[str, Any]]) -> list[str]:
     machines = {
-        f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['chromium']}"
+        f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['engine']}"
         for m in (one["machine"] for one in found)
     }
     return [f"Machine: {m}." for m in sorted(machines)] + [""] if machines else []
+
+
+def _busy(machine: dict[str, Any]) -> str:
+    """How many processes wanted a core on average of the run's last minute: above the number of cores, distrust."""
+    return f"load {machine['load'][0]} at the end, " if machine["load"] else ""
 
 
 def _measured(row: dict[str, Any]) -> str:
@@ -172,11 +180,17 @@ def _measured(row: dict[str, Any]) -> str:
 
 
 def _written(sample: Sample) -> dict[str, Any]:
-    values = [round(value, 4) for value in sample.values]
-    return {"median": round(sample.median, 4), "p95": round(sample.p95, 4), "said": sample.said(), "values": values}
+    values = [_rounded(value) for value in sample.values]
+    return {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.said(), "values": values}
 
 
 def _number(value: float) -> str:
-    if value >= 1000:
+    if value >= 1000 or value == 0:
         return f"{value:,.0f}"
+    if value < 0.1:
+        return f"{value:.2g}"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")

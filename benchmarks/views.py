@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -25,6 +25,16 @@ _THEME = """:root { --st-text-color: #1c1b19; --st-background-color: #fffefb; --
 --st-link-color: #0b5cad; --st-font: sans-serif; --st-code-font: monospace; } body { margin: 0 40px; }"""
 
 
+Times = dict[str, float]
+
+
+class Opened(NamedTuple):
+    """A page that shows an attention, and milliseconds: arrived, entered, drawn, painted, presented, python; bytes."""
+
+    page: Page
+    times: Times
+
+
 class Bench:
     """A browser, a server, and both pages of one attention: times from navigation start, data waiting in Python.
 
@@ -37,25 +47,22 @@ class Bench:
             server.routes[one.path] = partial(_script, content(one))
         self.python = self.bytes = 0.0  # milliseconds and bytes of the last answer that carried the data
 
-    def ours(self, attention: Attention) -> tuple[Page, dict[str, float]]:
-        """Open our page: (the page, its times)."""
+    def ours(self, attention: Attention, page: Page | None = None) -> Opened:
+        """Show an attention in our explorer: in a new page, or as new data in a page that ``ours`` opened."""
         self._server.routes["/packet"] = lambda: ("application/octet-stream", self._timed(_packet, attention))
         self._server.routes["/ours"] = lambda: ("text/html", _ours(opened_head(attention)).encode())
-        return self._opened("/ours")
+        shown = self._again(page) if page else self._opened("/ours")
+        if not shown.page.locator(".readout b").count():
+            raise RuntimeError("Our page opened no head: its matrix is not in the packet.")
+        return shown
 
-    def grid_of_bertviz(self, attention: Attention) -> tuple[Page, dict[str, float]]:
-        """Open BertViz's ``model_view``."""
-        return self._bertviz("model_view", attention)
-
-    def head_of_bertviz(self, attention: Attention, **options: Any) -> tuple[Page, dict[str, float]]:
-        """Open BertViz's ``head_view``; ``options`` are its own."""
-        return self._bertviz("head_view", attention, **options)
-
-    def _bertviz(self, view: str, attention: Attention, **options: Any) -> tuple[Page, dict[str, float]]:
+    def bertviz(self, view: str, attention: Attention, page: Page | None = None, **options: Any) -> Opened:
+        """Show it in BertViz's "model_view" or "head_view", new or in a page that has one; ``options`` are its own."""
         tensors = [torch.from_numpy(layer)[None] for layer in attention.weights.copy()]
-        tokens = list(attention.tokens)
-        self._server.routes["/bertviz"] = lambda: ("text/html", self._timed(_bertviz, view, tensors, tokens, options))
-        return self._opened("/bertviz")
+        make = partial(self._timed, _bertviz, view, tensors, list(attention.tokens), options)
+        self._server.routes["/output"] = lambda: ("text/html", make())
+        self._server.routes["/bertviz"] = lambda: ("text/html", _NOTEBOOK.encode() + make())
+        return self._again(page) if page else self._opened("/bertviz")
 
     def _timed(self, make: Any, *given: Any) -> bytes:
         began = time.perf_counter()
@@ -63,14 +70,17 @@ class Bench:
         self.python, self.bytes = 1000 * (time.perf_counter() - began), len(made)
         return made
 
-    def _opened(self, path: str) -> tuple[Page, dict[str, float]]:
+    def _opened(self, path: str) -> Opened:
         page = self._context.new_page()
         page.goto(self._server.url + "/")  # the process of the tab stands before the clock starts
         page.goto(self._server.url + path, wait_until="commit", timeout=LONG)
-        times: dict[str, float] = page.evaluate("bench.shown")
-        if path == "/ours" and not page.locator(".readout b").count():
-            raise RuntimeError("Our page opened no head: its matrix is not in the packet.")
-        return page, times | {"python": self.python, "bytes": self.bytes}
+        return self._taken(page, page.evaluate("bench.shown"))
+
+    def _again(self, page: Page) -> Opened:
+        return self._taken(page, page.evaluate("bench.again(load)"))
+
+    def _taken(self, page: Page, times: Times) -> Opened:
+        return Opened(page, times | {"python": self.python, "bytes": self.bytes})
 
 
 @contextlib.contextmanager
@@ -95,19 +105,38 @@ def _packet(attention: Attention) -> bytes:
 
 def _ours(head: Head) -> str:
     """A page with the explorer alone, as the app mounts it, and the bytes fetched beside."""
-    bundle = script("explorer", *_MODULES)
     return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{style("explorer")}</style>
-<script>const coming = fetch("/packet").then((answer) => answer.arrayBuffer());</script>
-<body><div class="mha-explorer"></div><script type="module">{bundle}
-const bytes = new Uint8Array(await coming);
-bench.arrived = performance.now();
-window.app = explorer(document.querySelector(".mha-explorer"), () => {{}}, () => "?unit=pieces&head={head}");
-app.show(bytes);
-bench.drew();</script></body>"""
+<script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
+<body><div class="mha-explorer"></div><script type="module">{script("explorer", *_MODULES)}
+let app;
+window.load = async (coming) => {{
+  const bytes = new Uint8Array(await (coming ?? get()));
+  bench.arrived = performance.now();
+  app ??= explorer(document.querySelector(".mha-explorer"), () => {{}}, () => "?unit=pieces&head={head}");
+  app.show(bytes);
+  bench.drew();
+}};
+load(first);</script></body>"""
+
+
+# What a notebook has around BertViz's output: require.js, and room. ``requirejs`` also tells when it has drawn.
+_NOTEBOOK = f"""<!doctype html><meta charset="utf-8"><body><script src="{SCRIPTS[0].path}"></script><script>
+const plain = requirejs;
+requirejs = (names, draw) => plain(names, (...given) => {{
+  bench.entered = performance.now();
+  draw(...given);
+  bench.drew();
+}});
+async function load() {{
+  const html = await (await fetch("/output")).text();
+  bench.arrived = performance.now();
+  document.body.replaceChildren(document.createRange().createContextualFragment(html));
+}}
+</script>"""
 
 
 def _bertviz(view: str, tensors: list[Any], tokens: list[str], options: dict[str, Any]) -> bytes:
-    """What BertViz returns, its scripts from loopback, and a word from it when its drawing function has returned."""
+    """What BertViz returns, after its tag for require.js, with its other scripts from loopback."""
     import bertviz  # type: ignore[import-untyped, unused-ignore]
 
     html: str = getattr(bertviz, view)(tensors, tokens, html_action="return", **options).data
@@ -116,8 +145,4 @@ def _bertviz(view: str, tensors: list[Any], tokens: list[str], options: dict[str
         if one.cdn not in html:
             raise SystemExit(f"BertViz no longer asks for {one.cdn}; these benchmarks are for version 1.4.1.")
         html = html.replace(one.cdn, local)
-    listen = """</script><script>{ const load = requirejs;
-window.requirejs = (names, draw) => load(names, (...given) => {
-bench.entered = performance.now(); draw(...given); bench.drew(); }); }</script>"""
-    html = html.replace("</script>", listen, 1)
-    return f'<!doctype html><meta charset="utf-8"><body>{html}</body>'.encode()
+    return html.partition("</script>")[2].encode()

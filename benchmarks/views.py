@@ -19,7 +19,6 @@ from mha_viz.figures.packet import packet
 from mha_viz.ui.components import script, style
 
 HEAD = 1  # the head that is open at first, of the middle layer
-_MODULES = ("geometry", "ink", "grid", "links", "heatmap", "explorer")
 # What Streamlit sets around a component: the theme's light colours and its fonts.
 _THEME = """:root { --st-text-color: #1c1b19; --st-background-color: #fffefb; --st-primary-color: #0b5cad;
 --st-link-color: #0b5cad; --st-font: sans-serif; --st-code-font: monospace; } body { margin: 0 40px; }"""
@@ -107,7 +106,7 @@ def _ours(head: Head) -> str:
     """A page with the explorer alone, as the app mounts it, and the bytes fetched beside."""
     return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{style("explorer")}</style>
 <script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
-<body><div class="mha-explorer"></div><script type="module">{script("explorer", *_MODULES)}
+<body><div class="mha-explorer"></div><script type="module">{script("explorer")}
 let app;
 window.load = async (coming) => {{
   const bytes = new Uint8Array(await (coming ?? get()));

@@ -66,8 +66,7 @@ def _mass_on(attention: Attention, columns: list[int]) -> PerHead:
     """Mean over all rows of the mass on ``columns``."""
     if not columns:
         return np.zeros(attention.weights.shape[:2])
-    received = attention.weights.mean(axis=2, dtype=np.float64)  # [layer, head, key]
-    mass: PerHead = received[..., columns].sum(axis=2)
+    mass: PerHead = attention.weights[..., columns].sum(axis=3, dtype=np.float64).mean(axis=2)
     return mass
 
 

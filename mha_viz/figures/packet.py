@@ -115,8 +115,16 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
 
 def thumbnails(attention: Attention, starts: Sequence[int]) -> bytes:
     """Every head max-pooled over ``starts``: [layer, head, row, column] as uint8, 255 × √weight."""
-    rows = np.maximum.reduceat(attention.weights, starts, axis=2)  # the fast axis order: whole rows first
-    pooled = np.maximum.reduceat(rows, starts, axis=3)
+    spans = list(zip(starts, [*starts[1:], len(attention.text)], strict=True))
+    side = len(spans)
+    pooled = np.empty((attention.layers, attention.heads, side, side), np.float32)
+    rows = np.empty((attention.heads, side, len(attention.text)), np.float32)
+    for layer, weights in enumerate(attention.weights):
+        for i, (start, end) in enumerate(spans):
+            weights[:, start:end].max(axis=1, out=rows[:, i])
+        columns = np.ascontiguousarray(rows.transpose(0, 2, 1))  # whole rows again, which is what max is fast on
+        for i, (start, end) in enumerate(spans):
+            columns[:, start:end].max(axis=1, out=pooled[layer, :, :, i])
     return bytes(np.rint(np.sqrt(pooled) * np.float32(255)).astype(np.uint8).tobytes())
 
 

@@ -13,14 +13,21 @@ _COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
 
 
+# The modules of each component, used before users; `dom` lies beside the folders.
+_MODULES = {
+    "explorer": ("../dom", "geometry", "ink", "grid", "links", "heatmap", "page", "words", "explorer"),
+    "sentence": ("../dom", "sentence"),
+}
+
+
 @cache
-def script(component: str, *modules: str) -> str:
-    """The JavaScript modules of a component as one module, in the order given (used before users).
+def script(component: str) -> str:
+    """The JavaScript modules of a component as one module.
 
     They import each other when tested under node; in the page they travel as one text, because inline
     component code cannot import. Comments on lines of their own and indentation stay at home.
     """
-    source = "\n".join((_FOLDER / component / f"{name}.js").read_text("utf-8") for name in modules)
+    source = "\n".join((_FOLDER / component / f"{name}.js").read_text("utf-8") for name in _MODULES[component])
     for pattern in (_IMPORT, _EXPORT, _COMMENT_LINE, _INDENT):
         source = pattern.sub("", source)
     return source

@@ -12,7 +12,7 @@ _mount = st.components.v2.component(
     "mha_explorer",
     html='<div class="mha-explorer"></div>',
     css=style("explorer"),
-    js=script("explorer", "geometry", "ink", "grid", "links", "heatmap", "explorer"),
+    js=script("explorer"),
 )
 
 

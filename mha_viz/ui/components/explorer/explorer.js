@@ -1,29 +1,17 @@
 // One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import {
-  DEFAULTS, block, chosen, encodeView, gridCellAt, gridLayout, headName, heatmapCellAt, isPair, linkRule, mean,
-  number, paperName, parseView, ranking, shades, units, unpack,
+  block, chosen, encodeView, gridCellAt, headName, heatmapCellAt, isPair, paperName, parseView, shades, units, unpack,
 } from "./geometry.js";
 import { isDark, palette } from "./ink.js";
 import { drawGrid } from "./grid.js";
 import { drawHeatmap } from "./heatmap.js";
 import { drawLinks } from "./links.js";
+import { page, setControls } from "./page.js";
+import { drawRanks, hiddenNote, readout, suggestion, table } from "./words.js";
+import { make } from "../dom.js";
 
 const KEEP_BYTES = 64e6; // matrices kept in the browser for heads opened before
-const TABLE_UNITS = 40; // larger matrices are listed by weight
-
-// A page element with properties and children; text always through textContent.
-function make(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name === "class") element.className = value;
-    else if (name.startsWith("aria-") || name === "role" || name === "for" || name.startsWith("data-")) {
-      element.setAttribute(name, value);
-    } else element[name] = value;
-  }
-  element.append(...children);
-  return element;
-}
 
 export function explorer(root, send, locate = () => window.location.search) {
   let reading = null;
@@ -36,7 +24,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   let asking = false; // a head was opened whose matrix is still on its way
   let tell = 0;
   const look = {};
-  const part = build();
+  const part = page({ change, ask, more, table: () => { if (part.table.open) drawTable(); } });
   root.replaceChildren(part.all);
 
   // ---- Arrivals ---------------------------------------------------------------------------------------
@@ -214,17 +202,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   function drawControls() {
     part.title.replaceChildren(`Layer ${Math.floor(view.head / reading.heads)}, head ${view.head % reading.heads} `,
       make("code", {}, `${headName(reading, view.head)} (${paperName(reading, view.head)})`));
-    for (const input of part.all.querySelectorAll("input[type=radio]")) input.checked = view[input.name] === input.value;
-    const { mode, value } = linkRule(view.links);
-    part.linkMode.value = mode;
-    part.linkValue.hidden = part.linkLabel.hidden = mode === "all";
-    const range = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] }[mode];
-    [part.linkValue.min, part.linkValue.max, part.linkValue.step] = range;
-    part.linkValue.value = value;
-    part.linkLabel.textContent = mode === "top" ? `${value}` : value.toFixed(2);
-    part.scale.value = view.scale;
-    part.side.value = view.side;
-    part.sideBox.hidden = !isPair(reading);
+    setControls(part, view, isPair(reading));
     drawHeadBar();
   }
 
@@ -263,7 +241,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const { axes, heads } = derive();
     part.panels.classList.toggle("waiting", asking || !heads.length);
     const at = focus || pinned();
-    const first = heads.find((h) => h.head === view.head);
+    const first = opened();
     if (!first) { part.readout.textContent = "Reading this head…"; return; }
     const above = part.panels.getBoundingClientRect().top - document.documentElement.getBoundingClientRect().top;
     const tall = Math.max(380, Math.min(640, window.innerHeight - Math.max(above, 330) - 60));
@@ -279,114 +257,37 @@ export function explorer(root, send, locate = () => window.location.search) {
     drawWords(at, first, axes);
   }
 
-  // The sentence under the title: what the focused token attends to, with exact weights.
-  function drawWords(at, { part: cells, head }, { rows, cols }) {
-    const { w, C, hidden } = cells;
-    const share = at && at.row !== null ? hidden[at.row] : mean(Array.from(hidden));
-    const whose = at && at.row !== null ? `the attention from “${rows[at.row].text}”` : "this head’s attention";
-    const gone = view.special === "rescale" ? "was hidden before rescaling" : "is hidden";
-    const filtered = view.special !== "keep" || (isPair(reading) && view.side !== "all");
-    part.note.textContent = filtered ? `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${gone}.` : "0 % hidden: every weight is shown.";
-    if (!rows.length || !cols.length) {
-      part.readout.textContent = "Nothing is left to draw: this text has only special tokens here.";
-      return;
-    }
-    if (!at) {
-      const best = w.reduce((top, value, i) => (value > w[top] ? i : top), 0);
-      say(["Strongest: ", strong(rows[Math.floor(best / C)].text), " → ", strong(cols[best % C].text), ` ${number(w[best])}`,
-        make("span", { class: "soft" }, "  Point at a word to see only its links; click to hold.")]);
-    } else if (at.row !== null && at.col !== null) {
-      say([strong(rows[at.row].text), " → ", strong(cols[at.col].text), ` ${number(w[at.row * C + at.col])}`]);
-    } else {
-      const isQuery = at.row !== null;
-      const list = (isQuery ? cols : rows).map((u, i) => [u.text, w[isQuery ? at.row * C + i : i * C + at.col]]);
-      list.sort((a, b) => b[1] - a[1]);
-      say([strong((isQuery ? rows[at.row] : cols[at.col]).text), isQuery ? " attends to " : " is attended to by ",
-        ...list.slice(0, 4).flatMap(([text, weight], i) => [i ? ", " : "", text, ` ${number(weight)}`])]);
-    }
-    part.heat.setAttribute("aria-label", `Heatmap of ${headName(reading, head)}. ${part.readout.textContent}`);
-    part.links.setAttribute("aria-label", `Token links of ${headName(reading, head)}. ${part.readout.textContent}`);
+  function drawWords(at, first, axes) {
+    part.readout.replaceChildren(...readout(first, axes, at));
+    part.note.textContent = hiddenNote(first, axes, at, view, reading);
+    const name = headName(reading, first.head);
+    part.heat.setAttribute("aria-label", `Heatmap of ${name}. ${part.readout.textContent}`);
+    part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent}`);
   }
 
-  const strong = (text) => make("b", {}, make("bdi", {}, text));
-  const say = (pieces) => part.readout.replaceChildren(...pieces.map((p) => p));
-
-  // ---- The other way round: which heads link these two? --------------------------------------------------
+  const opened = () => derive().heads.find((h) => h.head === view.head);
 
   function drawAsk() {
     const all = units(reading, { ...view, special: "keep", side: "all" }).rows;
-    const options = JSON.stringify([reading.key, view.unit]);
-    if (part.ask.dataset.options !== options) {
-      part.ask.dataset.options = options;
-      for (const select of [part.askQuery, part.askKey]) {
-        select.replaceChildren(make("option", { value: "", textContent: "choose…" }),
-          ...all.map((u, i) => make("option", { value: u.tokens[0], textContent: `${i} ${u.text}` })));
-      }
-    }
-    const unitOf = (t) => all.find((u) => u.tokens.includes(t))?.tokens[0] ?? "";
-    const link = view.link || suggestion();
-    part.askQuery.value = link ? unitOf(link.query) : "";
-    part.askKey.value = link ? unitOf(link.key) : "";
-    const ranked = link && ranking(reading, { ...view, link });
-    part.ranks.replaceChildren(...(ranked || []).slice(0, part.ask.dataset.all ? undefined : 6).map(rank));
-    part.more.hidden = !ranked;
-    part.more.textContent = part.ask.dataset.all ? "Show the first six" : `Show all ${reading.layers * reading.heads}`;
-    part.askNote.hidden = !!ranked;
-    part.askNote.textContent = link ? "Looking at every head…" : "Choose two words to rank all heads by the link between them.";
+    const link = view.link || suggestion(reading, opened(), derived.axes, pinned());
+    drawRanks(part, reading, view, link, all, open);
   }
 
-  // Until somebody asks: the pinned word and the word that it attends to most in the opened head.
-  function suggestion() {
-    const at = pinned();
-    const first = derived && derived.heads.find((h) => h.head === view.head);
-    if (reading.bins || !first || !at || at.row === null) return null;
-    const { rows, cols } = derived.axes;
-    const row = Array.from(first.part.w.subarray(at.row * first.part.C, (at.row + 1) * first.part.C));
-    const weights = row.map((w, i) => (cols[i].special ? -1 : w));
-    const col = at.col ?? weights.indexOf(Math.max(...weights));
-    return { query: rows[at.row].tokens[0], key: cols[col].tokens[0] };
-  }
-
-  function rank({ head, weight }) {
-    const bar = make("i", { class: "bar" });
-    bar.style.setProperty("--share", `${100 * weight}%`);
-    const button = make("button", { type: "button" }, make("b", {}, headName(reading, head)),
-      make("span", { class: "soft" }, ` (${paperName(reading, head)})`), bar, make("span", { class: "value" }, number(weight)));
-    button.setAttribute("aria-current", head === view.head);
-    button.onclick = () => open(head);
-    return make("li", {}, button);
-  }
-
-  function askChanged() {
+  function ask() {
     const [query, key] = [part.askQuery.value, part.askKey.value];
     if (query === "" || key === "") return;
     const link = { query: +query, key: +key };
     change({ link, pin: { ...link } });
   }
 
-  // ---- Numbers as a table -----------------------------------------------------------------------------
+  function more() {
+    part.ask.all = !part.ask.all;
+    drawAsk();
+  }
 
   function drawTable() {
-    const first = derive().heads.find((h) => h.head === view.head);
-    if (!first) return;
-    const { rows, cols } = derived.axes;
-    const { w, C } = first.part;
-    const cell = (tag, text, scope) => make(tag, scope ? { scope } : {}, make("bdi", {}, text));
-    const line = (...cells) => make("tr", {}, ...cells);
-    const caption = make("caption", {}, `${headName(reading, view.head)} (${paperName(reading, view.head)}), ${reading.model}: rows attend to columns`);
-    if (Math.max(rows.length, cols.length) <= TABLE_UNITS) {
-      part.tableBox.replaceChildren(make("table", {}, caption,
-        make("thead", {}, line(cell("td", ""), ...cols.map((u) => cell("th", u.text, "col")))),
-        make("tbody", {}, ...rows.map((u, r) =>
-          line(cell("th", u.text, "row"), ...cols.map((_, c) => cell("td", number(w[r * C + c]))))))));
-      return;
-    }
-    const order = Array.from(w.keys()).filter((i) => w[i] >= 0.05).sort((a, b) => w[b] - w[a]).slice(0, 300);
-    part.tableBox.replaceChildren(make("table", {}, caption,
-      make("thead", {}, line(...["from", "to", "weight"].map((t) => cell("th", t, "col")))),
-      make("tbody", {}, ...order.map((i) =>
-        line(cell("td", rows[Math.floor(i / C)].text), cell("td", cols[i % C].text), cell("td", number(w[i])))))),
-      make("p", { class: "soft" }, `The ${order.length} largest of ${w.length} weights.`));
+    const head = opened();
+    if (head) part.tableBox.replaceChildren(...table(head, derived.axes, reading));
   }
 
   // ---- Pointer and keys -------------------------------------------------------------------------------
@@ -474,69 +375,6 @@ export function explorer(root, send, locate = () => window.location.search) {
   const onHistory = () => { if (reading) { adopt(); render(); } };
   let resizing = 0;
   const onResize = () => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(render); };
-
-  // ---- The page's parts -------------------------------------------------------------------------------
-
-  function build() {
-    const p = {};
-    const radio = (name, label, options) => make("fieldset", {}, make("legend", {}, label), make("div", { class: "segments" },
-      ...options.map(([value, text, title]) => {
-        const input = make("input", { type: "radio", name, value, onchange: () => change({ [name]: value, ...(name === "unit" ? {} : {}) }) });
-        return make("label", { title }, input, make("span", {}, text));
-      })));
-    const choice = (label, options, onchange) => {
-      const select = make("select", { onchange }, ...options.map(([value, text]) => make("option", { value, textContent: text })));
-      return [make("label", { class: "choice" }, make("span", {}, label), select), select];
-    };
-    p.grid = make("canvas", { tabIndex: 0, role: "application", "aria-label": "All heads. Arrow keys move from head to head, Enter opens one." });
-    p.marks = make("div", { class: "marks" });
-    p.gridBox = make("div", { class: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
-    p.count = make("span", { class: "soft" });
-    p.previewName = make("p", { class: "name" });
-    p.numbers = make("dl", {});
-    p.preview = make("div", { class: "preview" }, p.previewName, p.numbers);
-    let box;
-    [box, p.askQuery] = choice("from", [], askChanged);
-    const from = box;
-    [box, p.askKey] = choice("to", [], askChanged);
-    p.ranks = make("ol", {});
-    p.more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => { if (p.ask.dataset.all) delete p.ask.dataset.all; else p.ask.dataset.all = "1"; drawAsk(); } });
-    p.askNote = make("p", { class: "soft" });
-    p.ask = make("section", { class: "ask" }, make("h3", {}, "Which heads link two words?"), make("div", { class: "row" }, from, make("span", { class: "arrow" }, "→"), box), p.askNote, p.ranks, p.more);
-    p.title = make("h2", {});
-    p.readout = make("p", { class: "readout" });
-    p.note = make("p", { class: "note soft" });
-    p.bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
-    p.links = make("canvas", { tabIndex: 0, role: "application" });
-    p.tall = make("div", { class: "tall" }, p.links);
-    p.scroller = make("div", { class: "scroller" }, p.tall);
-    p.linksBox = make("div", { class: "links" }, make("div", { class: "ends soft" }, make("span", {}, "from (query)"), make("span", {}, "to (key)")), p.scroller);
-    p.heat = make("canvas", { tabIndex: 0, role: "application" });
-    p.heatBox = make("div", { class: "heat" }, make("div", { class: "ends soft" }, make("span", {}, "rows: from (query)"), make("span", {}, "columns: to (key)")), make("div", { class: "sheet" }, p.heat));
-    p.panels = make("div", { class: "panels" }, p.linksBox, p.heatBox);
-    [box, p.linkMode] = choice("Links", [["all", "all"], ["top", "top k per word"], ["min", "weight ≥ t"], ["mass", "cumulative mass"]],
-      () => change({ links: { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" }[p.linkMode.value] }));
-    p.linkLabel = make("output", {});
-    p.linkValue = make("input", { type: "range", "aria-label": "Value for the choice of links", oninput: () => {
-      const mode = p.linkMode.value;
-      change({ links: mode + (mode === "top" ? +p.linkValue.value : (+p.linkValue.value).toFixed(2)) }, 300);
-    } });
-    const links = make("div", { class: "choice" }, box, p.linkValue, p.linkLabel);
-    [box, p.scale] = choice("Colour", [["fixed", "0 to 1"], ["head", "per head"], ["row", "per row"], ["log", "logarithmic"]], () => change({ scale: p.scale.value }));
-    const colour = box;
-    [p.sideBox, p.side] = choice("Pair", [["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]], () => change({ side: p.side.value }));
-    const controls = make("div", { class: "controls" },
-      radio("unit", "Tokens", [["words", "words", "Attention to a word is the sum over its pieces, from a word the mean"], ["pieces", "pieces", "Exactly the tokens that the model reads"]]),
-      radio("special", "[CLS] [SEP]", [["keep", "shown", "Every weight is shown"], ["hide", "hidden", "Special tokens are left out, nothing is rescaled"], ["rescale", "hidden, rescaled", "Special tokens are left out and each row is rescaled to sum to 1"]]),
-      links, colour, p.sideBox);
-    p.tableBox = make("div", { class: "tablebox" });
-    p.table = make("details", { ontoggle: () => { if (p.table.open) drawTable(); } }, make("summary", {}, "These weights as a table"), p.tableBox);
-    p.said = make("p", { class: "said", "aria-live": "polite" });
-    p.all = make("div", { class: "explorer" },
-      make("section", { class: "overview" }, make("header", {}, make("h2", {}, "Every head"), p.count), p.gridBox, p.preview, p.ask),
-      make("section", { class: "one" }, make("header", {}, p.title, make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar)), controls, p.readout, p.panels, p.note, p.table), p.said);
-    return p;
-  }
 
   function start() {
     listen();

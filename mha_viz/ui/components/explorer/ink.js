@@ -42,14 +42,15 @@ export function fit(canvas, width, height) {
 // largest of those that share a pixel when it is crowded.
 export function paint(shades, R, C, size, colours, target, stride, offset) {
   const crowded = R > size || C > size;
+  const columns = Int32Array.from({ length: size + 1 }, (_, x) => Math.floor((x * C) / size));
   for (let y = 0; y < size; y++) {
     const r0 = Math.floor((y * R) / size);
     const r1 = Math.max(r0 + 1, Math.floor(((y + 1) * R) / size));
     for (let x = 0; x < size; x++) {
-      const c0 = Math.floor((x * C) / size);
+      const c0 = columns[x];
       let shade = shades[r0 * C + c0];
       if (crowded) {
-        const c1 = Math.max(c0 + 1, Math.floor(((x + 1) * C) / size));
+        const c1 = Math.max(c0 + 1, columns[x + 1]);
         for (let r = r0; r < r1; r++) for (let c = c0; c < c1; c++) shade = Math.max(shade, shades[r * C + c]);
       }
       target[offset + y * stride + x] = colours[shade];

@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.ui.components import script, style
 
 _mount = st.components.v2.component(
-    "mha_sentence", html='<div class="mha-sentence"></div>', css=style("sentence"), js=script("sentence", "sentence")
+    "mha_sentence", html='<div class="mha-sentence"></div>', css=style("sentence"), js=script("sentence")
 )
 
 

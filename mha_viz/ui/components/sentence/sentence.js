@@ -1,15 +1,6 @@
 // The sentence: typed large, with its examples, its second sentence and the model that reads it.
 
-function make(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name === "class") element.className = value;
-    else if (name.startsWith("aria-") || name === "role") element.setAttribute(name, value);
-    else element[name] = value;
-  }
-  element.append(...children);
-  return element;
-}
+import { make } from "../dom.js";
 
 export function sentence(root, send) {
   let last = {};

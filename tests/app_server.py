@@ -1,0 +1,87 @@
+"""The real server on a free port, and a real Chromium: for tests that look at the page as a visitor does."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from urllib.error import URLError
+
+from tools.browser import MISSING, find
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 60  # seconds until a server that does not answer is called broken
+NOTHING_LISTENS = "http://127.0.0.1:9"
+
+
+class AppServer:
+    """``with AppServer(folder) as server``: ``server.url`` answers; ``server.log()`` is what it wrote so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = folder / "server.log"
+        self._port = _free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+
+    def __enter__(self) -> AppServer:
+        where = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
+        command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), *where]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
+        try:
+            self._await()
+        except BaseException:
+            self._process.kill()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def log(self) -> str:
+        return self._log.read_text("utf-8", errors="replace")
+
+    def _environment(self) -> dict[str, str]:
+        """No Hub, no models of this machine's user, no restriction, no proxy between the server and itself."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
+        return kept | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self._folder), "NO_PROXY": "127.0.0.1"}
+
+    def _await(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while not _answers(f"{self.url}/_stcore/health"):
+            assert self._process.poll() is None, f"The server ended:\n{self.log()}"
+            assert time.monotonic() < end, f"The server does not answer:\n{self.log()}"
+            time.sleep(0.1)
+
+
+def chromium() -> str:
+    """The path of a Chromium. Tests fail without one: a page that nobody looked at is not tested."""
+    path = find()
+    assert path, MISSING
+    return path
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _answers(url: str) -> bool:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(url, timeout=5) as answer:
+            return bool(answer.read() == b"ok")
+    except (URLError, OSError):
+        return False

@@ -109,6 +109,8 @@ def clean(text: str) -> str:
 
     One character stays one character, so that spans still point into what was typed.
     """
+    if text.isascii() and "\0" not in text:
+        return text
     return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
 
 
@@ -148,7 +150,7 @@ def _trim(piece: Piece, typed: str) -> Piece:
     if start == end and piece.word is not None and start > 0 and typed[start - 1].isspace():
         start -= 1  # RoBERTa's "Ġ" alone: its tokenizer has trimmed the blank away
     start, end = _without_blanks(typed, start, end)
-    return piece._replace(start=start)
+    return piece if start == piece.start else piece._replace(start=start)
 
 
 def _without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:

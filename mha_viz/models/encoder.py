@@ -139,7 +139,8 @@ class Encoder:
         pieces = self._pieces(found, keep)
         more = len(text) > most or (len(typed) == 2 and len(pair) > most)
         cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
-        return _Read([found.ids[i] for i in keep], [found.type_ids[i] for i in keep], pieces, cut)
+        ids, types = found.ids, found.type_ids  # each access makes a new list
+        return _Read([ids[i] for i in keep], [types[i] for i in keep], pieces, cut)
 
     def _pieces(self, found: Any, keep: Sequence[int]) -> list[Piece]:
         ids, names, spans, words = found.ids, found.tokens, found.offsets, found.word_ids

@@ -1,7 +1,7 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { paint, palette } from "../../mha_viz/ui/components/explorer/ink.js";
+import { cutText, paint, palette } from "../../mha_viz/ui/components/explorer/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
@@ -47,4 +47,22 @@ test("a picture lies at its place in a larger one and touches nothing else", () 
   paint(Uint8Array.of(7), 1, 1, 2, Uint32Array.from({ length: 256 }, (_, i) => i), target, 6, 2 * 6 + 3);
   const painted = [...target.keys()].filter((i) => target[i]);
   assert.deepEqual(painted, [15, 16, 21, 22]);
+});
+
+// A context whose letters are ten pixels wide, and which counts how often it is asked.
+function ruler() {
+  return { font: "10px test", asked: 0, measureText(text) { this.asked += 1; return { width: 10 * Array.from(text).length }; } };
+}
+
+test("text is cut to the width, ellipsis included, between whole characters", () => {
+  assert.equal(cutText(ruler(), "short", 50), "short");
+  assert.equal(cutText(ruler(), "shorter", 50), "shor…");
+  assert.equal(cutText(ruler(), "😀😀😀😀", 30), "😀😀…");
+  assert.equal(cutText(ruler(), "narrow", 5), "…");
+});
+
+test("a token of thousands of letters is cut in a few steps", () => {
+  const context = ruler();
+  assert.equal(cutText(context, "a".repeat(8000), 60), "aaaaa…");
+  assert.ok(context.asked < 20, `measured ${context.asked} times`);
 });

@@ -67,8 +67,14 @@ export function cutText(context, text, width) {
     cut = text;
     if (context.measureText(text).width > width) {
       const letters = Array.from(text);
-      while (letters.length && context.measureText(letters.join("") + "…").width > width) letters.pop();
-      cut = letters.join("") + "…";
+      const shortened = (count) => letters.slice(0, count).join("") + "…";
+      let [fits, exceeds] = [0, letters.length]; // halved: a token may be thousands of letters long
+      while (exceeds - fits > 1) {
+        const half = (fits + exceeds) >> 1;
+        if (context.measureText(shortened(half)).width > width) exceeds = half;
+        else fits = half;
+      }
+      cut = shortened(fits);
     }
     if (cuts.size > 4000) cuts.clear();
     cuts.set(key, cut);

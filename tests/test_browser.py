@@ -332,6 +332,24 @@ def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[
         assert visitor.pixels(canvas)[1] > 20
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_numbers_of_a_head_never_lie_over_a_drawing(newcomer: Callable[..., Visitor], size: ViewportSize) -> None:
+    visitor = newcomer(viewport=size)
+    page = visitor.explore()
+    main, numbers = page.locator("[data-testid=stMain]"), page.locator(".preview")
+    for top in range(0, int(main.evaluate("m => m.scrollHeight")), 200):
+        main.evaluate("(m, top) => m.scrollTo(0, top)", top)
+        for canvas in (visitor.grid, visitor.links, visitor.heat):
+            one, other = canvas.bounding_box(), numbers.bounding_box()
+            assert one
+            assert other
+            apart = (
+                one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+                or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+            )  # fmt: skip
+            assert apart, f"scrolled by {top}: {one} under {other}"
+
+
 # ---- Reading a sentence --------------------------------------------------------------------------------------
 
 
@@ -543,6 +561,27 @@ def test_a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: 
     visitor.asked(pin=f"q{IT}k{ANIMAL}")
     page.mouse.move(2, 2)
     assert visitor.readout.inner_text() == text
+
+
+@pytest.mark.parametrize("width", [1440, 1000, 390])
+@pytest.mark.parametrize("text", [examples()[11]["text"], "a" * 8000], ids=["long words", "one endless word"])
+def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
+    newcomer: Callable[..., Visitor], width: int, text: str
+) -> None:
+    visitor = newcomer(viewport={"width": width, "height": 900})
+    visitor.explore(text=text, head="L3H1", scale="row")
+    visitor.links.scroll_into_view_if_needed()
+    still = visitor.links.bounding_box()
+    assert still
+    rows = visitor.page.locator(".ask select").first.locator("option").count() - 1
+    step = still["height"] / rows
+    said = set()
+    for row in range(rows):
+        said.add(visitor.point(visitor.links, 12, (row + 0.5) * step))
+        visitor.page.wait_for_timeout(60)
+        assert visitor.links.bounding_box() == still
+        assert " attends to " in visitor.readout.inner_text()
+    assert len(said) == rows
 
 
 def test_a_click_pins_a_word_and_escape_frees_it(visitor: Visitor) -> None:

@@ -7,5 +7,5 @@ from mha_viz.ui import frame, parts
 frame.view()
 st.title("What the pictures show")
 parts.prose("about.md")
-st.subheader("Models")
+st.header("Models")
 parts.model_table()

@@ -192,7 +192,7 @@ export function explorer(root, send, locate = () => window.location.search) {
       make("span", { class: "soft" }, hovered === null || hovered === view.head ? " open" : " click to open"));
     part.numbers.replaceChildren(...reading.metrics.map((metric) => {
       const value = metric.values[head] ?? 0;
-      const bar = make("i", { class: "bar" });
+      const bar = make("dd", { class: "bar", "aria-hidden": true });
       const top = metric.unit === "nats" ? Math.log(reading.n) : 1;
       bar.style.setProperty("--share", `${Math.min(100, (100 * value) / (top || 1))}%`);
       return make("div", { title: metric.help }, make("dt", {}, metric.label), bar, make("dd", {}, valueOf(metric, head)));

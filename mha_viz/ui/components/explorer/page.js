@@ -60,7 +60,7 @@ function headOf(p, on) {
   p.heatBox = make("div", { class: "heat" }, ends("rows: from (query)", "columns: to (key)"), make("div", { class: "sheet" }, p.heat));
   p.panels = make("div", { class: "panels" }, p.linksBox, p.heatBox);
   p.note = make("p", { class: "note soft" });
-  p.tableBox = make("div", { class: "tablebox" });
+  p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
   p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
   const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
   return [make("header", {}, p.title, switches), controlsOf(p, on), p.readout, p.panels, p.note, p.table];

@@ -1,8 +1,10 @@
 """One reading, packed for a browser: everything the interactive drawing needs, in one run of bytes.
 
 Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the
-body starts at a multiple of four), the body. Full matrices are uint16, weight × 65535 (error at most
-8e-6, so three decimals on screen are right); thumbnails are uint8, 255 × √weight.
+body starts at a multiple of four), the body. Full matrices are uint16 levels; every row has one float32
+scale for ordinary keys and one for special ones, so that a weight is right to 8e-6 of the largest in its
+part of the row: three decimals on screen are right, also where little is left after special tokens are
+hidden and the rest is rescaled. Thumbnails are uint8, 255 × √weight.
 
 Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer
 where it fits) and the grid is drawn from max-pooled thumbnails, so that a message stays under 1 MB.
@@ -65,7 +67,7 @@ class Start:
 def packet(attention: Attention, wanted: Sequence[Head], link: Link | None = None, start: Start | None = None) -> bytes:
     """The bytes for one reading. ``wanted`` heads are always full; raises UnknownHead for one that is not there."""
     full = full_heads(attention, wanted)
-    parts: list[bytes] = [quantised(attention[head]) for head in full]
+    parts = quantised(np.stack([attention[head] for head in full]), [t.special for t in attention.text.tokens])
     header = _header(attention, full, start or Start())
     if len(full) < attention.layers * attention.heads:
         starts, special = bins(attention.text, _thumb_side(attention))
@@ -91,9 +93,16 @@ def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
     return sorted(set(wanted))
 
 
-def quantised(matrix: npt.NDArray[np.float32]) -> bytes:
-    """[query, key] as little-endian uint16, weight × 65535."""
-    return bytes(np.rint(matrix * np.float32(65535)).astype("<u2").tobytes())
+def quantised(matrices: npt.NDArray[np.float32], special: Sequence[bool]) -> list[bytes]:
+    """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16.
+
+    A weight is its level × the scale of its part of the row.
+    """
+    part = np.array(special, dtype=int)
+    tops = [matrices[..., part == p].max(axis=2, initial=0) for p in (0, 1)]
+    scales = (np.stack(tops, axis=2) / 65535).astype("<f4")
+    levels = np.rint(matrices / np.maximum(scales, np.float32(1e-38))[..., part])
+    return [scales.tobytes(), np.minimum(levels, 65535).astype("<u2").tobytes()]
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:

@@ -19,22 +19,23 @@ const part = (rows) => {
 // ---- Bytes ------------------------------------------------------------------------------------------------
 
 test("bytes are read wherever they lie in a buffer", () => {
-  const header = { n: 2, layers: 1, heads: 2, full: [0, 1], tokens: ["ü", "x"] };
-  const bytes = packed(header, Uint16Array.of(1, 2, 3, 4), Uint16Array.of(5, 6, 7, 65535));
+  const header = { n: 2, layers: 1, heads: 2, full: [0, 1], tokens: ["ü", "x"], special: [1, 0] };
+  const scales = Float32Array.of(2, 0.5, 4, 1, 0.25, 1, 0.5, 0.125); // head 0: two rows of ordinary, special; head 1
+  const bytes = packed(header, scales, Uint16Array.of(1, 2, 3, 4, 5, 6, 7, 65535));
   for (const shift of [0, 1, 2, 3]) {
     const buffer = new Uint8Array(bytes.length + shift);
     buffer.set(bytes, shift);
     const read = unpack(buffer.subarray(shift));
     assert.deepEqual(read.tokens, ["ü", "x"]);
-    assert.deepEqual([...read.matrices.get(0)], [1, 2, 3, 4]);
-    assert.deepEqual([...read.matrices.get(1)], [5, 6, 7, 65535]);
+    assert.deepEqual([...read.matrices.get(0)], [0.5, 4, 3, 16]);
+    assert.deepEqual([...read.matrices.get(1)], [5, 1.5, 0.875, 32767.5]);
     assert.equal(read.thumbs, undefined);
   }
 });
 
 test("thumbnails lie behind the matrices", () => {
-  const header = { n: 1, layers: 1, heads: 2, full: [1], bins: { starts: [0], special: [false] } };
-  const read = unpack(packed(header, Uint16Array.of(9), Uint8Array.of(100, 200)));
+  const header = { n: 1, layers: 1, heads: 2, full: [1], special: [0], bins: { starts: [0], special: [false] } };
+  const read = unpack(packed(header, Float32Array.of(1, 1), Uint16Array.of(9), Uint8Array.of(100, 200)));
   assert.deepEqual([...read.matrices.keys()], [1]);
   assert.deepEqual([...read.thumbs], [100, 200]);
 });
@@ -149,10 +150,9 @@ test("one sentence has no sides", () => {
 
 test("to a word the sum over its pieces, from a word the mean", () => {
   const r = reading({ layers: 1, heads: 1 });
-  const share = 65535 / 8;
-  r.matrices.set(0, Uint16Array.from([
+  r.matrices.set(0, Float32Array.from([
     [0, 8, 0, 0, 0], [1, 1, 2, 4, 0], [3, 1, 2, 0, 2], [0, 0, 0, 8, 0], [8, 0, 0, 0, 0],
-  ].flat().map((w) => Math.round(w * share))));
+  ].flat().map((w) => w / 8)));
   const { w, R, C, hidden, max } = block(r, 0, view());
   assert.deepEqual([R, C], [4, 4]);
   [0, 1, 0, 0, /**/ 0.25, 0.375, 0.25, 0.125, /**/ 0, 0, 1, 0, /**/ 1, 0, 0, 0].forEach((expected, i) => near(w[i], expected));
@@ -167,7 +167,7 @@ test("hidden tokens: the rest as it is and the share said, or the rest rescaled"
     const { w, hidden, R, C } = block(r, 0, view({ unit: "pieces", special }));
     assert.deepEqual([R, C], [3, 3]);
     for (let row = 0; row < 3; row++) {
-      const kept = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k] / 65535);
+      const kept = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k]);
       const sum = kept.reduce((a, b) => a + b, 0);
       near(hidden[row], 1 - sum);
       kept.forEach((expected, c) => near(w[row * C + c], special === "hide" ? expected : expected / sum));
@@ -268,15 +268,15 @@ test("a heavier weight is never lighter", () => {
 test("heads are ranked by the link between two words or two pieces", () => {
   const r = reading({ layers: 1, heads: 3 });
   for (const [head, weight] of [[0, 100], [1, 300], [2, 200]]) {
-    const cells = new Uint16Array(25);
-    cells[1 * 5 + 3] = weight * 10;
-    cells[2 * 5 + 3] = weight * 20;
+    const cells = new Float32Array(25);
+    cells[1 * 5 + 3] = weight / 1000;
+    cells[2 * 5 + 3] = weight / 500;
     r.matrices.set(head, cells);
   }
   const words = ranking(r, view({ link: { query: 2, key: 3 } }));
   assert.deepEqual(words.map((x) => x.head), [1, 2, 0]);
-  near(words[0].weight, (300 * 30) / 65535 / 2, 1e-9);
-  near(ranking(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 3000 / 65535, 1e-9);
+  near(words[0].weight, (0.3 + 0.6) / 2, 1e-6);
+  near(ranking(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 0.3, 1e-6);
 });
 
 test("what the server ranked is used, another question waits", () => {
@@ -354,5 +354,5 @@ test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blu
 });
 
 test("the matrix made for these tests sums to 1 in each row", () => {
-  for (let q = 0; q < 7; q++) near(matrix(7, 3).subarray(7 * q, 7 * q + 7).reduce((a, b) => a + b, 0) / 65535, 1);
+  for (let q = 0; q < 7; q++) near(matrix(7, 3).subarray(7 * q, 7 * q + 7).reduce((a, b) => a + b, 0), 1);
 });

@@ -19,11 +19,11 @@ export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
   return made;
 }
 
-// Rows that sum to 65535 as closely as whole numbers allow: weights proportional to 1, 2, 3 … turned by `turn`.
+// Rows that sum to 1: weights proportional to 1, 2, 3 … turned by `turn`.
 export function matrix(n, turn = 0) {
-  const cells = new Uint16Array(n * n);
+  const cells = new Float32Array(n * n);
   const whole = (n * (n + 1)) / 2;
-  for (let q = 0; q < n; q++) for (let k = 0; k < n; k++) cells[q * n + k] = Math.round((65535 * (1 + ((k + q + turn) % n))) / whole);
+  for (let q = 0; q < n; q++) for (let k = 0; k < n; k++) cells[q * n + k] = (1 + ((k + q + turn) % n)) / whole;
   return cells;
 }
 

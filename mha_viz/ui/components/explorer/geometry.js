@@ -5,11 +5,23 @@ export function unpack(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const body = bytes.slice(4 + length).buffer;
-  const cells = reading.n * reading.n;
-  reading.matrices = new Map();
-  reading.full.forEach((head, i) => reading.matrices.set(head, new Uint16Array(body, 2 * cells * i, cells)));
-  if (reading.bins) reading.thumbs = new Uint8Array(body, 2 * cells * reading.full.length);
+  const { n, full, special } = reading;
+  const scales = new Float32Array(body, 0, 2 * n * full.length);
+  const levels = new Uint16Array(body, scales.byteLength, n * n * full.length);
+  reading.matrices = new Map(full.map((head, i) => {
+    const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
+    return [head, decoded(levels.subarray(n * n * i, n * n * (i + 1)), own, special)];
+  }));
+  if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
   return reading;
+}
+
+// Levels -> weights [query * n + key]: each row has one scale for ordinary keys and one for special ones.
+function decoded(levels, scales, special) {
+  const n = special.length;
+  const weights = new Float32Array(n * n);
+  for (let q = 0, i = 0; q < n; q++) for (let k = 0; k < n; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
+  return weights;
 }
 
 export const headName = (reading, index) =>
@@ -115,7 +127,7 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
   const w = new Float32Array(R * C);
   const hidden = new Float32Array(R);
   const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
-  const sums = new Uint32Array(n); // a row's pieces added up
+  const sums = new Float64Array(n); // a row's pieces added up
   let max = 0;
   for (let r = 0; r < R; r++) {
     const pieces = rows[r].tokens;
@@ -125,7 +137,7 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
       for (const q of pieces) for (let k = 0; k < n; k++) sums[k] += raw[q * n + k];
       column = sums;
     }
-    const share = 1 / 65535 / pieces.length;
+    const share = 1 / pieces.length;
     const from = r * C;
     let [total, shown] = [0, 0];
     for (let k = 0; k < n; k++) total += column[k];
@@ -144,7 +156,7 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
 }
 
 function rescale(w, from, count, sum) {
-  for (let i = from; i < from + count; i++) w[i] = sum > 1e-6 ? w[i] / sum : 1 / count;
+  for (let i = from; i < from + count; i++) w[i] = sum > 1e-12 ? w[i] / sum : 1 / count;
 }
 
 export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
@@ -241,7 +253,7 @@ export function ranking(reading, view) {
     const raw = reading.matrices.get(head);
     let sum = 0;
     for (const q of queries) for (const k of keys) sum += raw[q * reading.n + k];
-    weights.push(sum / 65535 / queries.length);
+    weights.push(sum / queries.length);
   }
   return ranked(weights);
 }

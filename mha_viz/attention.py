@@ -70,7 +70,7 @@ class Attention:
         object.__setattr__(self, "weights", weights)
         _check(weights, len(self.text))
         hidden = _frozen(self.hidden if self.hidden.size else np.zeros(weights.shape[:3], np.float32))
-        if hidden.shape != weights.shape[:3]:
+        if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
             raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")
         object.__setattr__(self, "hidden", hidden)
 
@@ -133,7 +133,7 @@ class Attention:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
         drop = [i for i, t in enumerate(self.text.tokens) if t.special]
         rows = self.weights[:, :, keep, :]
-        hidden = rows[..., drop].sum(axis=3, dtype=np.float32)
+        hidden = rows[..., drop].sum(axis=3, dtype=np.float64).astype(np.float32)
         return Content(self.text.without_special(), rows[..., keep], hidden)
 
     def without_special(self) -> Attention:
@@ -151,9 +151,14 @@ class Attention:
 
 
 def _frozen(array: npt.ArrayLike) -> Weights:
-    """Read-only float32; copied only when somebody else could still write to it."""
+    """Read-only float32; copied when somebody else could still write to it, through a view's base too."""
     frozen = np.asarray(array, dtype=np.float32)
-    return _own(frozen.copy()) if frozen.flags.writeable else frozen
+    base: Any = frozen
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return _own(frozen.copy())
+        base = base.base
+    return frozen
 
 
 def _own(fresh: Weights) -> Weights:
@@ -171,8 +176,8 @@ def _check(weights: Weights, tokens: int) -> None:
     if weights.shape[2] != tokens:
         raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {tokens}.")
     sums = weights.sum(axis=3)
-    if not np.isfinite(sums).all():
-        raise ShapeError("The weights contain values that are not numbers.", "The model's files may be damaged.")
+    if not np.isfinite(sums).all() or weights.min() < -ROW_SUM_TOLERANCE:
+        raise ShapeError("The weights contain values that are no shares.", "The model's files may be damaged.")
     worst = float(np.abs(sums - 1).max())
     if worst > ROW_SUM_TOLERANCE:
         raise ShapeError(f"A row of weights sums to 1 ± {worst:.3g}.", "Attention rows must sum to 1 within 0.001.")

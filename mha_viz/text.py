@@ -85,6 +85,10 @@ class TokenizedText:
                 groups.append([index])
         return tuple(tuple(group) for group in groups)
 
+    def typed(self, token: Token) -> str:
+        """The characters that ``token`` was read from; empty for tokens that the model added."""
+        return (self.text, self.pair)[token.segment][token.start : token.end] if token.start is not None else ""
+
     def by_words(self) -> TokenizedText:
         """The same text with one token a word; special tokens stay. ``groups`` of self maps back."""
         return TokenizedText(self.text, self.pair, tuple(self._word(g) for g in self.groups), self.cut)
@@ -132,7 +136,9 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
 
     Words are the tokenizer's own, corrected so that one white-space-or-punctuation word is one word:
     "didn't" is whole although BERT cuts it in three, and "tired." gives its full stop away although
-    SentencePiece keeps them together.
+    SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits;
+    every other punctuation mark, underscore and leading apostrophe included, is a word of its own or, where
+    several are one piece, of that piece.
     """
     typed = (text, pair)
     trimmed = [_trim(p, typed[p.segment]) for p in pieces]

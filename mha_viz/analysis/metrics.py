@@ -103,8 +103,10 @@ def sep(attention: Attention) -> PerHead:
 @metric("on punctuation")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
-    tokens = attention.text.tokens
-    return _mass_on(attention, [i for i, t in enumerate(tokens) if not t.special and is_punctuation(t.text)])
+    text = attention.text
+    return _mass_on(
+        attention, [i for i, t in enumerate(text.tokens) if not t.special and is_punctuation(text.typed(t).strip())]
+    )
 
 
 @metric("entropy", unit="nats")
@@ -113,7 +115,7 @@ def entropy(attention: Attention) -> PerHead:
     nats = np.empty(attention.weights.shape[:2])
     for layer, weights in enumerate(attention.weights):  # a layer at a time: the logarithms are as large as the weights
         logs = np.log(np.maximum(weights, np.float32(1e-38)))  # 0 · log 0 = 0
-        nats[layer] = np.einsum("hqk,hqk->hq", weights, logs).mean(axis=1, dtype=np.float64)
+        nats[layer] = np.einsum("hqk,hqk->h", weights, logs, dtype=np.float64) / weights.shape[1]
     return np.abs(nats)  # the sign turned, without -0.0
 
 

@@ -18,7 +18,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,11 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.text import Cut, TokenizedText
+from mha_viz.text import TokenizedText
 
 FULL_BYTES = 1_250_000  # all heads in full up to here
 LAYER_BYTES = 500_000  # the opened layer in full up to here
+MATRIX_BYTES = 4_000_000  # of the heads that are drawn together
 THUMB_BYTES = 200_000  # all thumbnails together
 ISOLATED_SPECIALS = 8  # special tokens with a thumbnail row of their own
 
@@ -52,7 +53,7 @@ def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
     if link.words:
         queries, keys = (list(_group_of(attention.text, i)) for i in (link.query, link.key))
     block = attention.weights[:, :, queries][..., keys]
-    weights: npt.NDArray[np.float32] = block.sum(axis=3).mean(axis=2)
+    weights: npt.NDArray[np.float32] = block.sum(axis=3, dtype=np.float64).mean(axis=2).astype(np.float32)
     return weights
 
 
@@ -64,18 +65,44 @@ class Start:
     pin: str | None = None
 
 
-def packet(attention: Attention, wanted: Sequence[Head], link: Link | None = None, start: Start | None = None) -> bytes:
-    """The bytes for one reading. ``wanted`` heads are always full; raises UnknownHead for one that is not there."""
+class Overview(NamedTuple):
+    """What a packet says of all heads, whichever are open: worth keeping, for it takes most of the time."""
+
+    metrics: list[dict[str, object]]
+    bins: dict[str, object]
+    thumbs: bytes
+
+
+def overview(attention: Attention) -> Overview:
+    """Numbers of every head, and thumbnails where the heads do not all travel in full."""
+    metrics: list[dict[str, object]] = [
+        {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _rounded(values)}
+        for m, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
+    ]
+    if _all_fit(attention):
+        return Overview(metrics, {}, b"")
+    starts, special = bins(attention.text, _thumb_side(attention))
+    return Overview(metrics, {"starts": starts, "special": special}, thumbnails(attention, starts))
+
+
+def packet(
+    attention: Attention,
+    wanted: Sequence[Head],
+    link: Link | None = None,
+    start: Start | None = None,
+    known: Overview | None = None,
+) -> bytes:
+    """The bytes for one reading. ``wanted`` heads are full, the first ones when they are too many.
+
+    ``known`` is the reading's :func:`overview`, if at hand. Raises UnknownHead for a head that is not there.
+    """
+    known = known or overview(attention)
     full = full_heads(attention, wanted)
-    parts = quantised(np.stack([attention[head] for head in full]), [t.special for t in attention.text.tokens])
-    header = _header(attention, full, start or Start())
-    if len(full) < attention.layers * attention.heads:
-        starts, special = bins(attention.text, _thumb_side(attention))
-        header["bins"] = {"starts": starts, "special": special}
-        parts.append(thumbnails(attention, starts))
-        if link is not None:
-            weights = link_weights(attention, link)
-            header["link"] = {**asdict(link), "weights": _rounded(weights)}
+    special = [t.special for t in attention.text.tokens]
+    parts = [*quantised(np.stack([attention[head] for head in full]), special), known.thumbs]
+    header = _header(attention, full, start or Start(), known)
+    if known.bins and link is not None:
+        header["link"] = {**asdict(link), "weights": _rounded(link_weights(attention, link))}
     return _packed(header, parts)
 
 
@@ -83,14 +110,26 @@ def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
     """The heads that travel in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
-    matrix_bytes = 2 * len(attention.text) ** 2
     every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
-    if matrix_bytes * len(every) <= FULL_BYTES:
+    if _all_fit(attention):
         return every
-    if matrix_bytes * attention.heads <= LAYER_BYTES:
+    if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
         layers = {head.layer for head in wanted}
         return [head for head in every if head.layer in layers]
-    return sorted(set(wanted))
+    return sorted(dict.fromkeys(wanted[: together(attention)]))
+
+
+def together(attention: Attention) -> int:
+    """How many heads of one layer can be drawn together: all of them, or fewer when a text is very long."""
+    return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
+
+
+def _matrix_bytes(attention: Attention) -> int:
+    return 2 * len(attention.text) ** 2
+
+
+def _all_fit(attention: Attention) -> bool:
+    return _matrix_bytes(attention) * attention.layers * attention.heads <= FULL_BYTES
 
 
 def quantised(matrices: npt.NDArray[np.float32], special: Sequence[bool]) -> list[bytes]:
@@ -148,28 +187,31 @@ def reading_key(attention: Attention) -> str:
     return hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
 
 
-def _header(attention: Attention, full: Sequence[Head], start: Start) -> dict[str, object]:
+def text_key(text: str, pair: str) -> str:
+    """The same for the same typed text: tells whether a view was set on the text that is now asked for."""
+    return hashlib.blake2b(json.dumps([text, pair]).encode(), digest_size=9).hexdigest()
+
+
+def _header(attention: Attention, full: Sequence[Head], start: Start, known: Overview) -> dict[str, object]:
     text = attention.text
     return {
         "key": reading_key(attention),
+        "of": text_key(text.text, text.pair),
         "start": asdict(start),
         "model": attention.model,
         "layers": attention.layers,
         "heads": attention.heads,
+        "together": together(attention),
         "n": len(text),
         "tokens": [t.text for t in text.tokens],
         "segments": [t.segment for t in text.tokens],
         "special": [int(t.special) for t in text.tokens],
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
-        "cut": asdict(text.cut) if isinstance(text.cut, Cut) else None,
         "full": [h.layer * attention.heads + h.head for h in full],
-        "metrics": [
-            {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _rounded(values)}
-            for m, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
-        ],
+        "metrics": known.metrics,
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
-    }
+    } | ({"bins": known.bins} if known.bins else {})
 
 
 def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:

@@ -172,7 +172,13 @@ class Encoder:
         # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
         weights = np.empty((self.layers, self.heads, len(read.ids), len(read.ids)), np.float32)
         tap = make_tap(torch.from_numpy(weights))
-        self._forward(read, tap)
+        try:
+            self._forward(read, tap)
+        except IndexError as error:  # a token that the tokenizer knows and the weights do not
+            raise ModelBroken(
+                f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
+                "The files do not belong together. Get the folder again.",
+            ) from error
         if tap.seen != self.layers:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."

@@ -16,8 +16,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
 from mha_viz.text import clean
 
-MAX_CHARACTERS = 8_000  # of a sentence in a link; a model reads 512 pieces, about 2,500 characters
-MAX_ENCODED = 24_000  # bytes of a sentence in a link, percent-encoded: servers refuse longer addresses
+MAX_ENCODED = 7_000  # bytes of both sentences in a link, percent-encoded: many servers refuse addresses over 8 kB
 
 # What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
 VIEW = {
@@ -32,27 +31,29 @@ VIEW = {
     "side": r"all|aa|ab|ba|bb",
 }
 OF_THIS_TEXT = ("pin", "link")  # point at tokens, so a new text drops them
+OF_THIS_MODEL = ("head", "on", *OF_THIS_TEXT)  # so does a new model, and its heads are others
 
 
 @dataclass(frozen=True)
 class Address:
-    """What the URL asks for. ``text`` None: it names none. ``head`` None: likewise; ``on``: heads beside it."""
+    """What the URL asks for; None or empty where it says nothing.
+
+    ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
+    ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
+    the two sentences were typed, when a link could not hold them all.
+    """
 
     text: str | None = None
     pair: str = ""
     model: str | None = None
+    before: str | None = None
+    typed: tuple[int, int] | None = None
     head: Head | None = None
     on: tuple[int, ...] = ()
     link: tuple[int, int] | None = None
+    tokens: tuple[int, ...] = ()
     words: bool = True
     complaints: tuple[str, ...] = field(default=())
-
-    @property
-    def wanted(self) -> tuple[Head, ...]:
-        """The heads to draw in full, when the URL names them."""
-        if self.head is None:
-            return ()
-        return (self.head, *(Head(self.head.layer, h) for h in self.on if h != self.head.head))
 
 
 def read(parameters: Mapping[str, str]) -> Address:
@@ -60,23 +61,33 @@ def read(parameters: Mapping[str, str]) -> Address:
     view = {name: parameters[name] for name in VIEW if name in parameters}
     odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
     good = {name: value for name, value in view.items() if name not in odd}
-    complaints = tuple(f"{name}={clean(view[name])[:30]}" for name in odd)
+    pair = clean(parameters.get("pair", ""))
+    link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
-        pair=clean(parameters.get("pair", "")),
+        pair=pair if pair.strip() else "",
         model=clean(parameters["model"]) if parameters.get("model") else None,
+        before=clean(parameters["before"]) if parameters.get("before") else None,
+        typed=_two(_numbers(parameters.get("typed"))),
         head=_head(good.get("head")),
-        on=tuple(int(h) for h in good["on"].split(".")) if "on" in good else (),
-        link=_link(good.get("link")),
+        on=_numbers(good.get("on")),
+        link=_two(link),
+        tokens=(*_numbers(good.get("pin")), *link),
         words=good.get("unit", "words") == "words",
-        complaints=complaints,
+        complaints=tuple(f"{name}={clean(view[name])[:30]}" for name in odd),
     )
 
 
-def fits(text: str) -> str:
-    """The beginning of ``text`` that a link can carry."""
-    text = clean(text)[:MAX_CHARACTERS]
-    while len(quote(text)) > MAX_ENCODED:
+def fits(text: str, pair: str) -> tuple[str, str]:
+    """The beginnings of both sentences that a link can carry; a short one leaves its room to the other."""
+    half = MAX_ENCODED // 2
+    kept = _shortened(clean(text), max(half, MAX_ENCODED - len(quote(clean(pair)))))
+    return kept, _shortened(clean(pair), MAX_ENCODED - len(quote(kept)))
+
+
+def _shortened(text: str, room: int) -> str:
+    text = text[:room]
+    while len(quote(text)) > room:
         text = text[: len(text) * 9 // 10]
     return text
 
@@ -104,8 +115,9 @@ def _head(name: str | None) -> Head | None:
         return None
 
 
-def _link(value: str | None) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    query, key = value.split("-")
-    return int(query), int(key)
+def _numbers(value: str | None) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"[0-9]{1,7}", value or ""))
+
+
+def _two(numbers: tuple[int, ...]) -> tuple[int, int] | None:
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None

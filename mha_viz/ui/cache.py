@@ -6,8 +6,10 @@ of bounded length in front of it. Nothing here is keyed by an array; keys are pl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,15 +19,17 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.assets import asset
-from mha_viz.attention import Attention
-from mha_viz.errors import Busy, MhaVizError
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import Busy, Cancelled, MhaVizError
+from mha_viz.figures.packet import Link, Overview, Start, overview, packet, reading_key
 from mha_viz.models import catalog, hub
 from mha_viz.text import Token, TokenizedText
 
 MODEL_BYTES = 2_500_000_000
 READING_BYTES = 600_000_000
 PACKET_BYTES = 64_000_000
-FAILURES = 64  # models that could not be had, with the reason
+FAILURES = 64  # models that could not be had, with the reason…
+FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
 WAITING = 64  # requests that may wait for the worker
 
@@ -75,8 +79,9 @@ class Office:
         self._places = threading.BoundedSemaphore(WAITING)
         self._encoders: Shelf[str, Any] = Shelf(MODEL_BYTES, lambda encoder: int(encoder.bytes))
         self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
-        self.packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
-        self.failures: Shelf[str, MhaVizError] = Shelf(FAILURES, lambda _: 1)  # until somebody tries again
+        self._packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
+        self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
+        self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
         self._warming = False
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
@@ -93,6 +98,27 @@ class Office:
             return done
         return self._submit(lambda: self._read(model, text, pair))
 
+    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
+        """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
+        reading = reading_key(attention)
+        key = (reading, wanted, link, start)
+        known = self._overviews.get(reading) or self._overviews.put(reading, overview(attention))
+        return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, known))
+
+    def failed(self, model: catalog.Model) -> MhaVizError | None:
+        """Why ``model`` could not be had a moment ago, if so: nobody need wait for the same answer again."""
+        at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
+        return error if time.monotonic() - at < FAILURE_SECONDS else None
+
+    def fail(self, model: catalog.Model, error: MhaVizError) -> None:
+        """Remember why ``model`` could not be had; that somebody stopped it, or a full queue, is no reason."""
+        if not isinstance(error, Cancelled | Busy):
+            self._failures.put(model.name, (time.monotonic(), error))
+
+    def forget_failure(self, model: catalog.Model) -> None:
+        """Try again."""
+        self._failures.drop(model.name)
+
     def kept(self, model: catalog.Model, text: str, pair: str) -> bool:
         """True when the reading is at hand: no model is needed for it."""
         return self.readings.get((model.name, text, pair)) is not None
@@ -101,9 +127,13 @@ class Office:
         """Load ``model`` in the background, a moment from now: first the page's own files go out."""
         if not self._warming and self._encoders.get(model.name) is None:
             self._warming = True
-            later = threading.Timer(WARM_AFTER, lambda: self._submit(lambda: self._encoder(model)))
+            later = threading.Timer(WARM_AFTER, self._warm, (model,))
             later.daemon = True
             later.start()
+
+    def _warm(self, model: catalog.Model) -> None:
+        with contextlib.suppress(Busy):  # then somebody's request will load it
+            self._submit(lambda: self._encoder(model))
 
     def _submit(self, work: Callable[[], Any]) -> Future[Any]:
         if not self._places.acquire(blocking=False):

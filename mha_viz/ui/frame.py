@@ -8,6 +8,8 @@ from pathlib import Path
 import streamlit as st
 
 from mha_viz.assets import app_root
+from mha_viz.errors import MhaVizError
+from mha_viz.ui.parts import complain
 
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
@@ -42,6 +44,8 @@ def show() -> None:
     token = _inside.set(True)
     try:
         page.run()
+    except MhaVizError as error:  # of the server's own settings, which every page meets
+        complain(error)
     finally:
         _inside.reset(token)
 

@@ -48,9 +48,16 @@ def model_table() -> None:
             "layers × heads": f"{model.layers} × {model.heads}" if model.layers else "",
             "d_model": model.d_model or None,
             "MB": model.megabytes or None,
-            "files": "here" if hub.local_folder(model) else "downloaded when first chosen",
+            "files": _files(model),
             "note": model.note,
         }
         for model in catalog.offered()
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+
+
+def _files(model: catalog.Model) -> str:
+    try:
+        return "here" if hub.local_folder(model) else "downloaded when first chosen"
+    except MhaVizError as error:
+        return error.problem

@@ -21,7 +21,6 @@ export function explorer(root, send, locate = () => window.location.search) {
   let cursor = 0; // the head that the arrow keys are on
   let layouts = {};
   let derived = null;
-  let asking = false; // a head was opened whose matrix is still on its way
   let tell = 0;
   const look = {};
   const part = page({ change, ask, more, table: () => { if (part.table.open) drawTable(); } });
@@ -31,14 +30,11 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   function show(bytes) {
     const next = unpack(bytes);
-    const same = reading && reading.key === next.key;
-    if (same) {
+    if (reading && reading.key === next.key) {
       keep(next);
-      asking = asking && !reading.matrices.has(view.head);
     } else {
       reading = next;
-      asking = false;
-      focus = hovered = null;
+      hovered = null;
       adopt();
     }
     render();
@@ -47,7 +43,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   function keep(next) {
     if (next.link) reading.link = next.link;
     for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-    const room = Math.max(24, KEEP_BYTES / (2 * reading.n * reading.n));
+    const room = Math.max(24, KEEP_BYTES / (4 * reading.n * reading.n));
     for (const head of reading.matrices.keys()) {
       if (reading.matrices.size <= room) break;
       if (!view.on.includes(head)) reading.matrices.delete(head);
@@ -57,16 +53,17 @@ export function explorer(root, send, locate = () => window.location.search) {
   function adopt() {
     view = parseView(new URLSearchParams(locate()), reading);
     cursor = view.head;
+    focus = null;
   }
 
   // ---- Changes ----------------------------------------------------------------------------------------
 
   function change(fields, delay = 0) {
     view = { ...view, ...fields };
-    asking = !reading.matrices.has(view.head);
-    render();
+    if ("unit" in fields || "special" in fields || "side" in fields) focus = null; // it counts rows that are no more
     clearTimeout(tell);
-    tell = setTimeout(() => send("view", encodeView(view, reading)), delay);
+    tell = setTimeout(() => send("view", { of: reading.of, ...encodeView(view, reading) }), delay);
+    render();
   }
 
   function open(head) {
@@ -80,8 +77,8 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   function toggle(head) {
     const on = view.on.includes(head) ? view.on.filter((h) => h !== head) : [...view.on, head];
-    if (!on.length) return;
-    change({ on, head: on.includes(view.head) ? view.head : on[0] });
+    if (on.length && on.length <= reading.together) change({ on, head: on.includes(view.head) ? view.head : on[0] });
+    else if (on.length) part.note.textContent = `A text as long as this one shows ${reading.together} heads together.`;
   }
 
   const pin = (at) => change({ pin: at && { query: token("rows", at.row), key: token("cols", at.col) } });
@@ -157,7 +154,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const roomy = root.clientWidth > 900;
     const height = roomy ? Math.max(230, window.innerHeight - 300) : 10000;
     const { unit, special, side, scale } = view;
-    const known = JSON.stringify([reading.key, unit, special, side, scale, look.theme, width, height, look.ink]);
+    const known = JSON.stringify([reading.key, unit, special, side, scale, look.theme, width, height, look.ink, window.devicePixelRatio]);
     if (known !== drawn) {
       drawn = known;
       layouts.grid = drawGrid(part.grid, reading, view, { ...look, width, height });
@@ -232,17 +229,22 @@ export function explorer(root, send, locate = () => window.location.search) {
       const only = before && before.on.length === 1 && before.on[0] === head();
       const layer = Math.floor(view.head / reading.heads) * reading.heads;
       const all = Array.from({ length: reading.heads }, (_, k) => layer + k);
-      change(only ? { on: all, head: head() } : { on: [head()], head: head() });
+      const some = [head(), ...all.filter((h) => h !== head())].slice(0, reading.together);
+      change(only ? { on: some, head: head() } : { on: [head()], head: head() });
     };
     return button;
   }
 
   function drawHead() {
     const { axes, heads } = derive();
-    part.panels.classList.toggle("waiting", asking || !heads.length);
+    part.panels.classList.toggle("waiting", heads.length < Math.min(view.on.length, reading.together));
     const at = focus || pinned();
     const first = opened();
-    if (!first) { part.readout.textContent = "Reading this head…"; return; }
+    if (!first) {
+      part.readout.textContent = `${headName(reading, view.head)} is on its way…`;
+      part.tableBox.replaceChildren();
+      return;
+    }
     const above = part.panels.getBoundingClientRect().top - document.documentElement.getBoundingClientRect().top;
     const tall = Math.max(380, Math.min(640, window.innerHeight - Math.max(above, 330) - 60));
     const scene = { ...axes, heads, focus: at };
@@ -303,7 +305,8 @@ export function explorer(root, send, locate = () => window.location.search) {
     const heatCell = (event) => {
       const [x, y] = spot(event);
       const { rows, cols } = derive().axes;
-      const cell = layouts.heat && heatmapCellAt(layouts.heat, rows.length, cols.length, x, y);
+      if (!layouts.heat) return null; // nothing is drawn yet
+      const cell = heatmapCellAt(layouts.heat, rows.length, cols.length, x, y);
       if (cell) return cell;
       const { left, top, cell: side } = layouts.heat; // on a label: the whole row or column
       const [r, c] = [Math.floor((y - top) / side), Math.floor((x - left) / side)];
@@ -314,6 +317,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const linkSpot = (event) => {
       const [x, y] = spot(event);
       const { rows, cols } = derive().axes;
+      if (!layouts.links) return null;
       const i = Math.floor((y + part.scroller.scrollTop) / layouts.links.rowHeight);
       if (x < layouts.links.left + 40) return i < rows.length ? { row: i, col: null } : null;
       if (x > layouts.links.right - 40) return i < cols.length ? { row: null, col: i } : null;
@@ -324,6 +328,7 @@ export function explorer(root, send, locate = () => window.location.search) {
       canvas.onpointerleave = () => hover(null);
       canvas.onclick = (event) => press(where(event));
       canvas.onkeydown = (event) => headKey(event, canvas === part.heat);
+      canvas.onblur = () => hover(null);
     }
     part.scroller.onscroll = () => drawHead();
   }
@@ -346,6 +351,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   // Links: up and down along a column of tokens, left and right between the two. Heatmap: from cell to cell.
   function headKey(event, isHeat) {
     const { rows, cols } = derive().axes;
+    if (!rows.length || !cols.length) return;
     const at = focus || pinned() || { row: 0, col: isHeat ? 0 : null };
     if (event.key === "Enter" || event.key === " ") { press(at); event.preventDefault(); return; }
     const step = ARROWS[event.key];
@@ -367,7 +373,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   }
 
   function onEscape(event) {
-    if (event.key !== "Escape" || !reading || /^(INPUT|TEXTAREA|SELECT)$/.test(event.composedPath()[0].tagName)) return;
+    if (event.key !== "Escape" || !reading || event.composedPath()[0].matches?.("textarea, input[type=text]")) return;
     focus = null;
     if (view.pin) pin(null); else drawHead();
   }
@@ -398,7 +404,13 @@ export function explorer(root, send, locate = () => window.location.search) {
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".mha-explorer");
   root.send = setTriggerValue;
-  root.app ??= explorer(root, (name, value) => root.send(name, value));
-  root.app.show(data);
-  return () => { root.app.stop(); root.app = null; };
+  try {
+    root.app ??= explorer(root, (name, value) => root.send(name, value));
+    root.app.show(data);
+  } catch (error) {
+    console.error(error);
+    root.app = null;
+    root.replaceChildren(make("p", { role: "alert" }, "This drawing failed. Reload the page without the part of its address after “&”, or read another sentence."));
+  }
+  return () => { root.app?.stop(); root.app = null; };
 }

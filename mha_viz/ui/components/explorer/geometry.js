@@ -51,7 +51,8 @@ export function parseView(params, reading) {
   view.head = headIndex(params.get("head"), reading) ?? headIndex(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
   const others = (params.get("on") || "").split(".").filter((s) => /^\d{1,3}$/.test(s)).map(Number);
-  view.on = [...new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)])];
+  const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
+  view.on = [...on].slice(0, reading.together);
   const asked = params.get("head") === null ? start.pin : null;
   view.pin = pinOf(params.get("pin") ?? asked, reading);
   view.link = linkOf(params.get("link"), reading);
@@ -283,7 +284,7 @@ export function linksLayout(width, R, C, height, label) {
   return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
 }
 
-// Heatmap: square cells under and beside their labels; long texts scroll rather than blur.
+// Heatmap: square cells of at least 2 pixels under and beside their labels; long texts scroll rather than blur.
 export function heatmapLayout(width, R, C, height, label) {
   const fits = Math.max(2, Math.min(44, (width - label) / C, (height - label) / R));
   const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;

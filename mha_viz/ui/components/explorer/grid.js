@@ -2,7 +2,7 @@
 import { block, gridLayout, pooled, pooledUnits, shades, units } from "./geometry.js";
 import { fit, paint } from "./ink.js";
 
-// Draws all heads and returns the layout. `look` = {width, height, colours, ink, font}.
+// Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
 export function drawGrid(canvas, reading, view, look) {
   const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
   const context = fit(canvas, layout.width, layout.height);

@@ -17,7 +17,7 @@ export function palette(stops) {
 // Is the page dark? Read from its background, so that it also follows the person's own theme.
 export function isDark(element) {
   const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
-  const hex = /^#[0-9a-f]{6}/i.exec(background);
+  const hex = /^#[0-9a-f]{6}/i.exec(background.replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3"));
   const [r, g, b] = hex ? channels(hex[0]) : (background.match(/\d+/g) || [255, 255, 255]).map(Number);
   return 0.3 * r + 0.59 * g + 0.11 * b < 128;
 }

@@ -29,6 +29,7 @@ export function readout({ part: { w, C } }, { rows, cols }, at) {
 // The share that is not shown; never silent while something is hidden.
 export function hiddenNote({ part: { hidden } }, { rows }, at, view, reading) {
   if (view.special === "keep" && !(isPair(reading) && view.side !== "all")) return "0 % hidden: every weight is shown.";
+  if (!hidden.length) return "100 % of this head’s attention is hidden.";
   const own = at && at.row !== null;
   const share = own ? hidden[at.row] : mean(Array.from(hidden));
   const whose = own ? `the attention from “${rows[at.row].text}”` : "this head’s attention";
@@ -57,6 +58,7 @@ export function suggestion(reading, head, { rows, cols }, at) {
   const { w, C } = head.part;
   const weights = cols.map((u, i) => (u.special ? -1 : w[at.row * C + i]));
   const col = at.col ?? weights.indexOf(Math.max(...weights));
+  if (col < 0 || weights[col] < 0) return null; // only special tokens are left
   return { query: rows[at.row].tokens[0], key: cols[col].tokens[0] };
 }
 
@@ -75,7 +77,9 @@ export function drawRanks(p, reading, view, link, all, open) {
   p.askKey.value = link ? unitOf(link.key) : "";
   const ranked = link && ranking(reading, { ...view, link });
   const shown = (ranked || []).slice(0, p.ask.all ? undefined : RANKS);
+  const held = p.ranks.contains(p.ranks.getRootNode().activeElement) ? view.head : null; // keep the keyboard's place
   p.ranks.replaceChildren(...shown.map((entry) => rank(entry, reading, view, open)));
+  if (held !== null) p.ranks.querySelector('[aria-current="true"]')?.focus();
   p.more.hidden = !ranked;
   p.more.textContent = p.ask.all ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
   p.askNote.hidden = !!ranked;

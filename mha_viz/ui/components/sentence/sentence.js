@@ -20,15 +20,17 @@ export function sentence(root, send) {
     follow();
   }
 
-  // A text that the server shortened or cleaned for the link is left as it was typed.
+  // The answer to what was sent from here leaves the field alone: the link may hold only its beginning, and the
+  // person may be typing on. A text from elsewhere (an example, the Back button) takes its place.
   function take(field, text) {
-    const plain = field.value.toWellFormed().replaceAll("\0", "\ufffd");
-    const mine = field.sent === field.value && text && plain.startsWith(text);
-    if (!mine) field.value = text;
+    const answers = field.sent !== null && plain(field.sent).startsWith(text) && (text !== "" || field.sent === "");
+    field.taken = answers ? field.sent : text;
+    if (!answers) field.value = text;
     field.sent = null;
-    field.taken = field.value;
     grow(field);
   }
+
+  const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
   function typed() { return { text: p.text.value, pair: p.pairRow.hidden ? "" : p.pair.value }; }
   const changed = () => p.text.value !== p.text.taken || typed().pair !== (p.pairRow.hidden ? last.pair : p.pair.taken);
@@ -45,7 +47,6 @@ export function sentence(root, send) {
 
   function keys(event) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); read(); }
-    if (event.key === "Escape") { event.target.value = event.target.taken; grow(event.target); follow(); }
   }
 
   // Longer texts are set smaller. Browsers that know `field-sizing` grow the field by themselves.
@@ -106,6 +107,7 @@ export function sentence(root, send) {
     b.text = field("Sentence", "Type a sentence and press Enter");
     b.pair = field("Second sentence", "A second sentence, read after [SEP]");
     b.pair.className = "second";
+    b.text.sent = b.pair.sent = null; // what was last sent to be read and not answered yet
     b.pairRow = make("div", { class: "pair", hidden: true }, b.pair);
     b.read = make("button", { type: "button", class: "read", onclick: read }, "Read ↵");
     b.examples = make("button", { type: "button", class: "quiet", "aria-expanded": false, onclick: () => {

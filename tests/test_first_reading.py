@@ -1,0 +1,16 @@
+"""The picture of the first visit was computed beforehand: it is the one that the model gives now."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mha_viz.models.encoder import Encoder
+from mha_viz.ui.cache import first_reading
+from mha_viz.ui.explore import examples
+
+
+def test_the_stored_reading_is_the_live_one(minilm: Encoder) -> None:
+    stored, live = first_reading(), minilm.encode(examples()[0]["text"])
+    assert stored.text == live.text
+    assert (stored.model, stored.revision) == (live.model, live.revision)
+    assert np.abs(stored.weights - live.weights).max() <= 1e-5

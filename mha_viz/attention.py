@@ -176,8 +176,10 @@ def _check(weights: Weights, tokens: int) -> None:
     if weights.shape[2] != tokens:
         raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {tokens}.")
     sums = weights.sum(axis=3)
-    if not np.isfinite(sums).all() or weights.min() < -ROW_SUM_TOLERANCE:
-        raise ShapeError("The weights contain values that are no shares.", "The model's files may be damaged.")
+    if not np.isfinite(sums).all():
+        raise ShapeError("The weights contain values that are not numbers.", "The model's files may be damaged.")
+    if weights.min() < -ROW_SUM_TOLERANCE:
+        raise ShapeError(f"A weight is {weights.min():.3g}.", "Attention is a share: no weight is below 0.")
     worst = float(np.abs(sums - 1).max())
     if worst > ROW_SUM_TOLERANCE:
         raise ShapeError(f"A row of weights sums to 1 ± {worst:.3g}.", "Attention rows must sum to 1 within 0.001.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mha_viz.attention import Head
 from mha_viz.figures.packet import packet
 from mha_viz.text import clean
-from mha_viz.ui.address import MAX_CHARACTERS, MAX_ENCODED, VIEW, Address, accepted, fits, read
+from mha_viz.ui.address import MAX_ENCODED, VIEW, Address, accepted, fits, read
 from tests import hostile
 from tests.explorer import in_node, reading
 
@@ -49,18 +49,28 @@ def last(values: dict[str, list[str]]) -> dict[str, str]:
 
 
 def test_an_empty_address_asks_for_nothing() -> None:
-    assert read({}) == Address(None, "", None, None, (), None, True, ())
+    assert read({}) == Address()
 
 
 def test_a_full_address() -> None:
-    url = {"text": "a b", "pair": "c", "model": "gpt2", "head": "L3H1", "on": "4.1.0", "link": "10-2", "unit": "pieces"}
-    where = read(url)
-    assert where == Address("a b", "c", "gpt2", Head(3, 1), (4, 1, 0), (10, 2), False, ())
-    assert where.wanted == (Head(3, 1), Head(3, 4), Head(3, 0))
+    url = {"text": "a b", "pair": "c", "model": "gpt2", "before": "toy", "typed": "9000-1"}
+    url |= {"head": "L3H1", "on": "4.1.0", "pin": "q7", "link": "10-2", "unit": "pieces"}
+    assert read(url) == Address(
+        text="a b",
+        pair="c",
+        model="gpt2",
+        before="toy",
+        typed=(9000, 1),
+        head=Head(3, 1),
+        on=(4, 1, 0),
+        link=(10, 2),
+        tokens=(7, 10, 2),
+        words=False,
+    )
 
 
-def test_other_heads_without_a_head_are_of_no_layer() -> None:
-    assert read({"on": "1.2"}).wanted == ()
+def test_a_second_sentence_of_spaces_is_none() -> None:
+    assert read({"pair": " \t"}).pair == ""
 
 
 def test_an_empty_text_is_a_text_and_an_empty_model_is_none() -> None:
@@ -96,7 +106,7 @@ def test_hostile_values_never_raise(values: dict[str, list[str]]) -> None:
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_texts_are_kept_wherever_they_stand(text: str) -> None:
     where = read(dict.fromkeys(("text", "pair", "model", *VIEW), text))
-    assert (where.text, where.pair) == (clean(text), clean(text))
+    assert (where.text, where.pair) == (clean(text), clean(text) if text.strip() else "")
     assert [c.partition("=")[0] for c in where.complaints] == list(VIEW)
     "".join((where.text or "", where.pair, where.model or "", *where.complaints)).encode()  # nothing half
 
@@ -114,17 +124,28 @@ def test_anything_can_be_read(parameters: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_a_link_carries_the_beginning_of_any_text(text: str) -> None:
-    kept = fits(text)
+    kept, none = fits(text, "")
+    assert none == ""
     assert clean(text).startswith(kept)
-    assert len(kept) <= MAX_CHARACTERS
     assert len(quote(kept)) <= MAX_ENCODED
-    assert fits(kept) == kept
-    assert len(kept) >= min(len(text), 1000), "a text of ordinary length is carried whole"
+    assert fits(kept, "") == (kept, "")
+    assert len(kept) >= min(len(text), 512), "what a model can read is carried whole"
+
+
+@given(st.text(max_size=9000), st.text(max_size=9000))
+def test_both_sentences_share_the_room_of_a_link(text: str, pair: str) -> None:
+    kept = fits(text, pair)
+    assert clean(text).startswith(kept[0])
+    assert clean(pair).startswith(kept[1])
+    assert len(quote(kept[0])) + len(quote(kept[1])) <= MAX_ENCODED
+    for typed, rest in zip((text, pair), kept, strict=True):
+        assert rest == clean(typed) or len(quote(rest)) >= MAX_ENCODED * 0.4, "nobody is crowded out"
 
 
 @given(st.text(max_size=200))
 def test_what_a_link_carries_reads_back(text: str) -> None:
-    assert read({"text": fits(text)}).text == fits(text)
+    kept, _ = fits(text, "")
+    assert read({"text": kept}).text == kept
 
 
 def test_a_drawing_sets_only_what_it_may() -> None:

@@ -6,6 +6,7 @@ import json
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -15,10 +16,12 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.attention import Head
+from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
-from mha_viz.ui.address import MAX_CHARACTERS
+from mha_viz.ui.address import MAX_ENCODED
+from mha_viz.ui.cache import office
 from mha_viz.ui.explore import examples
 from tests import hostile
 from tests.test_packet import Unpacked, unpack
@@ -55,6 +58,10 @@ class Visit:
         sent = json.dumps([{"event": event, "value": value}])
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
+
+    def view(self, **changes: object) -> None:
+        """The visitor changes the view of what is drawn."""
+        self.send("mha_explorer", "view", {"of": self.shown().header["of"], **changes})
 
     def read(self, text: str, pair: str = "") -> None:
         self.send("mha_sentence", "read", {"text": text, "pair": pair})
@@ -200,28 +207,47 @@ def test_an_empty_message_breaks_nothing(value: object) -> None:
 
 def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
     visit = Visit()
-    visit.send("mha_explorer", "view", {"head": "L2H7", "on": "3.4", "unit": "pieces", "scale": None, "pin": "q3k4"})
+    visit.view(head="L2H7", on="3.4", unit="pieces", scale=None, pin="q3k4")
     assert visit.url == {"head": "L2H7", "on": "3.4", "unit": "pieces", "pin": "q3k4"}
-    visit.send("mha_explorer", "view", {"head": None, "on": None, "unit": None, "pin": None, "links": "top3"})
+    visit.view(head=None, on=None, unit=None, pin=None, links="top3")
     assert visit.url == {"links": "top3"}
 
 
 def test_a_drawing_cannot_set_what_is_not_its_own() -> None:
     visit = Visit({"text": "Kept."})
-    view = {"text": "other", "model": "gpt2", "head": "<script>", "scale": "x" * 5000, "x": "1", "unit": 3}
-    visit.send("mha_explorer", "view", view)
+    visit.view(text="other", model="gpt2", head="<script>", scale="x" * 5000, x="1", unit=3)
     assert visit.url == {"text": "Kept."}
+
+
+def test_a_view_of_the_text_before_says_nothing_of_this_one() -> None:
+    visit = Visit()
+    old = visit.shown().header["of"]
+    visit.read("The cat sat on the mat.")
+    visit.send("mha_explorer", "view", {"of": old, "head": "L2H8", "pin": "q10"})
+    assert visit.url == {"text": "The cat sat on the mat."}
+    visit.view(head="L2H8")
+    assert visit.url["head"] == "L2H8"
+
+
+def test_another_head_of_the_start_layer_is_sent_for_a_long_text() -> None:
+    visit = Visit({"text": "cat sat mat " * 200, "on": "4.5"})
+    assert list(visit.shown().matrices) == [37, 40, 41]
+
+
+def test_a_long_text_shows_only_so_many_heads_together() -> None:
+    visit = Visit({"text": "cat sat mat " * 200, "head": "L1H0", "on": "1.2.3.4.5.6.7.8.9.10.11"})
+    assert visit.shown().header["together"] == len(visit.shown().matrices) == 7
 
 
 def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
     visit = Visit({"text": "cat sat mat " * 200})
     assert visit.shown().header["n"] == 512
     assert list(visit.shown().matrices) == [3 * 12 + 1]
-    visit.send("mha_explorer", "view", {"head": "L5H2", "on": "4", "link": "7-9"})
+    visit.view(head="L5H2", on="4", link="7-9")
     assert list(visit.shown().matrices) == [5 * 12 + 2, 5 * 12 + 4]
     link = visit.shown().header["link"]
     assert (link["query"], link["key"], len(link["weights"])) == (7, 9, 72)
-    assert "Read 512 of" in visit.said
+    assert "512 of 602 pieces are read" in visit.said
 
 
 # ---- Texts -----------------------------------------------------------------------------------------------
@@ -233,7 +259,7 @@ def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> Non
     visit.read(text)
     kept = visit.typed["text"]
     assert clean(text).startswith(kept)
-    assert kept == clean(text) or len(kept) > 1000
+    assert kept == clean(text) or len(kept) >= 512
     assert visit.picture is not None or visit.said
     if kept.strip():
         assert visit.url["text"] == kept
@@ -264,17 +290,18 @@ def test_nothing_typed_is_said_plainly_and_examples_are_still_there(text: str) -
 def test_a_text_that_is_too_long_says_how_many_pieces_and_where_it_was_cut() -> None:
     visit = Visit()
     visit.read("cat sat mat " * 200)
-    assert "Read 512 of 602 pieces" in visit.said
+    assert "512 of 602 pieces are read" in visit.said
     assert "✂" in visit.said
-    cut = visit.shown().header["cut"]
-    assert (cut["pieces"], cut["limit"]) == (602, 512)
 
 
 def test_a_megabyte_is_shortened_to_what_a_link_can_carry() -> None:
     visit = Visit()
     visit.read(hostile.TEXTS["one megabyte of words"])
-    assert len(visit.url["text"]) == MAX_CHARACTERS
+    assert MAX_ENCODED * 0.85 < len(quote(visit.url["text"])) <= MAX_ENCODED
     assert visit.shown().header["n"] == 512
+    for one in (visit, Visit(visit.url)):  # the link says so too
+        assert "characters were typed" in one.said
+        assert "512 of more than" in one.said
 
 
 # ---- URLs ------------------------------------------------------------------------------------------------
@@ -325,10 +352,37 @@ def test_the_picture_that_stays_is_of_the_sentence_that_was_there() -> None:
     assert visit.said == ""
 
 
-def test_another_model_drops_heads_and_tokens_that_belong_to_the_last_one() -> None:
-    visit = Visit({"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"})
+def test_a_model_that_cannot_be_had_leaves_the_view_as_it_is() -> None:
+    url = {"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"}
+    visit = Visit(url)
     visit.send("mha_sentence", "model", "no-such/model")
-    assert visit.url == {"model": "no-such/model", "unit": "pieces"}
+    assert visit.url == url | {"model": "no-such/model"}
+    visit.send("mha_sentence", "model", "../x")
+    assert visit.url == url | {"model": "../x"}
+
+
+def test_another_model_drops_heads_and_tokens_that_belong_to_the_last_one(tiny_folder: Any) -> None:
+    visit = Visit({"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"})
+    visit.send("mha_sentence", "model", str(tiny_folder("bert")))
+    assert visit.url == {"model": str(tiny_folder("bert")), "unit": "pieces"}
+
+
+def test_the_picture_before_a_model_that_cannot_be_had_is_the_last_good_one(tiny_folder: Any) -> None:
+    visit = Visit({"model": str(tiny_folder("gpt2"))})
+    shape = visit.shown().header["heads"]
+    for name in ("../x", "no-such/model"):  # a bad name does not become the picture to go back to
+        visit.send("mha_sentence", "model", name)
+        assert visit.url == {"model": name, "before": str(tiny_folder("gpt2"))}
+        assert visit.shown().header["heads"] == shape
+    visit.send("mha_sentence", "model", "minilm")
+    assert visit.url == {}
+
+
+@pytest.mark.parametrize("text", ["A.", "x", "The cat sat."])
+def test_a_model_without_special_tokens_is_drawn(tiny_folder: Any, text: str) -> None:
+    visit = Visit({"model": str(tiny_folder("gpt2")), "text": text, "special": "rescale"})
+    assert set(visit.shown().header["special"]) == {0}
+    assert visit.said == ""
 
 
 def test_a_model_folder_of_ones_own(tiny_folder: Any) -> None:
@@ -360,3 +414,27 @@ def test_a_server_with_a_list_offers_it_and_refuses_the_rest(monkeypatch: pytest
         visit.send("mha_sentence", "model", name)
         assert "does not offer" in visit.said
         assert visit.shown().header["model"] == "minilm"
+
+
+def test_a_server_whose_list_is_misspelled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.SETTING, "minilm,no such model")
+    at = AppTest.from_file(ROOT / "app.py", default_timeout=PATIENCE).run()
+    assert not at.exception
+    assert any("no such model" in e.proto.body for e in at.get("html"))
+
+
+# ---- Downloads -------------------------------------------------------------------------------------------
+
+
+def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_not() -> None:
+    model = catalog.resolve("bert-base-cased")
+    desk = office()
+    desk.fail(model, Cancelled("stopped"))
+    assert desk.failed(model) is None
+    desk.fail(model, ModelUnreachable("gone"))
+    visit = Visit({"model": "bert-base-cased"})
+    assert "gone" in visit.said
+    assert visit.shown().header["model"] == "minilm"
+    assert "Meanwhile" in visit.said
+    desk.forget_failure(model)
+    assert desk.failed(model) is None

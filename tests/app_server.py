@@ -20,10 +20,11 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 
 
 class AppServer:
-    """``with AppServer(folder) as server``: ``server.url`` answers; ``server.log()`` is what it wrote so far."""
+    """``with AppServer(folder) as server``: ``server.url`` answers; ``server.faults()`` is what went wrong in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self._folder = folder
+        self._own = environment
         self._log = folder / "server.log"
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
@@ -51,10 +52,19 @@ class AppServer:
     def log(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 
+    def faults(self) -> list[str]:
+        """Lines of tracebacks that run through our own code. A tab closed early makes Streamlit log its own."""
+        ours = tuple(f'File "{ROOT / part}' for part in ("mha_viz", "pages", "app.py"))
+        return [line for line in self.log().splitlines() if line.strip().startswith(ours)]
+
     def _environment(self) -> dict[str, str]:
         """No Hub, no models of this machine's user, no restriction, no proxy between the server and itself."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
-        return kept | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self._folder), "NO_PROXY": "127.0.0.1"}
+        return (
+            kept
+            | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self._folder), "NO_PROXY": "127.0.0.1"}
+            | self._own
+        )
 
     def _await(self) -> None:
         end = time.monotonic() + PATIENCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -87,9 +88,14 @@ def _bert_like(config: Any, tokenizer: Any, **other: Any) -> Any:
     return _config(config, tokenizer, **(sizes | {"max_position_embeddings": 64} | other))
 
 
-def _bert() -> tuple[Any, Any]:
+def _bert(**other: Any) -> tuple[Any, Any]:
     tokenizer = _wordpiece(BertTokenizer)
-    return BertModel(_bert_like(BertConfig, tokenizer)), tokenizer
+    return BertModel(_bert_like(BertConfig, tokenizer, **other)), tokenizer
+
+
+def _bert_of_shape(layers: int, heads: int) -> tuple[Any, Any]:
+    """As many layers and heads as a large model, each as small as can be."""
+    return _bert(num_hidden_layers=layers, num_attention_heads=heads, hidden_size=2 * heads)
 
 
 def _distilbert() -> tuple[Any, Any]:
@@ -130,13 +136,16 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "gpt2": _gpt2,
     }
 )
+SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
+    {f"bert {layers}x{heads}": partial(_bert_of_shape, layers, heads) for layers, heads in ((12, 12), (24, 16))}
+)
 WITH_PAIRS = tuple(name for name in FAMILIES if name != "gpt2")
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family`` into ``folder``: config.json, model.safetensors and the tokenizer."""
+    """Write a model of ``family`` (or of SHAPES) into ``folder``: config.json, model.safetensors and the tokenizer."""
     torch.manual_seed(seed)
-    model, tokenizer = FAMILIES[family]()
+    model, tokenizer = (FAMILIES | SHAPES)[family]()
     with torch.no_grad():
         for bias in _biases(model):  # they start at zero: an omitted one would not show
             bias.normal_(0, 0.1)

@@ -15,6 +15,8 @@ RUN pip install --no-deps . && rm -rf /source/*
 
 USER viewer
 WORKDIR /home/viewer
+# Visitors of a hosted server choose from a list; empty it to let them name any model or folder of this machine.
+ENV MHA_VIZ_MODELS=minilm
 ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_SERVER_HEADLESS=true
 EXPOSE 8501
 

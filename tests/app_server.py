@@ -53,9 +53,9 @@ class AppServer:
         return self._log.read_text("utf-8", errors="replace")
 
     def faults(self) -> list[str]:
-        """Lines of tracebacks that run through our own code. A tab closed early makes Streamlit log its own."""
-        ours = tuple(f'File "{ROOT / part}' for part in ("mha_viz", "pages", "app.py"))
-        return [line for line in self.log().splitlines() if line.strip().startswith(ours)]
+        """Lines of tracebacks that come from a page's script. A tab closed early makes Streamlit log one of its own."""
+        marks = ("exec_func_with_error_handling", str(ROOT / "mha_viz"))
+        return [line.strip() for line in self.log().splitlines() if any(mark in line for mark in marks)]
 
     def _environment(self) -> dict[str, str]:
         """No Hub, no models of this machine's user, no restriction, no proxy between the server and itself."""

@@ -50,13 +50,14 @@ expect.set_options(timeout=PATIENCE)
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     with AppServer(tmp_path_factory.mktemp("server")) as running:
         yield running
-        assert "Traceback" not in running.log(), running.log()
+        assert running.faults() == []
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+        # Without a graphics card pixels are quick to read back, and every machine paints the same.
+        arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         yield started
         started.close()
@@ -450,8 +451,8 @@ def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: Visitor) ->
     typed = "cat sat mat " * 3000
     visitor.field.fill(typed)
     visitor.field.press("Enter")
-    expect(page.get_by_text("36,000 characters were typed; the first 8,000 are read.")).to_be_visible()
-    expect(page.get_by_role("status").filter(has_text="Read 512 of")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="36,000 characters were typed; a link holds")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="512 of more than")).to_be_visible()
     visitor.drawn()
     expect(visitor.field).to_have_value(typed)
     expect(visitor.title).to_have_text("L3H1 (4-2)")
@@ -824,7 +825,7 @@ def test_a_link_opened_on_a_cold_server_restores_everything(
         expect(page.locator(".ask select").nth(0)).to_have_value("2")
         expect(page.locator(".ask select").nth(1)).to_have_value(str(key))
         assert visitor.address == asked
-        assert "Traceback" not in cold.log()
+        assert cold.faults() == []
 
 
 def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., Visitor], tmp_path: Path) -> None:
@@ -837,7 +838,7 @@ def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., Visito
         expect(visitor.field).to_have_value(FIRST)
         page.get_by_role("link", name="About").first.click()
         expect(page.get_by_role("heading", name="What the pictures show")).to_be_visible()
-        assert "Traceback" not in cold.log()
+        assert cold.faults() == []
 
 
 # ---- Models --------------------------------------------------------------------------------------------------
@@ -893,7 +894,7 @@ def test_a_hostile_text_stays_as_typed_and_runs_nothing(tab: Visitor, text: str)
     page = tab.page
     tab.field.evaluate(SET, json.dumps(text))  # as JSON: half a character does not survive the protocol
     tab.field.press("Enter")
-    kept = fits(re.sub(r"\r\n?", "\n", text))
+    kept, _ = fits(re.sub(r"\r\n?", "\n", text), "")
     tab.asked(text=None if kept == FIRST else kept)
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     message = page.get_by_role("alert")

@@ -28,7 +28,7 @@ from mha_viz.figures.packet import (
     reading_key,
     thumbnails,
 )
-from mha_viz.text import Cut, Token, TokenizedText, clean
+from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import first_reading
 from tests import hostile
 from tests.explorer import in_node, long_reading, reading
@@ -113,18 +113,9 @@ def test_the_header_says_what_was_read() -> None:
     assert header["groups"] == [[0], [1], [2, 3], [4], [5], [6]]
     assert header["words"] == ["[CLS]", "ab", "abab", "[SEP]", "ab", "[SEP]"]
     assert header["start"] == {"head": "L1H2", "pin": "q1"}
-    assert header["cut"] is None
     assert {m["name"] for m in header["metrics"]} >= {"previous", "entropy"}
     assert all(len(m["values"]) == 6 and m["help"] for m in header["metrics"])
     assert set(header["themes"]) == {"light", "dark"}
-
-
-def test_a_cut_text_says_where() -> None:
-    whole = reading()
-    cut = Cut(700, 512, (2000, 0), more=True)
-    text = TokenizedText(whole.text.text, "", whole.text.tokens, cut)
-    header = unpack(packet(Attention("tiny", "", text, whole.weights), [Head(0, 0)])).header
-    assert header["cut"] == {"pieces": 700, "limit": 512, "kept": [2000, 0], "more": True}
 
 
 def test_a_number_that_does_not_exist_is_null() -> None:

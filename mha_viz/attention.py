@@ -112,7 +112,7 @@ class Attention:
         Rows still sum to 1 (Clark et al. 2019, section 4.1). Special tokens stay units of their own.
         """
         groups = self.text.groups
-        if len(groups) == len(self.text):
+        if self.text.unit == "words":
             return self
         starts = np.array([g[0] for g in groups])
         sizes = np.array([len(g) for g in groups], np.float32)

@@ -120,12 +120,19 @@ def _port(given: str) -> int:
 
 def _serve(asked: argparse.Namespace) -> None:
     """Hand this process over to Streamlit, so that signals reach it directly."""
+    catalog.offered()  # a misspelled list of models is said now, not to every visitor
     _check_free(asked.host, asked.port)
     where = ["--server.address", asked.host, "--server.port", str(asked.port)]
+    where += ["--browser.serverAddress", _reached_at(asked.host)]
     command = [sys.executable, "-m", "streamlit", "run", str(app_root() / "app.py"), *where, *asked.streamlit]
     if os.name == "nt":  # there a replaced process loses its terminal
         sys.exit(subprocess.call(command))
     os.execv(command[0], command)
+
+
+def _reached_at(host: str) -> str:
+    """The name to print for a server. Left to itself, Streamlit asks a host on the Internet for this one's address."""
+    return "localhost" if host in ("0.0.0.0", "::", "") else host
 
 
 def _check_free(host: str, port: int) -> None:
@@ -176,7 +183,11 @@ def _read(model: Model, text: str, pair: str) -> Attention:
     from mha_viz.models.encoder import load  # loads torch: 2 s that `models` and `serve` do not need
 
     attention = load(model.name).encode(text, pair)
-    if cut := attention.text.cut:
+    cut = attention.text.cut
+    if cut and cut.pieces <= cut.limit:
+        kept = " and ".join(f"{n:,}" for n in cut.kept if n)
+        print(f"mha-viz: the text is very long; its first {kept} characters are read.", file=sys.stderr)
+    elif cut:
         pieces = f"more than {cut.pieces}" if cut.more else str(cut.pieces)
         print(f"mha-viz: the text has {pieces} pieces; {model.name} reads the first {cut.limit}.", file=sys.stderr)
     return attention

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 APOSTROPHES = frozenset("'’ʼ＇")
 
@@ -70,6 +70,7 @@ class TokenizedText:
     pair: str
     tokens: tuple[Token, ...]
     cut: Cut | None = None
+    unit: Literal["pieces", "words"] = "pieces"
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -91,11 +92,12 @@ class TokenizedText:
 
     def by_words(self) -> TokenizedText:
         """The same text with one token a word; special tokens stay. ``groups`` of self maps back."""
-        return TokenizedText(self.text, self.pair, tuple(self._word(g) for g in self.groups), self.cut)
+        return TokenizedText(self.text, self.pair, tuple(self._word(g) for g in self.groups), self.cut, "words")
 
     def without_special(self) -> TokenizedText:
         """The same text without its special tokens."""
-        return TokenizedText(self.text, self.pair, tuple(t for t in self.tokens if not t.special), self.cut)
+        kept = tuple(t for t in self.tokens if not t.special)
+        return TokenizedText(self.text, self.pair, kept, self.cut, self.unit)
 
     def _word(self, group: tuple[int, ...]) -> Token:
         first = self.tokens[group[0]]

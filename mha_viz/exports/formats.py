@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.exports.registry import writer
-from mha_viz.text import TokenizedText, clean
+from mha_viz.text import clean
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that begins so
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
@@ -81,7 +81,7 @@ def _heading(attention: Attention) -> dict[str, Any]:
     return {
         "model": clean(attention.model),
         "revision": clean(attention.revision),
-        "unit": _unit(text),
+        "unit": text.unit,
         "text": clean(text.text),
         "pair": clean(text.pair),
         "tokens": [
@@ -89,11 +89,6 @@ def _heading(attention: Attention) -> dict[str, Any]:
             for t in text.tokens
         ],
     }
-
-
-def _unit(text: TokenizedText) -> str:
-    """ "words" when every token is a whole word (or special), else "pieces"."""
-    return "words" if len(text.groups) == len(text) else "pieces"
 
 
 def _integers(values: Iterator[int | None]) -> npt.NDArray[np.int64]:

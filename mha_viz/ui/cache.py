@@ -7,6 +7,7 @@ of bounded length in front of it. Nothing here is keyed by an array; keys are pl
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import threading
 import time
@@ -156,7 +157,9 @@ class Office:
             return kept
         from mha_viz.models.encoder import load  # torch: seconds, so not before somebody needs it
 
-        return self._encoders.put(model.name, load(model.name))
+        encoder = self._encoders.put(model.name, load(model.name))
+        gc.freeze()  # half a million objects of the model libraries, which no collection need visit again
+        return encoder
 
 
 @st.cache_resource(show_spinner=False)

@@ -15,10 +15,13 @@ _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 _STYLE = """
 <style>
-.stMainBlockContainer { max-width: 1480px; padding: 3.6rem 2.6rem 3rem; }
+.stMainBlockContainer { max-width: 1480px; padding: 0.5rem 2.6rem 3rem; }
 .stMainBlockContainer > .stVerticalBlock { gap: 0.9rem; }
-@media (max-width: 640px) { .stMainBlockContainer { padding: 3.6rem 1rem 2rem; } }
-header[data-testid="stHeader"] { height: 3rem; padding: 0 2.2rem; }
+@media (max-width: 640px) { .stMainBlockContainer { padding: 0.5rem 1rem 2rem; } }
+header[data-testid="stHeader"] { height: 3rem; background: none; pointer-events: none; }
+header[data-testid="stHeader"] * { pointer-events: auto; }
+.st-key-mast { gap: 0.4rem; min-height: 2.2rem; }
+.mha-mark { font: italic 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-problem, .mha-remark { padding: 2px 0 2px 14px; border-left: 3px solid #b3541e; }
 .mha-problem, .mha-remark { max-width: 90ch; overflow-wrap: anywhere; }
 .mha-remark { border-left-color: rgba(127, 127, 127, 0.5); font-size: 0.94rem; }
@@ -38,9 +41,10 @@ def pages() -> list[st.Page]:
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
-    page = st.navigation(pages(), position="top")
-    st.logo(str(app_root() / "assets" / "logo.svg"), size="small")
+    found = pages()
+    page = st.navigation(found, position="hidden")
     st.html(_STYLE)
+    _mast(found)
     token = _inside.set(True)
     try:
         page.run()
@@ -48,6 +52,15 @@ def show() -> None:
         complain(error)
     finally:
         _inside.reset(token)
+
+
+def _mast(found: list[st.Page]) -> None:
+    """Name and pages. The links carry the address along: a visit to another page forgets nothing."""
+    kept = st.query_params.to_dict()
+    with st.container(key="mast", horizontal=True, vertical_alignment="center"):
+        st.html('<span class="mha-mark">mha_viz</span>', width="content")
+        for page in found:
+            st.page_link(page, query_params=kept)
 
 
 def view() -> None:

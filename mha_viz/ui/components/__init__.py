@@ -15,8 +15,8 @@ _INDENT = re.compile(r"^\s+", re.MULTILINE)
 
 # The modules of each component, used before users; `dom` lies beside the folders.
 _MODULES = {
-    "explorer": ("../dom", "geometry", "ink", "grid", "links", "heatmap", "page", "words", "explorer"),
-    "sentence": ("../dom", "sentence"),
+    "explorer": ("../dom", "../post", "geometry", "ink", "grid", "links", "heatmap", "page", "words", "explorer"),
+    "sentence": ("../dom", "../post", "sentence"),
 }
 
 

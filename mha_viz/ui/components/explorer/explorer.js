@@ -10,7 +10,9 @@ import { drawLinks } from "./links.js";
 import { page, setControls } from "./page.js";
 import { drawRanks, hiddenNote, readout, suggestion, table } from "./words.js";
 import { make } from "../dom.js";
+import { post } from "../post.js";
 
+const TELL_AFTER = 80; // milliseconds of quiet before the server hears of a view: quick clicks are one message
 const KEEP_BYTES = 64e6; // matrices kept in the browser for heads opened before
 
 export function explorer(root, send, locate = () => window.location.search) {
@@ -35,6 +37,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     } else {
       reading = next;
       hovered = null;
+      clearTimeout(tell); // what was still to be told was of the text before
       adopt();
     }
     render();
@@ -58,7 +61,7 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   // ---- Changes ----------------------------------------------------------------------------------------
 
-  function change(fields, delay = 0) {
+  function change(fields, delay = TELL_AFTER) {
     view = { ...view, ...fields };
     if ("unit" in fields || "special" in fields || "side" in fields) focus = null; // it counts rows that are no more
     clearTimeout(tell);
@@ -77,7 +80,10 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   function toggle(head) {
     const on = view.on.includes(head) ? view.on.filter((h) => h !== head) : [...view.on, head];
-    if (on.length && on.length <= reading.together) change({ on, head: on.includes(view.head) ? view.head : on[0] });
+    if (on.length && on.length <= reading.together) {
+      cursor = on.includes(view.head) ? view.head : on[0];
+      change({ on, head: cursor });
+    }
     else if (on.length) part.note.textContent = `A text as long as this one shows ${reading.together} heads together.`;
   }
 
@@ -186,7 +192,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const head = hovered ?? cursor;
     const name = make("b", {}, headName(reading, head));
     part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`,
-      make("span", { class: "soft" }, hovered === null || hovered === view.head ? " open" : " click to open"));
+      make("span", { class: "soft" }, head === view.head ? " open" : hovered === null ? " Enter opens it" : " click to open"));
     part.numbers.replaceChildren(...reading.metrics.map((metric) => {
       const value = metric.values[head] ?? 0;
       const bar = make("dd", { class: "bar", "aria-hidden": true });
@@ -230,6 +236,7 @@ export function explorer(root, send, locate = () => window.location.search) {
       const layer = Math.floor(view.head / reading.heads) * reading.heads;
       const all = Array.from({ length: reading.heads }, (_, k) => layer + k);
       const some = [head(), ...all.filter((h) => h !== head())].slice(0, reading.together);
+      cursor = head();
       change(only ? { on: some, head: head() } : { on: [head()], head: head() });
     };
     return button;
@@ -405,7 +412,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".mha-explorer");
   root.send = setTriggerValue;
   try {
-    root.app ??= explorer(root, (name, value) => root.send(name, value));
+    root.app ??= explorer(root, (name, value) => post(root.send, name, value));
     root.app.show(data);
   } catch (error) {
     console.error(error);

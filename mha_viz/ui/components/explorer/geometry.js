@@ -44,18 +44,19 @@ const PATTERNS = {
 export function parseView(params, reading) {
   const start = reading.start || {};
   const view = {};
+  const last = (name) => params.getAll(name).at(-1) ?? null; // of a repeated parameter, as on the server
   for (const [name, pattern] of Object.entries(PATTERNS)) {
-    const value = params.get(name);
+    const value = last(name);
     view[name] = value !== null && pattern.test(value) ? value : DEFAULTS[name];
   }
-  view.head = headIndex(params.get("head"), reading) ?? headIndex(start.head, reading) ?? 0;
+  view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
-  const others = (params.get("on") || "").split(".").filter((s) => /^\d{1,3}$/.test(s)).map(Number);
+  const others = (last("on") || "").split(".").filter((s) => /^\d{1,3}$/.test(s)).map(Number);
   const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
   view.on = [...on].slice(0, reading.together);
-  const asked = params.get("head") === null ? start.pin : null;
-  view.pin = pinOf(params.get("pin") ?? asked, reading);
-  view.link = linkOf(params.get("link"), reading);
+  const asked = last("head") === null ? start.pin : null;
+  view.pin = pinOf(last("pin") ?? asked, reading);
+  view.link = linkOf(last("link"), reading);
   return view;
 }
 

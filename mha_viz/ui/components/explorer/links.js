@@ -85,7 +85,7 @@ function weights(context, scene, isQuery, i, other, y, layout, look) {
     const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
     context.fillStyle = look.paper;
     context.globalAlpha = 0.86;
-    context.fillRect(x, y - size * 0.7, wide, size * 1.4);
+    context.fillRect(x - 2, y - size * 0.7, wide + 4, size * 1.4);
     context.globalAlpha = 1;
     context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
     context.textAlign = "center";

@@ -79,7 +79,7 @@ function controlsOf(p, on) {
   };
   p.radios = [...segments("unit", UNITS, on), ...segments("special", SPECIALS, on)];
   const [unit, special] = [p.radios[0], p.radios[UNITS.length]].map((input) => input.closest(".segments"));
-  return make("div", { class: "controls" }, legend("Tokens", unit), legend("[CLS] [SEP]", special),
+  return make("div", { class: "controls" }, legend("Tokens", unit), legend("Special tokens", special),
     make("div", { class: "choice" }, links.label, p.linkValue, p.linkNumber), scale.label, side.label);
 }
 

@@ -12,8 +12,8 @@ const soft = (text) => make("span", { class: "soft" }, text);
 export function readout({ part: { w, C } }, { rows, cols }, at) {
   if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
   if (!at) {
-    const best = w.reduce((top, value, i) => (value > w[top] ? i : top), 0);
-    return ["Strongest: ", strong(rows[Math.floor(best / C)].text), " → ", strong(cols[best % C].text), ` ${number(w[best])}`,
+    const best = strongest(w, rows, cols);
+    return ["Strongest link: ", strong(rows[Math.floor(best / C)].text), " → ", strong(cols[best % C].text), ` ${number(w[best])}`,
       soft("  Point at a word to see only its links; click to hold.")];
   }
   if (at.row !== null && at.col !== null) {
@@ -24,6 +24,18 @@ export function readout({ part: { w, C } }, { rows, cols }, at) {
   reached.sort((a, b) => b[1] - a[1]);
   const list = reached.slice(0, 4).flatMap(([text, weight], i) => [i ? ", " : "", typedText(text), ` ${number(weight)}`]);
   return [strong((isQuery ? rows[at.row] : cols[at.col]).text), isQuery ? " attends to " : " is attended to by ", ...list];
+}
+
+// Between ordinary words where there are any: most heads rest on [CLS] or [SEP], which says little.
+function strongest(w, rows, cols) {
+  let [best, top] = [0, -1];
+  for (let r = 0, i = 0; r < rows.length; r++) {
+    for (let c = 0; c < cols.length; c++, i++) {
+      const weight = w[i] - (rows[r].special || cols[c].special ? 1 : 0);
+      if (weight > top) [best, top] = [i, weight];
+    }
+  }
+  return best;
 }
 
 // The share that is not shown; never silent while something is hidden.

@@ -1,6 +1,7 @@
 // The sentence: typed large, with its examples, its second sentence and the model that reads it.
 
 import { make } from "../dom.js";
+import { post } from "../post.js";
 
 export function sentence(root, send) {
   let last = {};
@@ -15,7 +16,7 @@ export function sentence(root, send) {
     if (JSON.stringify(data.examples) !== JSON.stringify(last.examples)) p.list.replaceChildren(...data.examples.map(example));
     p.look.textContent = data.look;
     p.look.hidden = !data.look;
-    if (!data.text.trim() && data.text !== last.text) offer(true); // an empty page offers its examples
+    if (data.text !== last.text) offer(!data.text.trim()); // an empty page offers its examples
     last = data;
     follow();
   }
@@ -142,6 +143,6 @@ export function sentence(root, send) {
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".mha-sentence");
   root.send = setTriggerValue;
-  root.app ??= sentence(root, (name, value) => root.send(name, value));
+  root.app ??= sentence(root, (name, value) => post(root.send, name, value));
   root.app.show(data);
 }

@@ -85,7 +85,8 @@ class Visit:
     @property
     def said(self) -> str:
         """All that is said around the picture."""
-        asides = [unescape(e.proto.body) for e in self.at.get("html") if "<style>" not in e.proto.body]
+        pieces = [e.proto.body for e in self.at.get("html")]
+        asides = [unescape(p) for p in pieces if p.startswith(('<div class="mha-problem"', '<div class="mha-remark"'))]
         elements = [*self.at.text, *self.at.markdown, *self.at.error, *self.at.warning, *self.at.info, *self.at.caption]
         return "\n".join([*asides, *(str(e.value) for e in elements)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from mha_viz.models.encoder import Encoder
 
 
@@ -36,3 +38,17 @@ def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
     from mha_viz.models.encoder import Encoder
 
     return cache(lambda family: Encoder.from_folder(tiny_folder(family)))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium, one for all tests of the page."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.app_server import chromium
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+        started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        yield started
+        started.close()

@@ -22,7 +22,6 @@ from playwright.sync_api import (
     ViewportSize,
     WebSocketRoute,
     expect,
-    sync_playwright,
 )
 
 from mha_viz.attention import Attention
@@ -32,7 +31,7 @@ from mha_viz.ui.address import fits
 from mha_viz.ui.cache import first_reading
 from mha_viz.ui.explore import examples
 from tests import hostile
-from tests.app_server import AppServer, chromium
+from tests.app_server import AppServer
 
 FIRST = examples()[0]["text"]
 IT, ANIMAL = 10, 2  # tokens of the first example
@@ -51,16 +50,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     with AppServer(tmp_path_factory.mktemp("server")) as running:
         yield running
         assert running.faults() == []
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Without a graphics card pixels are quick to read back, and every machine paints the same.
-        arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-        started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
-        yield started
-        started.close()
 
 
 class Visitor:
@@ -460,7 +449,7 @@ def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: Visitor) ->
     visitor.asked(head="L5H2")
     visitor.drawn()
     expect(visitor.title).to_have_text("L5H2 (6-3)")
-    assert visitor.readout.inner_text().startswith("Strongest: ")
+    assert visitor.readout.inner_text().startswith("Strongest link: ")
 
 
 # ---- Opening heads -------------------------------------------------------------------------------------------
@@ -595,7 +584,7 @@ def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
 def test_a_click_pins_a_word_and_escape_frees_it(visitor: Visitor) -> None:
     page = visitor.explore(head="L3H1")
     free = visitor.pixels(visitor.links)[0]
-    assert visitor.readout.inner_text().startswith("Strongest: ")
+    assert visitor.readout.inner_text().startswith("Strongest link: ")
     said = visitor.hover_word("street")
     page.mouse.down()
     page.mouse.up()
@@ -607,7 +596,7 @@ def test_a_click_pins_a_word_and_escape_frees_it(visitor: Visitor) -> None:
     assert visitor.readout.inner_text() == said
     page.keyboard.press("Escape")
     visitor.asked(pin=None)
-    assert visitor.readout.inner_text().startswith("Strongest: ")
+    assert visitor.readout.inner_text().startswith("Strongest link: ")
     assert visitor.pixels(visitor.links)[0] == free
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.app_server import AppServer
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
-from tests.test_browser import DESKTOP, PHONE, Visitor, browser  # noqa: F401  (a fixture)
+from tests.test_browser import DESKTOP, PHONE, Visitor
 
 SENTENCE = "the animal didn't cross the street because it was tired."
 
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
 
 
 @pytest.fixture
-def visitor(browser: Browser, server: AppServer) -> Iterator[Visitor]:  # noqa: F811
+def visitor(browser: Browser, server: AppServer) -> Iterator[Visitor]:
     with browser.new_context(viewport=DESKTOP) as context:
         one = Visitor(context, server.url)
         yield one
@@ -63,7 +63,7 @@ def test_large_grids_fit_a_desktop(
 
 
 def test_a_large_grid_scrolls_on_a_phone_and_the_page_does_not(
-    browser: Browser,  # noqa: F811
+    browser: Browser,
     server: AppServer,
     tiny_folder: Callable[[str], Path],
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_download_shows_its_progress_and_then_the_model(visitor: Visitor, hub:
 
 
 def test_one_visitor_cancels_and_the_other_gets_the_model(
-    browser: Browser,  # noqa: F811
+    browser: Browser,
     visitor: Visitor,
     server: AppServer,
     hub: FakeHub,
@@ -175,7 +175,7 @@ def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: Visitor, view
 
 
 def test_a_focus_does_not_outlive_its_rows(visitor: Visitor) -> None:
-    visitor.explore(text="Unfortunately, the electroencephalographer misdiagnosed him.", unit="pieces")
+    visitor.explore(text="Yesterday the electroencephalographer misdiagnosed them.", unit="pieces")
     for _ in range(30):
         visitor.heat.press("ArrowDown")
     visitor.press_segment("words")

@@ -7,7 +7,7 @@ part of the row: three decimals on screen are right, also where little is left a
 hidden and the rest is rescaled. Thumbnails are uint8, 255 × √weight.
 
 Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer
-where it fits) and the grid is drawn from max-pooled thumbnails, so that a long text sends under 1 MB as long as one head is open.
+where it fits) and the grid is drawn from max-pooled thumbnails: with one head open, a long text sends under 1 MB.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -108,6 +109,48 @@ class TokenizedText:
         start, end = _without_blanks(typed, spans[0][0], max(end for _, end in spans))
         known = all(self.tokens[i].known for i in group)
         return Token(visible(typed[start:end]), first.word, first.segment, start, end, known)
+
+
+class Alignment(NamedTuple):
+    """Which unit of a second text stands for each unit of a first one: an index, or None. Units are words and special
+    tokens, as in :meth:`TokenizedText.by_words`.
+
+    ``same``: where both are the same characters of one text, or the same word. ``place``: there, and where a run of
+    words was replaced by another of the same length.
+    """
+
+    same: tuple[int | None, ...]
+    place: tuple[int | None, ...]
+
+
+def align(a: TokenizedText, b: TokenizedText) -> Alignment:
+    """The units of ``b`` that correspond to those of ``a``: by character spans in the same typed text, else by words
+    in order (capital letters aside)."""
+    first, second = a.by_words().tokens, b.by_words().tokens
+    same: list[int | None] = [None] * len(first)
+    place = same.copy()
+    matcher = SequenceMatcher(None, [_alike(t) for t in first], [_alike(t) for t in second], autojunk=False)
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        if kind == "equal" or (kind == "replace" and i_end - i == j_end - j):
+            place[i:i_end] = range(j, j_end)
+            same[i:i_end] = range(j, j_end) if kind == "equal" else same[i:i_end]
+    if (a.text, a.pair) == (b.text, b.pair):
+        same = place = [_overlapping(t, second) if t.start is not None else same[i] for i, t in enumerate(first)]
+    return Alignment(tuple(same), tuple(place))
+
+
+def _alike(token: Token) -> str:
+    return "\0" if token.special else token.text.casefold()  # [CLS] stands where <s> stands
+
+
+def _overlapping(token: Token, others: Sequence[Token]) -> int | None:
+    assert token.start is not None and token.end is not None
+    for j, other in enumerate(others):
+        if other.start is None or other.end is None or other.segment != token.segment:
+            continue
+        if other.start < token.end and token.start < other.end:
+            return j
+    return None
 
 
 def clean(text: str) -> str:

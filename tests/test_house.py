@@ -24,6 +24,7 @@ FLOORS = {
     "attention": 2,
     "treebank": 2,
     "grammar": 2,
+    "drawing": 2,
     "text": 1,
     "assets": 1,
     "errors": 0,

@@ -1,19 +1,34 @@
 """The colours of every drawing, on screen and in files: one place.
 
-Weights use a one-hue sequential ramp whose lightness changes evenly, so that it reads without colour.
-Heads of a layer have 16 distinct colours in alternating lightness (hues in OKLCH); later ones repeat.
+Weights use a one-hue sequential ramp whose lightness changes evenly, so that it reads without colour. Differences
+diverge from the colour of weight 0 to blue and to orange, which colour-blind readers tell apart. Heads of a layer
+have 16 distinct colours in alternating lightness (hues in OKLCH); later ones repeat.
 """
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.drawing import Pixels
 
 
 class Theme(NamedTuple):
-    """One colour scheme. ``ramp``: from weight 0 to weight 1. ``heads``: colour of head number i % 16."""
+    """One colour scheme. ``ramp``: from weight 0 to weight 1. ``heads``: colour of head number i % 16.
+
+    ``signed``: from difference -1 over 0 to +1. ``ink``, ``muted``, ``accent`` are of text, ``paper`` of the sheet.
+    """
 
     ramp: tuple[str, ...]
     heads: tuple[str, ...]
+    signed: tuple[str, ...]
+    ink: str
+    muted: str
+    accent: str
+    paper: str
 
 
 LIGHT = Theme(
@@ -22,6 +37,8 @@ LIGHT = Theme(
         "#1762b6", "#c26030", "#006f19", "#9553a4", "#8a5800", "#0097a1", "#9e2b36", "#6b62bf",
         "#626b00", "#bf5884", "#00669d", "#a75c00", "#007c56", "#8e6ac7", "#6f5a00", "#b0486e",
     ),
+    signed=("#0c2c5a", "#1f6fb8", "#8fc4f1", "#f5f3ee", "#f3b98a", "#c8611a", "#6b2a06"),
+    ink="#1c1b19", muted="#5d6268", accent="#0b5cad", paper="#ffffff",
 )  # fmt: skip
 DARK = Theme(
     ramp=("#1d2125", "#1a3450", "#1a588f", "#2386ce", "#79c0f1", "#def6ff"),
@@ -29,4 +46,20 @@ DARK = Theme(
         "#70adfb", "#fea47c", "#67b36a", "#edb1fb", "#d0a43a", "#43d5dc", "#e47b7c", "#c2bfff",
         "#a8b44b", "#fb9dc2", "#28acdf", "#ffba73", "#3bc59e", "#caacff", "#b1a02e", "#ffa9c7",
     ),
+    signed=("#def6ff", "#5fb0ea", "#1a588f", "#1d2125", "#8a4413", "#f08c3e", "#ffe3cc"),
+    ink="#ebe8e2", muted="#a3a8ae", accent="#79c0f1", paper="#14171a",
 )  # fmt: skip
+THEMES = {"light": LIGHT, "dark": DARK}
+
+
+@cache
+def palette(stops: tuple[str, ...]) -> Pixels:
+    """256 shades between the stops of a ramp: [shade, rgb]. As ``palette`` of the browser's ``ink.js``."""
+    colours = [[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops]
+    shades = np.empty((256, 3), np.uint8)
+    for i in range(256):
+        at = i / 255 * (len(stops) - 1)
+        low, high = colours[math.floor(at)], colours[math.ceil(at)]
+        shades[i] = [math.floor(a + (b - a) * (at % 1) + 0.5) for a, b in zip(low, high, strict=True)]
+    shades.flags.writeable = False
+    return shades

@@ -1,0 +1,124 @@
+"""A static figure as a list of marks: what every file format is written from.
+
+Positions and lengths are points (1/72 inch), from the upper left corner, y downward. Colours are "#rrggbb". Marks are
+drawn in order, later ones on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+POINTS_PER_MM = 72 / 25.4
+
+Anchor = Literal["start", "middle", "end"]
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One line of text. ``y`` is the middle of its height (of the x-height, as ``dominant-baseline: central``).
+
+    ``anchor`` says which part of the text stands at ``x``; ``turn`` rotates it around (x, y), degrees
+    anticlockwise.
+    """
+
+    x: float
+    y: float
+    text: str
+    size: float
+    colour: str
+    weight: Literal[400, 600] = 400
+    anchor: Anchor = "start"
+    turn: float = 0
+    opacity: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A cubic Bézier line: start, two control points, end, each (x, y). A straight line has its controls on it."""
+
+    points: tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
+    colour: str
+    width: float
+    opacity: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """A rectangle, filled, outlined, or both."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str | None = None
+    stroke: str | None = None
+    stroke_width: float = 0
+    opacity: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A picture of equal cells, drawn with sharp edges: ``pixels`` is [row, column, rgb]."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    pixels: Pixels
+
+
+Mark = Text | Curve | Rect | Cells
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Marks on a sheet of ``width`` × ``height`` points; ``background`` None is transparent.
+
+    ``caption`` is the sentence to set under the figure; with ``about`` (names and values: model, revision, text, …)
+    it travels inside the file. ``alt`` describes the picture for people who cannot see it.
+    """
+
+    width: float
+    height: float
+    marks: tuple[Mark, ...]
+    background: str | None = "#ffffff"
+    caption: str = ""
+    alt: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def scaled(self, factor: float) -> Drawing:
+        """The same drawing, every length times ``factor``."""
+        marks = tuple(_scaled(mark, factor) for mark in self.marks)
+        return replace(self, width=self.width * factor, height=self.height * factor, marks=marks)
+
+    def texts(self) -> tuple[str, ...]:
+        """Every text in it, in order: what fonts must be found for."""
+        return tuple(mark.text for mark in self.marks if isinstance(mark, Text))
+
+
+def moved(marks: tuple[Mark, ...], dx: float, dy: float) -> tuple[Mark, ...]:
+    """The marks, shifted: one drawing's marks placed inside another."""
+    return tuple(_moved(mark, dx, dy) for mark in marks)
+
+
+def _scaled(mark: Mark, k: float) -> Mark:
+    if isinstance(mark, Text):
+        return replace(mark, x=mark.x * k, y=mark.y * k, size=mark.size * k)
+    if isinstance(mark, Curve):
+        p, q, r, s = ((x * k, y * k) for x, y in mark.points)
+        return replace(mark, points=(p, q, r, s), width=mark.width * k)
+    sized = replace(mark, x=mark.x * k, y=mark.y * k, width=mark.width * k, height=mark.height * k)
+    return replace(sized, stroke_width=sized.stroke_width * k) if isinstance(sized, Rect) else sized
+
+
+def _moved(mark: Mark, dx: float, dy: float) -> Mark:
+    if isinstance(mark, Curve):
+        p, q, r, s = ((x + dx, y + dy) for x, y in mark.points)
+        return replace(mark, points=(p, q, r, s))
+    return replace(mark, x=mark.x + dx, y=mark.y + dy)

@@ -1,0 +1,135 @@
+"""What stands under a figure and inside its file: model, sentence, heads in both numberings, what was done, what is
+hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.view import Block, View, focus, number, share, span, units
+
+KINDS = {
+    "heatmap": "Attention matrix",
+    "links": "Attention links",
+    "grid": "Attention of every head",
+    "compare": "Attention heads side by side",
+    "difference": "Difference of two attention heads",
+}
+UNITS = {
+    "words": "Attention to a word is the sum over its pieces, from a word the mean.",
+    "pieces": "Rows and columns are the model’s tokens.",
+}
+SPECIAL = {"hide": "Special tokens are hidden, nothing is rescaled", "rescale": "Special tokens are hidden and rows rescaled to sum to 1"}  # fmt: skip
+SIDES = {"aa": "first sentence to itself", "ab": "first sentence to second", "ba": "second sentence to first", "bb": "second sentence to itself"}  # fmt: skip
+
+
+class Words(TypedDict):
+    """What a Drawing says besides its marks."""
+
+    caption: str
+    alt: str
+    about: Mapping[str, str]
+
+
+def of_heads(
+    attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str
+) -> Words:
+    """The words for a figure of one reading; ``heads`` empty means all of them."""
+    named = ", ".join(both(head) for head in heads)
+    whole = f"all {attention.layers} × {attention.heads} heads"
+    about = {
+        "figure": kind,
+        "model": attention.model,
+        "revision": attention.revision,
+        "text": attention.text.text,
+        **({"pair": attention.text.pair} if attention.text.pair else {}),
+        "heads": " ".join(map(str, heads)) or "all",
+        **settings(view),
+        "hidden": f"{hidden(parts):.4f}",
+    }
+    which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
+    sentences = [f"{KINDS[kind]}: {which} of {reading(attention)}."]
+    sentences += [done(view, kind), held(attention, view), scale(view, parts, kind), hidden_note(view, parts)]
+    alt = f"{KINDS[kind]}, {which}, for the text “{attention.text.text[:200]}”. {strongest(attention, view, parts, heads)}"
+    return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
+
+
+def both(head: Head) -> str:
+    """A head's name in both numberings: "L3H1 (4-2)"."""
+    return f"{head} ({head.paper})"
+
+
+def reading(attention: Attention) -> str:
+    """The model with its revision, and the text: 'minilm (revision 53aa…) reading “The cat sat.”'."""
+    text = attention.text
+    revision = f" (revision {attention.revision})" if attention.revision else ""
+    pair = f" and “{text.pair}”" if text.pair else ""
+    return f"{attention.model}{revision} reading “{text.text}”{pair}"
+
+
+def settings(view: View) -> dict[str, str]:
+    """A view's settings, by the names that the page's URL uses; the pin only where there is one."""
+    found = {name: getattr(view, name) for name in ("unit", "special", "links", "scale", "side")}
+    return found | ({"pin": view.pin} if view.pin else {})
+
+
+def done(view: View, kind: str) -> str:
+    """What was done to the weights, and which of them are drawn."""
+    rule = view.links
+    drawn = {
+        "top": f"Links: the {rule[3:]} heaviest keys of each query.",
+        "min": f"Links: weights of at least {rule[3:]}.",
+        "mas": f"Links: of each query the fewest keys that hold {rule[4:]} of its row.",
+    }
+    chosen = drawn.get(rule[:3], "") if kind == "links" else ""
+    side = f"Only the {SIDES[view.side]}." if view.side != "all" else ""
+    return " ".join(s for s in (UNITS[view.unit], side, chosen) if s)
+
+
+def held(attention: Attention, view: View) -> str:
+    """What the pin holds."""
+    axes = units(attention.text, view)
+    at = focus(axes, view)
+    if at is None:
+        return ""
+    row = axes.rows[at.row].text if at.row is not None else None
+    col = axes.cols[at.col].text if at.col is not None else None
+    if row is not None and col is not None:
+        return f"Held: the link from “{row}” to “{col}”."
+    return f"Held: “{row}” as query." if row is not None else f"Held: “{col}” as key."
+
+
+def scale(view: View, parts: Sequence[Block], kind: str) -> str:
+    """The range of the colours, or of the lines' opacity."""
+    top = max((part.top for part in parts), default=0.0)
+    words = "0 to each head’s largest weight" if view.scale == "head" and len(parts) > 1 else span(view.scale, top)
+    return f"{'Opacity' if kind == 'links' else 'Colour'}: {words}."
+
+
+def hidden(parts: Sequence[Block]) -> float:
+    """The mean share that is not shown, over heads and rows; 1 where nothing is."""
+    values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
+    return sum(values) / len(values) if values else 1.0
+
+
+def hidden_note(view: View, parts: Sequence[Block]) -> str:
+    """The share that is not shown; never silent while something is hidden."""
+    what = SPECIAL.get(view.special, "")
+    if not what and view.side == "all":
+        return ""
+    said = f"{what}; " if what else ""
+    was = "was hidden" if view.special == "rescale" else "is hidden"
+    whose = "this head’s attention" if len(parts) == 1 else "these heads’ attention"
+    line = f"{said}{share(hidden(parts))} of {whose} {was}."
+    return line[0].upper() + line[1:]
+
+
+def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
+    """The strongest link of a single head, for those who cannot see the picture."""
+    if len(heads) != 1 or not parts[0].w.size:
+        return ""
+    axes = units(attention.text, view)
+    row, col = divmod(int(parts[0].w.argmax()), parts[0].w.shape[1])
+    weight = number(float(parts[0].w[row, col]))
+    return f"Strongest link: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {weight}."

@@ -1,0 +1,65 @@
+"""All heads as one static figure: layers down, heads across, one small picture a head.
+
+Laid out as ``ui/components/explorer/grid.js`` does. Long texts are max-pooled, so that a thin line stays a line.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.drawing import Cells, Drawing, Mark, Text
+from mha_viz.figures import caption
+from mha_viz.figures.heatmap import scale_bar
+from mha_viz.figures.layout import Size, grid_layout, sheet
+from mha_viz.figures.theme import THEMES, palette
+from mha_viz.figures.view import View, block, shades, span, units
+
+SHARPEST = 96  # rows and columns of one small picture, at most
+FOOT = 22
+
+
+def grid(attention: Attention, view: View | None = None, size: Size | None = None) -> Drawing:
+    """Every head at a glance."""
+    view, size = view or View(), size or Size()
+    theme = THEMES[size.look]
+    axes = units(attention.text, view)
+    layout = grid_layout(size.pixels, attention.layers, attention.heads, largest=size.pixels)
+    colours = palette(theme.ramp)
+    marks: list[Mark] = []
+    parts = []
+    for layer in range(attention.layers):
+        y = layout.top + layer * layout.step
+        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
+        for head in range(attention.heads):
+            part = block(attention, Head(layer, head), view, axes)
+            parts.append(part)
+            x = layout.left + head * layout.step
+            pixels = colours[shades(pooled(part.w, SHARPEST), view.scale)]
+            if part.w.size:
+                marks.append(Cells(x, y, layout.size, layout.size, pixels))
+    for head in range(attention.heads):
+        x = layout.left + head * layout.step + layout.size / 2
+        marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
+    words = span(view.scale, max(part.top for part in parts)) if view.scale != "head" else "0 to each head's largest"
+    marks.append(Text(0, layout.height + FOOT / 2, "rows: layers   columns: heads", 11, theme.muted))
+    marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, theme.ramp, words)
+    drawn = Drawing(
+        layout.width,
+        layout.height + FOOT,
+        tuple(marks),
+        background=None if size.transparent else theme.paper,
+        **caption.of_heads(attention, (), view, parts, "grid"),
+    )
+    return sheet(drawn, size)
+
+
+def pooled(w: Weights, most: int) -> Weights:
+    """The matrix with at most ``most`` rows and columns, the largest weight of those that share one."""
+    if w.size == 0 or max(w.shape) <= most:
+        return w
+    steps = [math.ceil(n / most) for n in w.shape]
+    down: Weights = np.maximum.reduceat(w, np.arange(0, w.shape[0], steps[0]), axis=0)
+    return np.maximum.reduceat(down, np.arange(0, w.shape[1], steps[1]), axis=1)

@@ -1,0 +1,170 @@
+"""The matrix of one head as a static figure: rows are queries, columns keys, the first row on top.
+
+Laid out in the screen's pixels, as ``ui/components/explorer/heatmap.js`` does, and scaled to points at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from mha_viz import fonts
+from mha_viz.attention import Attention, Head
+from mha_viz.drawing import Cells, Drawing, Mark, Pixels, Rect, Text
+from mha_viz.figures import caption
+from mha_viz.figures.layout import HeatmapLayout, Size, heatmap_layout, sheet
+from mha_viz.figures.theme import THEMES, Theme, palette
+from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, span, units
+
+LABEL = 96  # labels are at most this wide, pixels
+LETTERS = 40  # of a token that are measured
+HAIRLINES = 10  # cells from this size on are parted by lines
+FOOT = 26  # below a matrix: axes and colour scale, pixels
+
+
+class Matrix(NamedTuple):
+    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held."""
+
+    pixels: Pixels
+    axes: Axes
+    held: Focus | None
+
+
+def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
+    """One head's matrix. Raises UnknownHead."""
+    view, size = view or View(), size or Size()
+    theme = THEMES[size.look]
+    axes = units(attention.text, view)
+    part = block(attention, head, view, axes)
+    matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent)
+    marks += foot(layout, theme, theme.ramp, span(view.scale, part.top))
+    drawn = Drawing(
+        layout.width,
+        layout.height + FOOT,
+        marks,
+        background=None if size.transparent else theme.paper,
+        **caption.of_heads(attention, (head,), view, [part], "heatmap"),
+    )
+    return sheet(drawn, size)
+
+
+def matrix_marks(
+    matrix: Matrix, width: float, theme: Theme, lines: bool = True
+) -> tuple[tuple[Mark, ...], HeatmapLayout]:
+    """A matrix with labels in at most ``width`` pixels, where cells of 2 pixels fit."""
+    rows, cols = matrix.axes
+    label = min(LABEL, widest(matrix.axes, LABEL_SIZE) + 12)
+    layout = heatmap_layout(width, len(rows), len(cols), label)
+    if not rows or not cols:
+        return (), layout
+    marks: list[Mark] = [
+        Cells(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
+    ]
+    marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
+    marks += _veils(matrix, layout, theme)
+    marks += [*_axis(matrix, layout, theme, True), *_axis(matrix, layout, theme, False)]
+    return tuple(marks), layout
+
+
+LABEL_SIZE = 13
+
+
+def widest(axes: Axes, size: float) -> int:
+    """The width in pixels of the widest token."""
+    texts = {u.text[:LETTERS] for side in axes for u in side}
+    return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
+
+
+def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list[Mark]:
+    """Lines of one pixel between cells that are large enough."""
+    left, top, cell = layout.left, layout.top, layout.cell
+    if cell < HAIRLINES:
+        return []
+    across = [Rect(left + c * cell - 0.5, top, 1, rows * cell, fill=theme.paper) for c in range(1, cols)]
+    down = [Rect(left, top + r * cell - 0.5, cols * cell, 1, fill=theme.paper) for r in range(1, rows)]
+    return [*across, *down]
+
+
+def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
+    """What is not held fades; what is held gets a frame."""
+    if matrix.held is None:
+        return []
+    (row, col), (left, top, cell) = matrix.held, layout[1:3] + (layout.cell,)
+    rows, cols = len(matrix.axes.rows), len(matrix.axes.cols)
+    boxes: list[tuple[float, float, float, float]] = []
+    if row is not None:
+        below = top + (row + 1) * cell
+        boxes += [(left, top, cols * cell, row * cell), (left, below, cols * cell, layout.height - below)]
+    if col is not None:
+        y, high = (top, rows * cell) if row is None else (top + row * cell, cell)
+        right = left + (col + 1) * cell
+        boxes += [(left, y, col * cell, high), (right, y, layout.width - right, high)]
+    marks: list[Mark] = [
+        Rect(x, y, w, h, fill=theme.paper, opacity=0.62) for x, y, w, h in boxes if w > 0 and h > 0
+    ]
+    frame = Rect(
+        left + (col or 0) * cell,
+        top + (row or 0) * cell,
+        cell * (cols if col is None else 1),
+        cell * (rows if row is None else 1),
+        stroke=theme.accent,
+        stroke_width=1.5,
+    )
+    return [*marks, frame]
+
+
+def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
+    side = matrix.axes.rows if is_row else matrix.axes.cols
+    own = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
+    size = max(10, min(LABEL_SIZE, layout.cell - 1))
+    every = math.ceil((size + 1) / layout.cell)  # crowded: one label in so many, and always the held one
+    marks: list[Mark] = []
+    for i, unit in enumerate(side):
+        beside = own is not None and own != i and abs(own - i) < every
+        if own != i and (i % every or beside):
+            continue
+        at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
+        marks.append(_label(unit, at, size, layout, theme, is_row, own is not None, own == i))
+    return marks
+
+
+def _label(
+    unit: Unit, at: float, size: float, layout: HeatmapLayout, theme: Theme, is_row: bool, any_held: bool, held: bool
+) -> Text:
+    weight = 600 if held else 400
+    colour = theme.accent if held else theme.muted if unit.special else theme.ink
+    x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
+    return Text(
+        x,
+        y,
+        fonts.cut(unit.text, size, LABEL - 6, weight),
+        size,
+        colour,
+        weight=weight,
+        anchor="end" if is_row else "start",
+        turn=0 if is_row else 90,
+        opacity=0.45 if any_held and not held else 1,
+    )
+
+
+def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
+    """Under a matrix: what the axes are, and the colour scale with its range in words."""
+    y = layout.height + FOOT / 2 + 2
+    said = Text(0, y, "rows: from (query)   columns: to (key)", 11, theme.muted)
+    text_width = fonts.width(words, 11)
+    bar = min(90.0, layout.width - fonts.width(said.text, 11) - text_width - 30)
+    if bar < 24:  # too narrow for both: the scale matters more
+        bar = min(90.0, max(24.0, layout.width - text_width - 8))
+        return scale_bar(layout.width, y, bar, theme, ramp, words)
+    return (said, *scale_bar(layout.width, y, bar, theme, ramp, words))
+
+
+def scale_bar(
+    right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str
+) -> tuple[Mark, ...]:
+    """A colour scale that ends at ``right``, its range in words after it."""
+    x = right - fonts.width(words, 11) - 6 - bar
+    colours = palette(ramp)[None, ::4]  # [1, 64, rgb]
+    return (Cells(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))
+

@@ -1,0 +1,177 @@
+"""Token links as a static figure: queries left, keys right, one line a weight, its opacity the shade of the weight.
+
+Laid out in the screen's pixels, as ``ui/components/explorer/links.js`` does, and scaled to points at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mha_viz import fonts
+from mha_viz.attention import Attention, Head
+from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text, moved
+from mha_viz.errors import SettingError
+from mha_viz.figures import caption
+from mha_viz.figures.heatmap import widest
+from mha_viz.figures.layout import LinksLayout, Size, bend, links_layout, sheet
+from mha_viz.figures.theme import THEMES, Theme
+from mha_viz.figures.view import (
+    Axes,
+    Block,
+    Focus,
+    Mask,
+    Shades,
+    Unit,
+    View,
+    block,
+    chosen,
+    focus,
+    number,
+    shades,
+    units,
+)
+
+LEVELS = 24  # lines have this many strengths
+TOP = 20  # above the first tokens: what the columns are, pixels
+WIDTH = 640.0  # wider, the lines say no more; pixels
+WRITTEN = 3  # heads whose weights are written beside a held token
+
+
+class Strand(NamedTuple):
+    """One head in a link diagram."""
+
+    head: Head
+    colour: str
+    part: Block
+    mask: Mask
+    shade: Shades
+
+
+def links(
+    attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None
+) -> Drawing:
+    """The links of one head, or of several, each in its colour. Raises UnknownHead; SettingError without a head."""
+    if not heads:
+        raise SettingError("No head was named.", "Name one, as in L3H1.")
+    view, size = view or View(), size or Size()
+    theme = THEMES[size.look]
+    axes = units(attention.text, view)
+    strands = [strand(attention, head, view, axes, theme) for head in heads]
+    marks, layout = link_marks(strands, axes, focus(axes, view), min(size.pixels, WIDTH), theme)
+    drawn = Drawing(
+        layout.width,
+        layout.height + TOP,
+        marks,
+        background=None if size.transparent else theme.paper,
+        **caption.of_heads(attention, tuple(heads), view, [s.part for s in strands], "links"),
+    )
+    return sheet(drawn, size)
+
+
+def strand(
+    attention: Attention, head: Head, view: View, axes: Axes, theme: Theme, top: float | None = None
+) -> Strand:
+    """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale."""
+    part = block(attention, head, view, axes)
+    colour = theme.heads[head.head % len(theme.heads)]
+    return Strand(head, colour, part, chosen(part.w, view.links), shades(part.w, view.scale, top))
+
+
+def link_marks(
+    strands: Sequence[Strand], axes: Axes, held: Focus | None, width: float, theme: Theme
+) -> tuple[tuple[Mark, ...], LinksLayout]:
+    """Lines, tokens and, beside what a held token reaches, exact weights; below a line that names the columns."""
+    rows, cols = axes
+    layout = links_layout(width, len(rows), len(cols), widest(axes, 15) + 8)
+    marks: list[Mark] = [curve for s in strands for curve in curves(s, held, layout)]
+    marks += _tokens(strands, axes, held, layout, theme)
+    ends = (
+        Text(layout.left - 8, TOP / 2 - 1, "from (query)", 11, theme.muted, anchor="end"),
+        Text(layout.right + 8, TOP / 2 - 1, "to (key)", 11, theme.muted),
+    )
+    return (*ends, *moved(tuple(marks), 0, TOP)), layout
+
+
+def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curve]:
+    """The lines of one head, weak ones first."""
+    _, colour, part, mask, shade = strand
+    reach = bend(layout.left, layout.right)
+    found: list[tuple[int, int, int]] = []
+    rows, cols = part.w.shape
+    for r in range(rows) if held is None or held.row is None else [held.row]:
+        for c in range(cols) if held is None or held.col is None else [held.col]:
+            level = math.floor(int(shade[r, c]) / 255 * LEVELS + 0.5)
+            if level and mask[r, c]:
+                found.append((level, r, c))
+    made = []
+    for level, r, c in sorted(found):
+        y1, y2 = (r + 0.5) * layout.row_height, (c + 0.5) * layout.row_height
+        points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
+        made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS))
+    return made
+
+
+def _tokens(
+    strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme
+) -> list[Mark]:
+    return [
+        mark
+        for is_query, side in ((True, axes.rows), (False, axes.cols))
+        for i, unit in enumerate(side)
+        for mark in _token(unit, i, is_query, strands, held, layout, theme)
+    ]
+
+
+def _token(
+    unit: Unit,
+    i: int,
+    is_query: bool,
+    strands: Sequence[Strand],
+    held: Focus | None,
+    layout: LinksLayout,
+    theme: Theme,
+) -> list[Mark]:
+    size = max(10, min(16, layout.row_height - 6))
+    own, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
+    reaches = own is None and other is not None  # this side carries the weights
+    linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)
+    strong = held is None or own == i or linked or (own is None and other is None)
+    weight = 600 if held is not None and own == i else 400
+    colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
+    y = (i + 0.5) * layout.row_height
+    text = Text(
+        layout.left - 8 if is_query else layout.right + 8,
+        y,
+        fonts.cut(unit.text, size, layout.column, weight),
+        size,
+        colour,
+        weight=weight,
+        anchor="end" if is_query else "start",
+        opacity=1 if strong else 0.35,
+    )
+    return [text, *(_weights(strands, is_query, i, other, y, layout, theme) if linked else ())]
+
+
+def _at(strand: Strand, is_query: bool, i: int, other: int | None) -> tuple[float, bool]:
+    at = (i, other) if is_query else (other, i)
+    return float(strand.part.w[at]), bool(strand.mask[at]) and int(strand.shade[at]) > 2
+
+
+def _weights(
+    strands: Sequence[Strand], is_query: bool, i: int, other: int | None, y: float, layout: LinksLayout, theme: Theme
+) -> list[Mark]:
+    """Exact weights on a chip inside the lines' end: one number a head."""
+    size = max(9, min(12, layout.row_height - 6))
+    wide = size * 3.2
+    marks: list[Mark] = []
+    for slot, strand in enumerate(strands[:WRITTEN]):
+        weight, shown = _at(strand, is_query, i, other)
+        if not shown:
+            continue
+        x = layout.left + 2 + slot * wide if is_query else layout.right - 2 - (slot + 1) * wide
+        colour = strand.colour if len(strands) > 1 else theme.ink
+        marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper, opacity=0.86))
+        marks.append(Text(x + wide / 2, y, number(weight), size, colour, weight=600, anchor="middle"))
+    return marks

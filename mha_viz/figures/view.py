@@ -1,0 +1,213 @@
+"""What is shown of a reading: units, hidden tokens, links and shades, as on screen.
+
+The browser computes the same in ``ui/components/explorer/geometry.js``; ``tests/golden/figures.json`` holds the two
+together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.errors import SettingError
+from mha_viz.text import TokenizedText
+
+LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
+
+# What each setting of a view may be.
+SETTINGS = {
+    "unit": r"words|pieces",
+    "special": r"keep|hide|rescale",
+    "links": r"all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2}",
+    "scale": r"fixed|head|row|log",
+    "side": r"all|aa|ab|ba|bb",
+    "pin": r"|q\d{1,4}|k\d{1,4}|q\d{1,4}k\d{1,4}",
+}
+
+Mask = npt.NDArray[np.bool_]
+Shades = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class View:
+    """The settings of a picture, with the values that the page's URL uses.
+
+    ``unit``: words or pieces. ``special``: keep, hide, or rescale (hide, then rows sum to 1 again). ``links``: all,
+    "top3" (keys a query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
+    largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10" holds query
+    token 10, "k1" key token 1, "q10k1" one link; tokens count pieces, whatever the unit.
+
+    Raises SettingError for any other value.
+    """
+
+    unit: str = "words"
+    special: str = "keep"
+    links: str = "all"
+    scale: str = "fixed"
+    side: str = "all"
+    pin: str = ""
+
+    def __post_init__(self) -> None:
+        for name, pattern in SETTINGS.items():
+            value = getattr(self, name)
+            if not isinstance(value, str) or not re.fullmatch(pattern, value, flags=re.ASCII):
+                known = pattern.replace("|", ", ").replace(r"\d{1,4}", "10").replace(r"\d{1,2}", "25")
+                known = known.replace("([1-9], 10)", "3").replace(r"\.", ".").removeprefix(", ")
+                raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {known}.")
+
+    @property
+    def pinned(self) -> tuple[int | None, int | None]:
+        """The tokens that ``pin`` names: (query, key), None where it names none."""
+        match = re.fullmatch(r"(?:q(\d+))?(?:k(\d+))?", self.pin)
+        query, key = match.groups() if match else (None, None)
+        return (None if query is None else int(query)), (None if key is None else int(key))
+
+
+class Unit(NamedTuple):
+    """One row or column of a picture: a word, a piece or a special token. ``tokens`` are indices of pieces."""
+
+    text: str
+    tokens: tuple[int, ...]
+    special: bool
+    segment: int
+
+
+class Axes(NamedTuple):
+    """The rows (queries) and columns (keys) of a picture."""
+
+    rows: tuple[Unit, ...]
+    cols: tuple[Unit, ...]
+
+
+class Focus(NamedTuple):
+    """The row and the column that are held; None where none is."""
+
+    row: int | None
+    col: int | None
+
+
+class Block(NamedTuple):
+    """The part of one head's matrix that a view shows."""
+
+    w: Weights  # [row, column]
+    hidden: Weights  # [row]: share of the row that is not shown
+
+    @property
+    def top(self) -> float:
+        """The largest weight shown; 0 where nothing is."""
+        return float(self.w.max(initial=0))
+
+
+def units(text: TokenizedText, view: View) -> Axes:
+    """Rows and columns of a view."""
+    names = (text.by_words() if view.unit == "words" else text).tokens
+    groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
+    every = [
+        Unit(name.text, group, text.tokens[group[0]].special, text.tokens[group[0]].segment)
+        for name, group in zip(names, groups, strict=True)
+    ]
+    kept = [u for u in every if view.special == "keep" or not u.special]
+    paired = any(t.segment == 1 for t in text.tokens)
+
+    def of(letter: str) -> tuple[Unit, ...]:
+        return tuple(u for u in kept if view.side == "all" or not paired or u.segment == "ab".index(letter))
+
+    return Axes(of(view.side[0]), of(view.side[1]))
+
+
+def focus(axes: Axes, view: View) -> Focus | None:
+    """Where the pin stands in ``axes``; None without a pin, or when it names a token that is not shown."""
+    query, key = view.pinned
+    if query is None and key is None:
+        return None
+    row, col = _index(axes.rows, query), _index(axes.cols, key)
+    return None if -1 in (row, col) else Focus(row, col)
+
+
+def _index(units_: tuple[Unit, ...], token: int | None) -> int | None:
+    return None if token is None else next((i for i, u in enumerate(units_) if token in u.tokens), -1)
+
+
+def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
+    """One head as a view shows it: to a word the sum over its pieces, from a word the mean (Clark et al. 2019, 4.1).
+
+    Raises UnknownHead.
+    """
+    matrix = attention[head]
+    before = attention.hidden[head.layer, head.head]  # of a reading that was rescaled already
+    rows = np.stack([matrix[list(u.tokens)].mean(axis=0, dtype=np.float64) for u in axes.rows] or [matrix[0] * 0.0])
+    rows = rows[: len(axes.rows)]  # [row, key]
+    w = np.zeros((len(axes.rows), len(axes.cols)))
+    for c, unit in enumerate(axes.cols):
+        w[:, c] = rows[:, list(unit.tokens)].sum(axis=1)
+    shown = w.sum(axis=1, keepdims=True)
+    gone = 1 - shown[:, 0]
+    known = np.array([before[list(u.tokens)].mean() for u in axes.rows])
+    hidden = known + (1 - known) * gone if len(known) else gone
+    if view.special == "rescale" and w.size:
+        w = np.where(shown > 1e-12, w / np.maximum(shown, 1e-12), 1 / w.shape[1])
+    return Block(w.astype(np.float32), hidden.astype(np.float32))
+
+
+def chosen(w: Weights, links: str) -> Mask:
+    """[row, column]: True where the link is drawn. top: the k heaviest keys of a query; min: weight ≥ value;
+    mass: the fewest keys of a query that hold this share of what its row shows."""
+    found = re.fullmatch(r"(all|top|min|mass)(.*)", links)
+    mode, value = (found[1], float(found[2] or 0)) if found else ("all", 0)
+    if mode == "all":
+        return np.ones(w.shape, bool)
+    if mode == "min":
+        return w >= np.float32(value)
+    order = np.argsort(-w, axis=1, kind="stable")
+    sorted_ = np.take_along_axis(w, order, axis=1).astype(np.float64)
+    rank = np.arange(w.shape[1])[None]
+    if mode == "top":
+        kept = np.broadcast_to(rank < value, w.shape)
+    else:
+        before = np.cumsum(sorted_, axis=1) - sorted_
+        kept = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
+    mask = np.zeros(w.shape, bool)
+    np.put_along_axis(mask, order, kept, axis=1)
+    return mask
+
+
+def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
+    """Shade of every cell, 0…255. fixed: 0 to 1; head: to ``top``, else the largest weight; row: to each row's."""
+    if w.size == 0:
+        return np.zeros(w.shape, np.uint8)
+    exact = w.astype(np.float64)
+    if scale == "log":
+        with np.errstate(divide="ignore"):
+            level = np.where(exact > 0, 255 * (1 + np.log10(np.maximum(exact, 1e-300)) / LOG_DECADES), 0)
+    else:
+        full: float | npt.NDArray[np.float64] = 1.0
+        if scale == "head":
+            full = (exact.max() if top is None else top) or 1.0
+        elif scale == "row":
+            full = exact.max(axis=1, keepdims=True)
+            full = np.where(full > 0, full, 1.0)
+        level = exact * (255 / full)
+    return np.clip(np.rint(level), 0, 255).astype(np.uint8)
+
+
+def span(scale: str, top: float) -> str:
+    """The range of a colour scale in words, for captions and legends."""
+    if scale == "log":
+        return f"{10**-LOG_DECADES:g} to 1, logarithmic"
+    return {"fixed": "0 to 1", "head": f"0 to {number(top)}", "row": "0 to each row's largest weight"}[scale]
+
+
+def number(weight: float) -> str:
+    """A weight as every picture writes it: three decimals."""
+    return "<.001" if 0 < weight < 0.0005 else f"{math.floor(weight * 1000 + 0.5) / 1000:.3f}"
+
+
+def share(hidden: float) -> str:
+    """A share as every note writes it: "62 %", one decimal below a tenth."""
+    return f"{100 * hidden:.1f} %" if hidden < 0.1 else f"{100 * hidden:.0f} %"

@@ -16,6 +16,7 @@ import numpy.typing as npt
 POINTS_PER_MM = 72 / 25.4
 
 Anchor = Literal["start", "middle", "end"]
+Strength = Literal[400, 600]  # ordinary and semi-bold
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -32,7 +33,7 @@ class Text:
     text: str
     size: float
     colour: str
-    weight: Literal[400, 600] = 400
+    weight: Strength = 400
     anchor: Anchor = "start"
     turn: float = 0
     opacity: float = 1

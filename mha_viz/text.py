@@ -144,11 +144,11 @@ def _alike(token: Token) -> str:
 
 
 def _overlapping(token: Token, others: Sequence[Token]) -> int | None:
-    assert token.start is not None and token.end is not None
+    start, end = token.start or 0, token.end or 0
     for j, other in enumerate(others):
         if other.start is None or other.end is None or other.segment != token.segment:
             continue
-        if other.start < token.end and token.start < other.end:
+        if other.start < end and start < other.end:
             return j
     return None
 

@@ -1,12 +1,13 @@
-"""How different heads are: the Jensen–Shannon divergence of their rows, in nats.
+"""How different heads are: the Jensen–Shannon divergence of their rows, in nats, and a map of heads made from it.
 
 JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2 with H the entropy in nats: 0 for equal rows, ln 2 = 0.693 for rows that
-share no key (Lin 1991; for attention heads, Clark et al. 2019, section 6). Mean over all rows.
+share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean over all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +26,69 @@ def divergence(first: Weights, second: Weights) -> float:
     if first.shape != second.shape or first.ndim != 2:
         raise ShapeError(f"Matrices with axes {first.shape} and {second.shape} have no common rows and columns.")
     p, q = first.astype(np.float64), second.astype(np.float64)
-    each = _entropies((p + q) / 2) - (_entropies(p) + _entropies(q)) / 2
-    return float(max(0.0, each.mean()))
+    return max(0.0, float(_entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2) / len(p))
 
 
-def _entropies(rows: Matrix) -> Matrix:
-    """Entropy in nats along the last axis; 0 · log 0 = 0."""
-    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
-    found: Matrix = -(rows * logs).sum(axis=-1)
-    return found
+def between_heads(attention: Attention, progress: Callable[[float], None] | None = None) -> Matrix:
+    """[head, head]: the divergence of every two heads of a reading, heads in the order L0H0, L0H1, …
+
+    Symmetric with zeros on the diagonal. ``progress`` is called with the share that is done. Logarithms are float32,
+    sums float64: right to 1e-6.
+    """
+    count, rows = attention.layers * attention.heads, len(attention.text)
+    flat = attention.weights.reshape(count, -1)  # [head, query · key]
+    own = np.array([_entropy(matrix) for matrix in flat])
+    found = np.zeros((count, count))
+    for i in range(count - 1):
+        mixed = np.array([_entropy((flat[i] + other) / 2) for other in flat[i + 1 :]])
+        found[i, i + 1 :] = np.maximum(0, mixed - (own[i] + own[i + 1 :]) / 2) / rows
+        if progress is not None:
+            done = i + 1
+            progress(done * (2 * count - done - 1) / (count * (count - 1)))  # of all pairs
+    symmetric: Matrix = found + found.T
+    return symmetric
+
+
+def _entropy(weights: npt.NDArray[np.floating]) -> float:
+    """Entropies of all rows added up, nats; 0 · log 0 = 0."""
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return -float(np.sum(weights * logs, dtype=np.float64))
+
+
+def nearest(distances: Matrix, head: int, count: int) -> list[int]:
+    """The ``count`` heads most similar to head number ``head``, nearest first, itself left out."""
+    order = np.argsort(distances[head], kind="stable")
+    return [int(other) for other in order if other != head][:count]
+
+
+def farthest(distances: Matrix, head: int, count: int) -> list[int]:
+    """The ``count`` heads least similar to head number ``head``, farthest first."""
+    order = np.argsort(-distances[head], kind="stable")
+    return [int(other) for other in order if other != head][:count]
+
+
+class Map(NamedTuple):
+    """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says what the plane cannot
+    show: 0 nothing, above 0.2 much."""
+
+    points: Matrix
+    stress: float
+
+
+def plane(distances: Matrix) -> Map:
+    """Metric multidimensional scaling: points whose distances come near ``distances``. The same at every call."""
+    from sklearn.manifold import MDS  # 1.6 s, so only when somebody asks
+
+    scaling = MDS(
+        n_components=2,
+        metric="precomputed",
+        n_init=1,
+        init="classical_mds",  # Torgerson's solution: a good start, and always the same one
+        normalized_stress=False,
+    )
+    points = np.asarray(scaling.fit_transform(distances), np.float64)
+    points -= points.mean(axis=0)
+    drawn = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    total = float((distances**2).sum())
+    stress = float(np.sqrt(((drawn - distances) ** 2).sum() / total)) if total else 0.0
+    return Map(points, stress)

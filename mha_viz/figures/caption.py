@@ -20,8 +20,16 @@ UNITS = {
     "words": "Attention to a word is the sum over its pieces, from a word the mean.",
     "pieces": "Rows and columns are the model’s tokens.",
 }
-SPECIAL = {"hide": "Special tokens are hidden, nothing is rescaled", "rescale": "Special tokens are hidden and rows rescaled to sum to 1"}  # fmt: skip
-SIDES = {"aa": "first sentence to itself", "ab": "first sentence to second", "ba": "second sentence to first", "bb": "second sentence to itself"}  # fmt: skip
+SPECIAL = {
+    "hide": "Special tokens are hidden, nothing is rescaled",
+    "rescale": "Special tokens are hidden and rows rescaled to sum to 1",
+}
+SIDES = {
+    "aa": "first sentence to itself",
+    "ab": "first sentence to second",
+    "ba": "second sentence to first",
+    "bb": "second sentence to itself",
+}
 
 
 class Words(TypedDict):
@@ -32,9 +40,7 @@ class Words(TypedDict):
     about: Mapping[str, str]
 
 
-def of_heads(
-    attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str
-) -> Words:
+def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
     """The words for a figure of one reading; ``heads`` empty means all of them."""
     named = ", ".join(both(head) for head in heads)
     whole = f"all {attention.layers} × {attention.heads} heads"
@@ -51,7 +57,8 @@ def of_heads(
     which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
     sentences = [f"{KINDS[kind]}: {which} of {reading(attention)}."]
     sentences += [done(view, kind), held(attention, view), scale(view, parts, kind), hidden_note(view, parts)]
-    alt = f"{KINDS[kind]}, {which}, for the text “{attention.text.text[:200]}”. {strongest(attention, view, parts, heads)}"
+    strong = strongest(attention, view, parts, heads)
+    alt = f"{KINDS[kind]}, {which}, for the text “{attention.text.text[:200]}”. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
 
 

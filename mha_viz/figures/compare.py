@@ -17,7 +17,7 @@ from mha_viz.figures.heatmap import FOOT, Matrix, foot, matrix_marks, scale_bar
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.links import TOP, WIDTH, link_marks, strand
 from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Axes, Block, Focus, View, block, focus, number, shades, span, units
+from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, number, shades, span, units
 from mha_viz.text import align
 
 MOST = 16  # panels in one figure
@@ -94,9 +94,7 @@ class _Set(NamedTuple):
     height: float
 
 
-def _panel(
-    panels: Sequence[Panel], panel: Panel, view: View, top: float, width: float, theme: Theme, kind: As
-) -> _Set:
+def _panel(panels: Sequence[Panel], panel: Panel, view: View, top: float, width: float, theme: Theme, kind: As) -> _Set:
     attention, head, name = panel
     axes = units(attention.text, view)
     held = held_in(panels[0].attention, attention, view)
@@ -161,8 +159,8 @@ def _unit_for(first: Attention, other: Attention, token: int | None) -> tuple[in
     return None if matched is None else other.text.groups[matched]
 
 
-def _index(side: tuple[object, ...], tokens: tuple[int, ...] | None) -> int | None:
-    return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)  # type: ignore[attr-defined]
+def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
+    return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)
 
 
 def difference(first: Panel, second: Panel, view: View | None = None, size: Size | None = None) -> Drawing:
@@ -199,7 +197,7 @@ def signed(first: Panel, second: Panel, view: View) -> Difference:
     if reason:
         raise SettingError("These two readings have no common rows and columns.", reason)
     a, b = (block(p.attention, p.head, view, axes) for axes, p in pairs)
-    renamed = Axes(*(_renamed(s, t) for s, t in zip(one, two, strict=True)))
+    renamed = Axes(_renamed(one.rows, two.rows), _renamed(one.cols, two.cols))
     return Difference(renamed, b.w - a.w, (a, b))
 
 
@@ -219,9 +217,9 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     return "Their words differ in number. Compare two sentences of which one has some words replaced."
 
 
-def _renamed(one: tuple[object, ...], two: tuple[object, ...]) -> tuple[object, ...]:
+def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
     return tuple(
-        u if u.special or u.text.casefold() == v.text.casefold() else u._replace(text=f"{u.text} / {v.text}")  # type: ignore[attr-defined]
+        u if u.special or u.text.casefold() == v.text.casefold() else u._replace(text=f"{u.text} / {v.text}")
         for u, v in zip(one, two, strict=True)
     )
 
@@ -251,4 +249,8 @@ def _words(panels: Sequence[Panel], view: View, parts: Sequence[Block], kind: st
         **caption.settings(view),
         "hidden": f"{caption.hidden(parts):.4f}",
     }
-    return {"caption": " ".join(s for s in said if s), "alt": f"{caption.KINDS[kind]}: {', '.join(named)}.", "about": about}
+    return {
+        "caption": " ".join(s for s in said if s),
+        "alt": f"{caption.KINDS[kind]}: {', '.join(named)}.",
+        "about": about,
+    }

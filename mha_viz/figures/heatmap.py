@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mha_viz import fonts
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Cells, Drawing, Mark, Pixels, Rect, Text
+from mha_viz.drawing import Cells, Drawing, Mark, Pixels, Rect, Strength, Text
 from mha_viz.figures import caption
 from mha_viz.figures.layout import HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
@@ -90,7 +90,7 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
     """What is not held fades; what is held gets a frame."""
     if matrix.held is None:
         return []
-    (row, col), (left, top, cell) = matrix.held, layout[1:3] + (layout.cell,)
+    (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
     rows, cols = len(matrix.axes.rows), len(matrix.axes.cols)
     boxes: list[tuple[float, float, float, float]] = []
     if row is not None:
@@ -100,9 +100,7 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
         y, high = (top, rows * cell) if row is None else (top + row * cell, cell)
         right = left + (col + 1) * cell
         boxes += [(left, y, col * cell, high), (right, y, layout.width - right, high)]
-    marks: list[Mark] = [
-        Rect(x, y, w, h, fill=theme.paper, opacity=0.62) for x, y, w, h in boxes if w > 0 and h > 0
-    ]
+    marks: list[Mark] = [Rect(x, y, w, h, fill=theme.paper, opacity=0.62) for x, y, w, h in boxes if w > 0 and h > 0]
     frame = Rect(
         left + (col or 0) * cell,
         top + (row or 0) * cell,
@@ -132,7 +130,7 @@ def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> 
 def _label(
     unit: Unit, at: float, size: float, layout: HeatmapLayout, theme: Theme, is_row: bool, any_held: bool, held: bool
 ) -> Text:
-    weight = 600 if held else 400
+    weight: Strength = 600 if held else 400
     colour = theme.accent if held else theme.muted if unit.special else theme.ink
     x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
     return Text(
@@ -160,11 +158,8 @@ def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str)
     return (said, *scale_bar(layout.width, y, bar, theme, ramp, words))
 
 
-def scale_bar(
-    right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str
-) -> tuple[Mark, ...]:
+def scale_bar(right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
     """A colour scale that ends at ``right``, its range in words after it."""
     x = right - fonts.width(words, 11) - 6 - bar
     colours = palette(ramp)[None, ::4]  # [1, 64, rgb]
     return (Cells(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))
-

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mha_viz import fonts
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text, moved
+from mha_viz.drawing import Curve, Drawing, Mark, Rect, Strength, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import widest
@@ -49,9 +49,7 @@ class Strand(NamedTuple):
     shade: Shades
 
 
-def links(
-    attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None
-) -> Drawing:
+def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
     """The links of one head, or of several, each in its colour. Raises UnknownHead; SettingError without a head."""
     if not heads:
         raise SettingError("No head was named.", "Name one, as in L3H1.")
@@ -70,9 +68,7 @@ def links(
     return sheet(drawn, size)
 
 
-def strand(
-    attention: Attention, head: Head, view: View, axes: Axes, theme: Theme, top: float | None = None
-) -> Strand:
+def strand(attention: Attention, head: Head, view: View, axes: Axes, theme: Theme, top: float | None = None) -> Strand:
     """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale."""
     part = block(attention, head, view, axes)
     colour = theme.heads[head.head % len(theme.heads)]
@@ -113,9 +109,7 @@ def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curv
     return made
 
 
-def _tokens(
-    strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme
-) -> list[Mark]:
+def _tokens(strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme) -> list[Mark]:
     return [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
@@ -138,7 +132,7 @@ def _token(
     reaches = own is None and other is not None  # this side carries the weights
     linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)
     strong = held is None or own == i or linked or (own is None and other is None)
-    weight = 600 if held is not None and own == i else 400
+    weight: Strength = 600 if held is not None and own == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
     y = (i + 0.5) * layout.row_height
     text = Text(

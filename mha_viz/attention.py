@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
-from mha_viz.text import TokenizedText
+from mha_viz.text import TokenizedText, from_names
 
 Weights = npt.NDArray[np.float32]
 
 ROW_SUM_TOLERANCE = 1e-3
+HALF_TOLERANCE = 0.02  # of rows computed in float16 or bfloat16
 
 
 class Head(NamedTuple):
@@ -73,6 +74,34 @@ class Attention:
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
             raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")
         object.__setattr__(self, "hidden", hidden)
+
+    @classmethod
+    def from_tensors(
+        cls,
+        attentions: Sequence[Any],
+        tokens: Sequence[str],
+        *,
+        sentence_b_start: int | None = None,
+        model: str = "tensors",
+        revision: str = "",
+    ) -> Attention:
+        """Attention that was computed elsewhere, such as ``outputs.attentions`` of transformers.
+
+        ``attentions``: one array or tensor a layer, [head, query, key] or [1, head, query, key], or one array of
+        [layer, head, query, key]. ``tokens``: the tokenizer's names, as ``tokenizer.convert_ids_to_tokens`` gives them
+        ("##ing", "Ġthe", "▁the"), which are put together into words; rows in half precision are rescaled to sum to 1. ``sentence_b_start``: index of the first token
+        of a second sentence.
+
+        Raises ShapeError for anything that is not self-attention over these tokens; the message says what it is.
+        """
+        weights = _stacked(attentions)
+        if weights.shape[2] != len(tokens) or weights.shape[3] != len(tokens):
+            raise ShapeError(
+                f"The weights are for {weights.shape[2]} queries × {weights.shape[3]} keys, "
+                f"and {len(tokens)} tokens were given.",
+                "Give the tokens of the same text, special ones included.",
+            )
+        return cls(model, revision, from_names([str(t) for t in tokens], sentence_b_start), weights)
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         return type(self), (self.model, self.revision, self.text, self.weights, self.hidden)
@@ -148,6 +177,59 @@ class Attention:
         rescaled = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
         before = self.hidden[:, :, [not t.special for t in self.text.tokens]]
         return Attention(self.model, self.revision, text, _own(rescaled), _own(before + (1 - before) * hidden))
+
+
+def _stacked(attentions: Sequence[Any]) -> Weights:
+    """[layer, head, query, key] from one array a layer; a batch of one is unwrapped."""
+    layers = [_array(layer) for layer in attentions]
+    if not layers:
+        raise ShapeError(
+            "No layer of attention was given: the tuple is empty.",
+            'Load the model with attn_implementation="eager" and take outputs.attentions by name.',
+        )
+    layers = [_unbatched(layer) for layer in layers]
+    shapes = {layer.shape for layer in layers}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"The layers have different axes: {', '.join(map(str, sorted(shapes)))}.",
+            "Give the layers of one stack: the encoder's, or the decoder's own.",
+        )
+    queries, keys = layers[0].shape[1:]
+    if queries != keys:
+        raise ShapeError(
+            f"These weights lead from {queries} queries to {keys} keys: cross-attention, or a step with a cache.",
+            "Only attention of a text to itself can be drawn; give encoder_attentions or decoder_attentions.",
+        )
+    return _own(np.stack(layers).astype(np.float32, copy=False))
+
+
+def _array(layer: Any) -> npt.NDArray[Any]:
+    """A layer as an array; tensors of torch are taken off their device and their graph."""
+    if layer is None:
+        raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')
+    half = "float16" in str(getattr(layer, "dtype", ""))
+    if hasattr(layer, "detach"):
+        layer = layer.detach().float().cpu().numpy()
+    array = np.asarray(layer)
+    return _rescaled(array.astype(np.float32)) if half else array
+
+
+def _rescaled(weights: Weights) -> Weights:
+    """Rows that miss 1 by what 16 bits round away are brought back to it; others are left for the check to find."""
+    sums = weights.sum(axis=-1, keepdims=True)
+    return np.divide(weights, sums, out=weights.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+
+
+def _unbatched(layer: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if layer.ndim == 4 and layer.shape[0] != 1:
+        raise ShapeError(
+            f"A layer has axes {layer.shape}: a batch of {layer.shape[0]} texts.",
+            "Give one text, as in [layer[:1] for layer in outputs.attentions], without padding.",
+        )
+    layer = layer[0] if layer.ndim == 4 else layer
+    if layer.ndim != 3 or not np.issubdtype(layer.dtype, np.number):
+        raise ShapeError(f"A layer has axes {layer.shape}.", "Expected [head, query, key] or [1, head, query, key].")
+    return layer
 
 
 def _frozen(array: npt.ArrayLike) -> Weights:

@@ -71,5 +71,9 @@ class ExportError(MhaVizError):
     """A file cannot be written: unknown suffix, unwritable path."""
 
 
+class TrayFull(MhaVizError):
+    """The tray of heads to compare has no room for another."""
+
+
 class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""

@@ -6,6 +6,7 @@ the text a person should see for it, and keeps the map both ways. It knows no to
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -239,6 +240,44 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
         tokens.append(Token(_shown(trimmed, i, typed), word, piece.segment, start, end, piece.known))
     return TokenizedText(text, pair, tuple(tokens), cut)
+
+
+SPECIAL_NAMES = re.compile(r"\[(CLS|SEP|PAD)\]|</?s>|<pad>|<bos>|<eos>|<\|endoftext\|>|<\|im_(start|end)\|>")
+BLANKS = "Ġ▁"  # before a piece that begins a word, in byte-level and SentencePiece vocabularies
+
+
+def from_names(names: Sequence[str], second_from: int | None = None) -> TokenizedText:
+    """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with the marks resolved.
+
+    What was typed is not known, so the text is put together from the pieces: words with one blank between them.
+    ``second_from`` is the index of the first piece of a second sentence.
+    """
+    typed = ["", ""]
+    pieces: list[Piece] = []
+    word = -1
+    for i, name in enumerate(names):
+        segment = int(second_from is not None and i >= second_from)
+        if SPECIAL_NAMES.fullmatch(name):
+            pieces.append(Piece(name, 0, 0, None, segment))
+            continue
+        shown, glued = _unmarked(name, names)
+        shown = clean(shown) or "\ufffd"
+        glued = glued and bool(pieces) and pieces[-1].word is not None and pieces[-1].segment == segment
+        word += not glued
+        typed[segment] += "" if glued or not typed[segment] else " "
+        start = len(typed[segment])
+        typed[segment] += shown
+        pieces.append(Piece(name, start, len(typed[segment]), word, segment))
+    return tokenized(typed[0], typed[1], pieces)
+
+
+def _unmarked(name: str, names: Sequence[str]) -> tuple[str, bool]:
+    """A piece's text without the tokenizer's mark, and whether it goes on the word before it."""
+    if name.startswith("##") and len(name) > 2:
+        return name[2:], True
+    if any(other[:1] in BLANKS for other in names if other):
+        return name.lstrip(BLANKS) or " ", name[:1] not in BLANKS
+    return name, False
 
 
 def _trim(piece: Piece, typed: str) -> Piece:

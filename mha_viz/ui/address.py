@@ -30,6 +30,14 @@ VIEW = {
     "scale": r"fixed|head|row|log",
     "side": r"all|aa|ab|ba|bb",
 }
+# What a comparison may say (components/compare). `diff`: two panels; `at`: the panel whose tokens `pin` counts.
+COMPARED = {
+    **{name: VIEW[name] for name in ("unit", "special", "links", "scale", "pin")},
+    "as": r"heatmap|links",
+    "diff": r"\d{1,2}-\d{1,2}",
+    "at": r"\d{1,2}",
+}
+OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
 OF_THIS_TEXT = ("pin", "link")  # point at tokens, so a new text drops them
 OF_THIS_MODEL = ("head", "on", *OF_THIS_TEXT)  # so does a new model, and its heads are others
 
@@ -40,7 +48,8 @@ class Address:
 
     ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
-    the two sentences were typed, when a link could not hold them all.
+    the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
+    ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     """
 
     text: str | None = None
@@ -53,6 +62,9 @@ class Address:
     link: tuple[int, int] | None = None
     tokens: tuple[int, ...] = ()
     words: bool = True
+    tray: str | None = None
+    second: str | None = None
+    second_model: str | None = None
     complaints: tuple[str, ...] = field(default=())
 
 
@@ -74,6 +86,9 @@ def read(parameters: Mapping[str, str]) -> Address:
         link=_two(link),
         tokens=(*_numbers(good.get("pin")), *link),
         words=good.get("unit", "words") == "words",
+        tray=parameters.get("tray"),
+        second=clean(parameters["second"]) if "second" in parameters else None,
+        second_model=clean(parameters["with"]) if parameters.get("with") else None,
         complaints=tuple(f"{name}={clean(view[name])[:30]}" for name in odd),
     )
 
@@ -92,10 +107,10 @@ def _shortened(text: str, room: int) -> str:
     return text
 
 
-def accepted(view: Mapping[str, object]) -> dict[str, str | None]:
+def accepted(view: Mapping[str, object], known: Mapping[str, str] = VIEW) -> dict[str, str | None]:
     """The parameters that a drawing may set: known names with valid values; None takes one out of the URL."""
     changes: dict[str, str | None] = {}
-    for name, pattern in VIEW.items():
+    for name, pattern in known.items():
         value = view.get(name)
         if value is None or (isinstance(value, str) and re.fullmatch(pattern, value, flags=re.ASCII)):
             changes[name] = value

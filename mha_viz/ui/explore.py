@@ -104,8 +104,8 @@ def _on_model() -> None:
 def draw(what: Asked, attention: Attention) -> None:
     """The drawing of a reading, with a word on what could not be read or followed."""
     where = what.where
-    start = _start(what, attention)
-    heads = (Head.parse(start.head) if where.head is None else where.head,)
+    begin = start(what, attention)
+    heads = (Head.parse(begin.head) if where.head is None else where.head,)
     wanted, odd = _there(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
     n = len(attention.text)
     odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
@@ -114,9 +114,9 @@ def draw(what: Asked, attention: Attention) -> None:
     if odd:
         remark(f"This link asks for what is not there ({', '.join(odd)}); the rest of it is shown.")
     if heads[0] not in wanted:
-        wanted = (Head.parse(start.head),)
+        wanted = (Head.parse(begin.head),)
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    explorer(office().packet(attention, wanted, link, start), "explorer", _on_view)
+    explorer(office().packet(attention, wanted, link, begin), "explorer", _on_view)
 
 
 def _there(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
@@ -131,7 +131,8 @@ def _there(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, .
     return tuple(good), odd
 
 
-def _start(what: Asked, attention: Attention) -> Start:
+def start(what: Asked, attention: Attention) -> Start:
+    """What is open when the URL names no head."""
     if attention.model != catalog.DEFAULT:
         return Start()
     example = _example(what)

@@ -38,6 +38,11 @@ def pages() -> list[st.Page]:
     return [_page(file, default=index == 0) for index, file in enumerate(files)]
 
 
+def page(name: str) -> st.Page:
+    """The page called ``name``, as in its file's name."""
+    return next(page for page in pages() if page.title.lower() == name)
+
+
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")

@@ -32,6 +32,15 @@ def read(text: str, where: Address) -> Attention | None:
     return _meanwhile(text, where, model)
 
 
+def read_by(model: catalog.Model, text: str, pair: str) -> Attention | None:
+    """A reading by one more model whose files are here, beside the page's own; None, with a word on why, else."""
+    try:
+        return _await(model, text, pair)
+    except MhaVizError as error:
+        complain(error)
+        return None
+
+
 def _await(model: catalog.Model, text: str, pair: str) -> Attention:
     future = office().reading(model, text, pair)
     try:

@@ -1,0 +1,103 @@
+"""Charts of how similar heads are: every head as a point in the plane, and the matrix of divergences (Plotly)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mha_viz.analysis.distance import Map, Matrix
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
+from mha_viz.figures.theme import Theme, palette
+
+# Plotly's own camera button saves what a paper can use.
+CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
+LN2 = 0.6931
+
+
+def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int], theme: Theme) -> go.Figure:
+    """Every head at its place on the map, coloured by layer; the chosen one and those most similar to it are ringed.
+
+    A point's ``customdata`` is the head's name.
+    """
+    layers = sorted({head.layer for head in heads})
+    figure = go.Figure()
+    for layer in layers:
+        of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
+        ring = [2.5 if i == chosen else 1.5 if i in close else 0 for i in of_layer]
+        figure.add_scatter(
+            x=drawn.points[of_layer, 0],
+            y=drawn.points[of_layer, 1],
+            mode="markers+text",
+            name=f"layer {layer}",
+            text=[str(heads[i].head) for i in of_layer],
+            textfont={"size": 9, "color": _readable(_shade(theme, layer, len(layers)))},
+            customdata=[str(heads[i]) for i in of_layer],
+            hovertext=[escape(both(heads[i])) for i in of_layer],
+            hovertemplate="%{hovertext}<extra></extra>",
+            marker={
+                "size": 19,
+                "color": _shade(theme, layer, len(layers)),
+                "line": {"width": ring, "color": theme.accent},
+            },
+        )
+    axis = {"visible": False, "scaleanchor": "x", "scaleratio": 1}
+    figure.update_layout(
+        xaxis={"visible": False},
+        yaxis=axis,
+        legend={"orientation": "h", "y": -0.02},
+        **_sheet(theme, 560),
+    )
+    return figure
+
+
+def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> go.Figure:
+    """The divergence of every two heads; 0 and ln 2 are the ends of the scale, whatever the text."""
+    names = [both(head) for head in heads]
+    places = list(range(len(heads)))
+    labelled = [i for i in places if heads[i].head == 0]
+    axis = {"tickvals": labelled, "ticktext": [f"L{heads[i].layer}" for i in labelled], "showgrid": False}
+    figure = go.Figure(
+        go.Heatmap(
+            z=distances,
+            zmin=0,
+            zmax=LN2,
+            colorscale=[[i / (len(theme.ramp) - 1), colour] for i, colour in enumerate(theme.ramp[::-1])],
+            customdata=np.array([[f"{a} and {b}" for b in names] for a in names]),
+            hovertemplate="%{customdata}: %{z:.3f} nats<extra></extra>",
+            colorbar={"title": {"text": "nats"}, "thickness": 10, "outlinewidth": 0},
+        )
+    )
+    figure.update_layout(
+        xaxis=axis | {"constrain": "domain"},
+        yaxis=axis | {"autorange": "reversed", "scaleanchor": "x", "constrain": "domain"},
+        **_sheet(theme, 560),
+    )
+    return figure
+
+
+def _sheet(theme: Theme, height: int) -> dict[str, object]:
+    return {
+        "height": height,
+        "margin": {"l": 30, "r": 10, "t": 10, "b": 10},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": theme.ink, "size": 13},
+    }
+
+
+def _shade(theme: Theme, layer: int, count: int) -> str:
+    """Layers in order along the ramp, from the input to the output; its faintest end is left out."""
+    r, g, b = palette(theme.ramp)[70 + round(185 * layer / max(1, count - 1))]
+    return f"#{r:02x}{g:02x}{b:02x}"
+
+
+def _readable(colour: str) -> str:
+    """Black or white, whichever reads better on ``colour``."""
+    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if luminance > 0.18 else "#ffffff"

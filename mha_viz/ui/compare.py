@@ -1,0 +1,238 @@
+"""The Compare page's parts: what is compared, the tray, and the map of heads. The URL says which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.compare import MOST, Panel
+from mha_viz.models import catalog
+from mha_viz.ui import address, explore, frame, reading, tray
+from mha_viz.ui.cache import office, ready
+from mha_viz.ui.components.compare import compare as component
+from mha_viz.ui.explore import Asked
+from mha_viz.ui.parts import complain, plain, remark
+from mha_viz.ui.tray import Pin, Tray
+
+SHOWS = {
+    "tray": "Your tray",
+    "layer": "A whole layer",
+    "similar": "Most similar heads",
+    "word": "A word replaced",
+    "models": "Two models",
+    "map": "Map of all heads",
+}
+SIMILAR = 5
+TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
+
+
+def show(what: Asked) -> None:
+    """The choice of what to compare, and the comparison."""
+    pins, whole = tray.read(what.where.tray)
+    chosen = _choice(pins)
+    if not whole:
+        remark("A part of this link’s tray could not be read; the rest of it is shown.")
+    if chosen == "tray":
+        _tray(pins)
+        return
+    attention = reading.read(what.text, what.where)
+    if attention is None:
+        return
+    head = _head(attention, what)
+    if chosen == "map":
+        from mha_viz.ui import head_map  # plotly and the map's arithmetic, for those who ask
+
+        head_map.show(attention, head)
+        return
+    builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
+    _draw(builder(attention, head, what), chosen)
+
+
+def _choice(pins: Tray) -> str:
+    """What the page shows: the tray once something is in it, until then the heads most similar to one."""
+    labels = SHOWS | {"tray": f"Your tray ({len(pins)})"}
+    asked = st.query_params.get("show")
+    current = asked if asked in SHOWS else "tray" if pins else "similar"
+    st.session_state["show"] = current  # the URL is the state: Back and links move the control too
+    st.segmented_control(
+        "What to compare",
+        list(SHOWS),
+        format_func=labels.__getitem__,
+        key="show",
+        required=True,
+        on_change=_on_choice,
+        label_visibility="collapsed",
+        wrap=True,
+    )
+    return current
+
+
+def _on_choice() -> None:
+    address.go(show=st.session_state["show"], **dict.fromkeys(address.OF_THESE_PANELS))
+
+
+# ---- The tray -----------------------------------------------------------------------------------------
+
+
+def _tray(pins: Tray) -> None:
+    if not pins:
+        st.markdown(
+            "Nothing is in the tray yet. On the Explore page, **+ Compare** puts the open head here; so does the "
+            "key **c** on a head of the grid. Up to eight heads of any layer, sentence and model stand side by side."
+        )
+        return
+    panels, shown = [], []
+    for number, pin in enumerate(pins):
+        panel = _panel_of(pin, number)
+        if panel is not None:
+            panels.append(panel)
+            shown.append(number)
+    if panels:
+        component(office().panels(panels, editable=shown), "compare", _on_view, _on_edit)
+
+
+def _panel_of(pin: Pin, number: int) -> Panel | None:
+    """A pinned head, read again; None, with a word on why, when it cannot be had now."""
+    try:
+        model = catalog.resolve(pin.model)
+        if ready(model) or office().kept(model, pin.text, pin.pair):
+            attention = reading.read_by(model, pin.text, pin.pair)
+            if attention is None:
+                return None
+            _ = attention[pin.head]
+            return Panel(attention, pin.head, pin.name)
+    except MhaVizError as error:
+        complain(error)
+        return None
+    _missing(model, f"Head {number + 1} of the tray needs")
+    return None
+
+
+def _missing(model: catalog.Model, who: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        remark(f"{who} {model.label}, which is not on this machine yet.")
+        kept = {**st.query_params.to_dict(), "model": model.name}
+        st.page_link(frame.page("explore"), label="Download it on the Explore page", query_params=kept)
+
+
+def _on_edit() -> None:
+    """The person changed the tray, or set a head of a ready-made comparison aside."""
+    said = st.session_state["compare"].edit or {}
+    pins, _ = tray.read(st.query_params.get("tray"))
+    try:
+        address.go(tray=tray.write(_edited(pins, said)), **dict.fromkeys(address.OF_THESE_PANELS))
+    except MhaVizError as error:
+        st.session_state["complaint"] = error
+
+
+def _edited(pins: Tray, said: dict[str, object]) -> Tray:
+    action, index, to, name = (said.get(key) for key in ("action", "index", "to", "name"))
+    if action == "pin":
+        text, pair, model = (str(said.get(key) or "") for key in ("text", "pair", "model"))
+        return tray.add(pins, Pin(text, pair, model, Head.parse(str(said.get("head")))))
+    if not isinstance(index, int):
+        return pins
+    if action == "remove":
+        return tray.remove(pins, index)
+    if action == "duplicate":
+        return tray.duplicate(pins, index)
+    if action == "move" and isinstance(to, int):
+        return tray.move(pins, index, to)
+    if action == "rename":
+        return tray.rename(pins, index, str(name or ""))
+    return pins
+
+
+def _on_view() -> None:
+    view = st.session_state["compare"].view or {}
+    address.go(**address.accepted(view, address.COMPARED))
+
+
+# ---- Ready-made comparisons -----------------------------------------------------------------------------
+
+
+def _head(attention: Attention, what: Asked) -> Head:
+    """The head that the URL names, else the one that this text opens with on the Explore page."""
+    asked = what.where.head
+    if asked and asked.layer < attention.layers and asked.head < attention.heads:
+        return asked
+    return Head.parse(explore.start(what, attention).head)
+
+
+def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    heads = min(attention.heads, MOST)
+    st.markdown(f"The {heads} heads of layer {head.layer}, on one scale.")
+    return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
+
+
+def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    found = office().similar(attention, head, SIMILAR)
+    st.markdown(
+        f"{both(head)} and the {len(found)} heads of this model whose rows differ least from its own on this text, "
+        "wherever they are; beside each, the Jensen–Shannon divergence in nats (0: the same, 0.693: nothing in common)."
+    )
+    named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in found]
+    return [Panel(attention, head), *named]
+
+
+def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    """The sentence, and the same with something replaced: edited in place."""
+    second = what.where.second
+    if second is None:
+        second = what.text.replace(*TWIN[1:]) if what.text == TWIN[0] else what.text
+    st.session_state["second"] = second
+    st.text_input("Change a word, then press Enter", key="second", on_change=_on_second, max_chars=2_000)
+    panels = [Panel(attention, head)]
+    if second.strip() and second != what.text:
+        other = reading.read_by(_model(what), second, what.where.pair)
+        panels += [Panel(other, head)] if other is not None else []
+    return panels
+
+
+def _on_second() -> None:
+    kept, _ = address.fits(st.session_state["second"], "")
+    address.go(second=kept, **dict.fromkeys(address.OF_THESE_PANELS))
+
+
+def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    """The sentence in another model, by the head there that does most nearly the same with the words."""
+    own = _model(what)
+    others = [m for m in catalog.offered() if m.name != own.name]
+    if not others:
+        remark("This server offers one model only.")
+        return [Panel(attention, head)]
+    names = [m.name for m in others]
+    here = [m.name for m in others if ready(m)]
+    asked = what.where.second_model
+    current = asked if asked in names else (here or names)[0]
+    st.session_state["with"] = current
+    labels = {m.name: plain(m.label) for m in others}
+    st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
+    model = catalog.resolve(current)
+    if not ready(model):
+        _missing(model, "This comparison needs")
+        return [Panel(attention, head)]
+    other = reading.read_by(model, what.text, what.where.pair)
+    if other is None:
+        return [Panel(attention, head)]
+    twin, nats = office().twin(attention, head, other)
+    said = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
+    st.markdown(f"{both(head)} beside {both(twin)} of {plain(model.label)}{said}.")
+    return [Panel(attention, head), Panel(other, twin)]
+
+
+def _on_model() -> None:
+    address.go(**{"with": st.session_state["with"]}, **dict.fromkeys(address.OF_THESE_PANELS))
+
+
+def _model(what: Asked) -> catalog.Model:
+    return catalog.resolve(what.where.model) if what.where.model else catalog.default()
+
+
+def _draw(panels: Sequence[Panel], chosen: str) -> None:
+    """Panels that are not the tray: each can be put into it."""
+    component(office().panels(panels, editable=False), "compare", _on_view, _on_edit)

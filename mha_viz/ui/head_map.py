@@ -1,0 +1,87 @@
+"""The map of all heads of a reading, and the heads most and least similar to one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.analysis.distance import farthest, nearest
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG, matrix, scatter
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.ui import address, frame, tray
+from mha_viz.ui.cache import office
+from mha_viz.ui.tray import Pin
+
+LISTED = 6
+
+
+def show(attention: Attention, head: Head) -> None:
+    """The map, its stress in words, the two lists, and the matrix it is made from."""
+    heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
+    own = heads.index(head)
+    with st.spinner("Comparing every two heads…"):
+        distances, drawn = office().distances(attention), office().plane(attention)
+    theme = DARK if st.context.theme.type == "dark" else LIGHT
+    close = nearest(distances, own, LISTED)
+    st.markdown(
+        f"Each point is a head; near means similar on this text. Colour is the layer, the ring {both(head)} and the "
+        f"heads most similar to it. Click a point to choose it. Distances are Jensen–Shannon divergences squeezed "
+        f"into a plane (metric MDS); stress {drawn.stress:.2f}: {_trust(drawn.stress)}"
+    )
+    left, right = st.columns([3, 1], gap="large")
+    with left:
+        st.plotly_chart(
+            scatter(heads, drawn, own, close, theme),
+            key="map",
+            on_select=_on_point,
+            selection_mode="points",
+            theme=None,
+            config=CONFIG,
+            alt=f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}.",
+        )
+    with right:
+        _list(f"Most similar to {both(head)}", attention, heads, close, distances[own].tolist())
+        _list("Least similar", attention, heads, farthest(distances, own, LISTED), distances[own].tolist())
+    with st.expander("The divergence of every two heads", on_change="rerun", key="matrix") as box:
+        if box.open:
+            st.plotly_chart(matrix(heads, distances, theme), key="pairs", theme=None, config=CONFIG)
+
+
+def _trust(stress: float) -> str:
+    if stress < 0.1:
+        return "the plane shows them well."
+    return (
+        "the plane shows them roughly." if stress < 0.2 else "much of them does not fit into a plane; trust the lists."
+    )
+
+
+def _on_point() -> None:
+    points = st.session_state["map"]["selection"]["points"]
+    if points:
+        address.go(head=str(Head.parse(str(points[0]["customdata"]))), on=None, pin=None)
+
+
+def _list(title: str, attention: Attention, heads: list[Head], listed: list[int], nats: list[float]) -> None:
+    st.markdown(f"**{title}**")
+    for i in listed:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            kept = {**st.query_params.to_dict(), "head": str(heads[i])}
+            st.page_link(frame.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=kept)
+            st.button(
+                "+",
+                key=f"pin_{title[:1]}_{heads[i]}",
+                help=f"Put {heads[i]} into the tray",
+                on_click=_pin,
+                args=(attention, heads[i]),
+            )
+
+
+def _pin(attention: Attention, head: Head) -> None:
+    text = attention.text
+    pins, _ = tray.read(st.query_params.get("tray"))
+    try:
+        address.go(tray=tray.write(tray.add(pins, Pin(text.text, text.pair, attention.model, head))))
+    except MhaVizError as error:
+        st.session_state["complaint"] = error

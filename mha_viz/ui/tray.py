@@ -1,0 +1,119 @@
+"""The tray: heads that a person set aside to compare. It lives in the URL, so it survives every page and travels in a
+link.
+
+The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
+its reading by position, so that eight heads of one sentence hold the sentence once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from mha_viz.attention import Head
+from mha_viz.errors import MhaVizError, TrayFull
+from mha_viz.text import clean
+
+MOST = 8
+MAX_NAME = 60  # characters of a name that a person gives
+MAX_ENCODED = 7_000  # bytes of the tray in a link, percent-encoded
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One head of one reading. ``model`` is a model's name; ``name`` what a person calls it, may be empty."""
+
+    text: str
+    pair: str
+    model: str
+    head: Head
+    name: str = ""
+
+
+Tray = tuple[Pin, ...]
+
+
+def read(value: str | None) -> tuple[Tray, bool]:
+    """The tray that a URL holds, and whether all of it could be read. Never raises."""
+    if not value:
+        return (), True
+    try:
+        said = json.loads(value)
+        readings, heads = said["of"], said["heads"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return (), False
+    if not isinstance(heads, list):
+        return (), False
+    pins = [_pin(entry, readings) for entry in heads[: 4 * MOST]]
+    found = [pin for pin in pins if pin is not None]
+    return tuple(found[:MOST]), len(found) == len(heads) <= MOST
+
+
+def _pin(entry: Any, readings: Any) -> Pin | None:
+    with suppress(ValueError, TypeError, IndexError, KeyError, MhaVizError):
+        head, number, name = entry
+        if number < 0:
+            return None
+        text, pair, model = readings[number]
+        if all(isinstance(part, str) for part in (head, name, text, pair, model)):
+            return Pin(clean(text), clean(pair), clean(model)[:300], Head.parse(head), clean(name)[:MAX_NAME])
+    return None
+
+
+def write(tray: Sequence[Pin]) -> str | None:
+    """The value of the URL parameter; None for an empty tray, which leaves the URL."""
+    if not tray:
+        return None
+    readings = list(dict.fromkeys((pin.text, pin.pair, pin.model) for pin in tray))
+    heads = [[str(pin.head), readings.index((pin.text, pin.pair, pin.model)), pin.name] for pin in tray]
+    return json.dumps({"of": readings, "heads": heads}, ensure_ascii=False, separators=(",", ":"))
+
+
+def add(tray: Tray, pin: Pin) -> Tray:
+    """The tray with one more head at its end. Raises TrayFull."""
+    return _checked((*tray, pin))
+
+
+def remove(tray: Tray, index: int) -> Tray:
+    """The tray without head number ``index``."""
+    return tray[:index] + tray[index + 1 :]
+
+
+def move(tray: Tray, index: int, to: int) -> Tray:
+    """The tray with head number ``index`` at place ``to``; places outside mean the ends."""
+    if not 0 <= index < len(tray):
+        return tray
+    rest = remove(tray, index)
+    to = max(0, min(len(rest), to))
+    return (*rest[:to], tray[index], *rest[to:])
+
+
+def duplicate(tray: Tray, index: int) -> Tray:
+    """The tray with a copy of head number ``index`` after it. Raises TrayFull."""
+    if not 0 <= index < len(tray):
+        return tray
+    return _checked((*tray[: index + 1], tray[index], *tray[index + 1 :]))
+
+
+def rename(tray: Tray, index: int, name: str) -> Tray:
+    """The tray with head number ``index`` called ``name``. Raises TrayFull when the link becomes too long."""
+    if not 0 <= index < len(tray):
+        return tray
+    old = tray[index]
+    named = Pin(old.text, old.pair, old.model, old.head, " ".join(clean(name).split())[:MAX_NAME])
+    return _checked((*tray[:index], named, *tray[index + 1 :]))
+
+
+def _checked(tray: Tray) -> Tray:
+    if len(tray) > MOST:
+        raise TrayFull(f"The tray holds {MOST} heads.", "Take one out on the Compare page, then pin this one.")
+    if len(quote(write(tray) or "")) > MAX_ENCODED:
+        raise TrayFull(
+            "The tray lives in the page’s link, and these texts are together too long for one.",
+            "Take a long text out of the tray, or compare a shorter one.",
+        )
+    return tray

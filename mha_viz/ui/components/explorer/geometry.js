@@ -297,4 +297,32 @@ export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
   return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
 }
 
+// What a point of a heatmap is on: a cell, a label (its whole row or column), or null.
+export function heatmapSpotAt(layout, R, C, x, y) {
+  const { cell, left, top } = layout;
+  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
+  if (x < left && row >= 0 && row < R) return { row, col: null };
+  if (y < top && col >= 0 && col < C) return { row: null, col };
+  return heatmapCellAt(layout, R, C, x, y);
+}
+
+// What a point of a link diagram is on: a query on the left, a key on the right, or null.
+export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
+  const i = Math.floor(y / rowHeight);
+  if (x < left + 40) return i >= 0 && i < R ? { row: i, col: null } : null;
+  if (x > right - 40) return i >= 0 && i < C ? { row: null, col: i } : null;
+  return null;
+}
+
+// ---- Focus: {row, col}, either may be null; `rows` and `cols` say how many, 1 unless told -------------------
+
+export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
+
+// The weight of a focused link: to several columns the sum, from several rows the mean.
+export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
+  let sum = 0;
+  for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];
+  return sum / rows;
+}
+
 export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));

@@ -1,14 +1,18 @@
 // The matrix of one head: rows are queries, columns keys, the first row on top.
-import { heatmapLayout } from "./geometry.js";
+import { heatmapLayout, within } from "./geometry.js";
 import { fit, widest, write } from "./ink.js";
 
 const LABEL = 96; // at most this wide, pixels
 
-// scene: {rows, cols, head: {part, shade}, focus: {row, col}|null}
+export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
+
+// scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Several drawings of one size share
+// `look.label` and `look.most`, the rows and columns that there must be room for.
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
-  const label = Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
-  const layout = heatmapLayout(look.width, rows.length, cols.length, look.height, label);
+  const label = look.label ?? heatmapLabel(rows, cols, look);
+  const most = look.most ?? 0;
+  const layout = heatmapLayout(look.width, Math.max(most, rows.length), Math.max(most, cols.length), look.height, label);
   const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
   if (!rows.length || !cols.length) return layout;
   cells(context, scene, look, layout);
@@ -44,34 +48,36 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   context.fillStyle = look.paper;
   context.globalAlpha = 0.62;
   const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
-  const { row, col } = focus;
+  const { row, col, rows = 1, cols = 1 } = focus;
   if (row !== null) {
     veil(left, top, C * cell, row * cell);
-    veil(left, top + (row + 1) * cell, C * cell, height - top - (row + 1) * cell);
+    veil(left, top + (row + rows) * cell, C * cell, height - top - (row + rows) * cell);
   }
   if (col !== null) {
-    const [y, h] = row === null ? [top, R * cell] : [top + row * cell, cell];
+    const [y, h] = row === null ? [top, R * cell] : [top + row * cell, rows * cell];
     veil(left, y, col * cell, h);
-    veil(left + (col + 1) * cell, y, width - left - (col + 1) * cell, h);
+    veil(left + (col + cols) * cell, y, width - left - (col + cols) * cell, h);
   }
   context.globalAlpha = 1;
   context.strokeStyle = look.accent;
   context.lineWidth = 1.5;
-  const box = [col === null ? 0 : col, row === null ? 0 : row, col === null ? C : 1, row === null ? R : 1];
+  const box = [col === null ? 0 : col, row === null ? 0 : row, col === null ? C : cols, row === null ? R : rows];
   context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
 }
 
 function axis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = Math.max(10, Math.min(13, layout.cell - 1));
   const every = Math.ceil((size + 1) / layout.cell); // crowded: one label in so many, and always the focused one
   list.forEach((unit, i) => {
-    const beside = own !== null && own !== i && Math.abs(own - i) < every;
-    if (own !== i && (i % every || beside)) return;
-    context.font = look.textFont(size, own === i ? 600 : 400);
-    context.fillStyle = own === i ? look.accent : unit.special ? look.muted : look.ink;
-    context.globalAlpha = own !== null && own !== i ? 0.45 : 1;
+    const held = within(i, own, count);
+    const beside = own !== null && !held && i > own - every && i < own + count - 1 + every;
+    if (!held && (i % every || beside)) return;
+    context.font = look.textFont(size, held ? 600 : 400);
+    context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
+    context.globalAlpha = own !== null && !held ? 0.45 : 1;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);

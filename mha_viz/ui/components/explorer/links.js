@@ -1,14 +1,17 @@
 // Token links: queries left, keys right, one line a weight, its opacity the shade of the weight.
-import { linksLayout, number } from "./geometry.js";
+import { linksLayout, number, spanWeight, within } from "./geometry.js";
 import { fit, widest, write } from "./ink.js";
 
 const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke
 
-// scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col}|null}
+export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
+
+// scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Several
+// drawings of one size share `look.label` and `look.most`, the tokens that there must be room for.
 export function drawLinks(canvas, scene, look, scroll) {
-  const font = look.textFont(15);
-  const label = widest(scene.rows, scene.cols, font) + 8;
-  const layout = linksLayout(look.width, scene.rows.length, scene.cols.length, look.height, label);
+  const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
+  const most = look.most ?? 0;
+  const layout = linksLayout(look.width, Math.max(most, scene.rows.length), Math.max(most, scene.cols.length), look.height, label);
   const visible = Math.min(layout.height, look.height);
   const context = fit(canvas, look.width, visible);
   context.translate(0, -scroll);
@@ -24,9 +27,9 @@ function strokes(context, { focus }, { part, mask, shade, colour }, layout, [abo
   const mid = (i) => (i + 0.5) * layout.rowHeight;
   const bend = (layout.right - layout.left) * 0.42;
   for (let r = 0; r < R; r++) {
-    if (focus && focus.row !== null && focus.row !== r) continue;
+    if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
     for (let c = 0; c < C; c++) {
-      if (focus && focus.col !== null && focus.col !== c) continue;
+      if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
       const level = Math.round((shade[r * C + c] / 255) * LEVELS);
       if (!level || !mask[r * C + c]) continue;
       const [y1, y2] = [mid(r), mid(c)];
@@ -54,33 +57,39 @@ function tokens(context, scene, layout, look, [above, below]) {
     if (y < above || y > below) return;
     const own = focus && (isQuery ? focus.row : focus.col);
     const other = focus && (isQuery ? focus.col : focus.row);
+    const held = focus && within(i, own, isQuery ? focus.rows : focus.cols);
     const reached = focus && own === null && other !== null; // this side carries the weights
-    const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, other).shown);
-    const strong = !focus || own === i || linked || (own === null && other === null);
-    context.fillStyle = own === i ? look.accent : unit.special ? look.muted : look.ink;
+    const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
+    const strong = !focus || held || linked || (own === null && other === null);
+    context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
     context.globalAlpha = strong ? 1 : 0.35;
-    context.font = look.textFont(size, own === i ? 600 : 400);
+    context.font = look.textFont(size, held ? 600 : 400);
     const x = isQuery ? layout.left - 8 : layout.right + 8;
     write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
-    if (linked) weights(context, scene, isQuery, i, other, y, layout, look);
+    if (linked) weights(context, scene, isQuery, i, y, layout, look);
     context.globalAlpha = 1;
   });
   side(scene.rows, true);
   side(scene.cols, false);
 }
 
-function weightAt(head, isQuery, i, other) {
-  const at = isQuery ? i * head.part.C + other : other * head.part.C + i;
-  return { weight: head.part.w[at], shown: head.mask[at] && head.shade[at] > 2 };
+function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols = 1 }) {
+  const link = isQuery ? { row: i, col, cols } : { row, rows, col: i };
+  let shown = false;
+  for (let k = 0; k < (isQuery ? cols : rows); k++) {
+    const at = isQuery ? i * part.C + col + k : (row + k) * part.C + i;
+    shown ||= mask[at] && shade[at] > 2;
+  }
+  return { weight: spanWeight(part, link), shown };
 }
 
 // Exact weights beside the reached tokens, on a chip inside the lines' end: one number a head, three at most.
-function weights(context, scene, isQuery, i, other, y, layout, look) {
+function weights(context, scene, isQuery, i, y, layout, look) {
   const size = Math.max(9, Math.min(12, layout.rowHeight - 6));
   context.font = look.numberFont(size);
   const wide = size * 3.2;
   scene.heads.slice(0, 3).forEach((head, slot) => {
-    const { weight, shown } = weightAt(head, isQuery, i, other);
+    const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
     const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
     context.fillStyle = look.paper;

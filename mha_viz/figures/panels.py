@@ -1,0 +1,186 @@
+"""Several heads, of one reading or of many, packed for a browser that draws them side by side.
+
+Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to a multiple of four),
+then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.packet`, with the heads of its panels
+only; ``sizes`` of the header says how many bytes each has. A head costs 2 · n² bytes, shared by panels that show it
+twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.distance import divergence
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError
+from mha_viz.figures.compare import MOST, Panel, mismatch
+from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised, reading_key
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.figures.view import View
+from mha_viz.text import align, clean
+
+Unit = Literal["pieces", "words"]
+Place = list[int | None]
+
+# Of the fields that a packet's header has, those that a panel is drawn from.
+FIELDS = (
+    "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
+)  # fmt: skip
+
+
+class _Reading(NamedTuple):
+    """One reading with the heads that its panels show, each once, in order of layer and head."""
+
+    attention: Attention
+    heads: tuple[Head, ...]
+
+
+class _Pair(NamedTuple):
+    """How two readings correspond: partners of the first's words and special tokens in the second, both ways of
+    counting them, and the units in which both have the same rows and columns; None where they have not."""
+
+    same: Place
+    place: Place
+    unit: Unit | None
+
+
+def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> bytes:
+    """The bytes for up to 16 panels.
+
+    ``editable``: a person may rename, move and remove these panels. As numbers, where some panels of a list cannot
+    be shown, it gives each panel's place in that list. Raises SettingError, UnknownHead.
+    """
+    if len(panels) > MOST:
+        raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
+    readings = _readings(panels)
+    numbers = {key: number for number, key in enumerate(readings)}
+    of = [numbers[reading_key(panel.attention)] for panel in panels]
+    known = list(readings.values())
+    pairs = {(i, j): _pair(known[i].attention, known[j].attention) for i, j in combinations(range(len(known)), 2)}
+    packets = [_packet(reading) for reading in known]
+    header = {
+        "editable": editable is not False,
+        "panels": [_said(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
+        "sizes": [len(p) for p in packets],
+        "aligned": _table(known, {ij: pair.same for ij, pair in pairs.items()}),
+        "place": _table(known, {ij: pair.place for ij, pair in pairs.items()}),
+        "compared": [[_unit(pairs, i, j) for j in range(len(known))] for i in range(len(known))],
+        "divergence": _divergences(panels, of, known, pairs),
+        "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
+    }
+    return _packed({"key": _key(header, packets), **header}, packets)
+
+
+def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
+    """Distinct readings by their keys, in the order of their first panels."""
+    found: dict[str, _Reading] = {}
+    for attention, head, _ in panels:
+        _ = attention[head]  # raises UnknownHead
+        key = reading_key(attention)
+        before = found[key].heads if key in found else ()
+        found[key] = _Reading(attention, tuple(sorted({*before, head})))
+    return found
+
+
+def _said(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
+    number = panel.head.layer * panel.attention.heads + panel.head.head
+    said: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
+    return said if source is None else {**said, "source": source}
+
+
+def _source(editable: bool | Sequence[int], panel: int) -> int | None:
+    if isinstance(editable, bool):
+        return panel if editable else None
+    return editable[panel]
+
+
+def _packet(reading: _Reading) -> bytes:
+    """One reading: its heads in full, and of its text what words, labels and spans are drawn from."""
+    attention, heads = reading
+    text = attention.text
+    special = [t.special for t in text.tokens]
+    header = _header(attention, heads, Start(), Overview([], {}, b""))
+    more = {
+        "revision": attention.revision,
+        "text": text.text,
+        "pair": text.pair,
+        "spans": [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens],
+    }
+    parts = quantised(np.stack([attention[head] for head in heads]), special)
+    return _packed({**{name: header[name] for name in FIELDS}, **more}, parts)
+
+
+# ---- What corresponds ---------------------------------------------------------------------------------
+
+
+def _pair(first: Attention, second: Attention) -> _Pair:
+    found = align(first.text, second.text)
+    units: tuple[Unit, ...] = ("pieces", "words")
+    unit = next((unit for unit in units if not mismatch(first, second, View(unit=unit))), None)
+    return _Pair(list(found.same), list(found.place), unit)
+
+
+def _table(known: Sequence[_Reading], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
+    """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing changes."""
+    table: list[list[Place | None]] = [[None] * len(known) for _ in known]
+    for (i, j), place in of.items():
+        table[i][j] = place
+        table[j][i] = _turned(place, len(known[j].attention.text.groups))
+    return table
+
+
+def _turned(place: Place, count: int) -> Place:
+    """The same partners seen from the other side: where several share one, the first of them."""
+    found: Place = [None] * count
+    for i, j in reversed(list(enumerate(place))):
+        if j is not None:
+            found[j] = i
+    return found
+
+
+def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> Unit | None:
+    return "pieces" if i == j else pairs[min(i, j), max(i, j)].unit
+
+
+def _divergences(
+    panels: Sequence[Panel], of: Sequence[int], known: Sequence[_Reading], pairs: dict[tuple[int, int], _Pair]
+) -> list[list[float | None]]:
+    """[panel, panel]: Jensen–Shannon divergence in nats, mean over rows; None where rows do not correspond."""
+    by_words = {i: _shown(reading).by_words() for i, reading in enumerate(known) if _needs_words(i, pairs)}
+    table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
+    for p, q in combinations(range(len(panels)), 2):
+        unit = _unit(pairs, of[p], of[q])
+        matrices = [
+            panels[x].attention[panels[x].head]
+            if unit == "pieces"
+            else by_words[of[x]].weights[0, known[of[x]].heads.index(panels[x].head)]
+            for x in (p, q)
+            if unit
+        ]
+        table[p][q] = table[q][p] = round(divergence(*matrices), 5) if unit else None
+    return table
+
+
+def _needs_words(reading: int, pairs: dict[tuple[int, int], _Pair]) -> bool:
+    return any(reading in ij and pair.unit == "words" for ij, pair in pairs.items())
+
+
+def _shown(reading: _Reading) -> Attention:
+    """A reading with one layer that holds the heads of its panels only: cheap to turn into words."""
+    attention, heads = reading
+    weights = np.stack([attention[head] for head in heads])[None]
+    return Attention(attention.model, attention.revision, attention.text, weights)
+
+
+def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:
+    """The same for the same panels, so that a browser can keep what it already shows."""
+    digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
+    for packet in packets:
+        digest.update(packet)
+    return digest.hexdigest()

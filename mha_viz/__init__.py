@@ -1,22 +1,28 @@
 """See what each attention head does.
 
->>> import mha_viz
->>> attention = mha_viz.load("minilm").encode("The animal didn't cross the street because it was too tired.")
->>> attention[mha_viz.Head(3, 1)]  # [query, key], each row sums to 1
+>>> import mha_viz as mv
+>>> a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")
+>>> a[mv.Head(3, 1)]  # [query, key], each row sums to 1
+>>> a.links(layer=3, head=1, pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
+>>> mv.compare([(a, "L3H1"), (a, "L5H11")])
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import FIGURES, Attention, Head
 from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import load
+    from mha_viz.notebook import Figure, compare, difference
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "Head", "MhaVizError", "__version__", "load"]
+__all__ = ["Attention", "Figure", "Head", "MhaVizError", "__version__", "compare", "difference", "load"]
+
+_NOTEBOOK = ("Figure", "compare", "difference")
 
 
 def __getattr__(name: str) -> Any:
@@ -24,4 +30,22 @@ def __getattr__(name: str) -> Any:
         from mha_viz.models.encoder import load
 
         return load
+    if name in _NOTEBOOK:
+        from mha_viz import notebook
+
+        return getattr(notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _drawn_by(name: str) -> Callable[..., Any]:
+    """The notebook's function of this name, imported when it is first called."""
+
+    def draw(*arguments: Any, **options: Any) -> Any:
+        from mha_viz import notebook
+
+        return getattr(notebook, name)(*arguments, **options)
+
+    return draw
+
+
+FIGURES.update({name: _drawn_by(name) for name in ("grid", "heatmap", "links")})

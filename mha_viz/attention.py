@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from mha_viz.text import TokenizedText, from_names
 Weights = npt.NDArray[np.float32]
 
 ROW_SUM_TOLERANCE = 1e-3
+# How a reading draws itself: put here by the package, because drawing lies floors above and imports only go down.
+FIGURES: dict[str, Callable[..., Any]] = {}
+
 HALF_TOLERANCE = 0.02  # of rows computed in float16 or bfloat16
 
 
@@ -48,6 +51,28 @@ class Content(NamedTuple):
     text: TokenizedText
     weights: Weights  # [layer, head, query, key]
     hidden: Weights  # [layer, head, query]: share of the row that went to special tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The numbers of a picture: some heads of one reading, as a view shows them.
+
+    ``weights[head, row, column]`` belong to ``heads`` in order; ``hidden[head, row]`` is the share of a row that is not
+    shown. ``rows`` and ``cols`` are the texts of the units, ``row_index`` and ``col_index`` count them among all units
+    of the reading. ``view`` says how they were made (unit, special, …).
+    """
+
+    model: str
+    revision: str
+    text: TokenizedText
+    heads: tuple[Head, ...]
+    weights: Weights
+    hidden: Weights
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+    row_index: tuple[int, ...]
+    col_index: tuple[int, ...]
+    view: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +114,8 @@ class Attention:
 
         ``attentions``: one array or tensor a layer, [head, query, key] or [1, head, query, key], or one array of
         [layer, head, query, key]. ``tokens``: the tokenizer's names, as ``tokenizer.convert_ids_to_tokens`` gives them
-        ("##ing", "Ġthe", "▁the"), which are put together into words; rows in half precision are rescaled to sum to 1. ``sentence_b_start``: index of the first token
-        of a second sentence.
+        ("##ing", "Ġthe", "▁the"), which are put together into words. ``sentence_b_start``: index of the first token of
+        a second sentence. Rows in half precision are rescaled to sum to 1.
 
         Raises ShapeError for anything that is not self-attention over these tokens; the message says what it is.
         """
@@ -102,6 +127,18 @@ class Attention:
                 "Give the tokens of the same text, special ones included.",
             )
         return cls(model, revision, from_names([str(t) for t in tokens], sentence_b_start), weights)
+
+    def grid(self, **options: Any) -> Any:
+        """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.notebook.grid``)."""
+        return FIGURES["grid"](self, **options)
+
+    def heatmap(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
+        """One head's matrix as a figure (``mha_viz.notebook.heatmap``)."""
+        return FIGURES["heatmap"](self, layer, head, **options)
+
+    def links(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
+        """Token links of one head, or of several of a layer, as a figure (``mha_viz.notebook.links``)."""
+        return FIGURES["links"](self, layer, head, **options)
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         return type(self), (self.model, self.revision, self.text, self.weights, self.hidden)

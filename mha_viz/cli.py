@@ -1,4 +1,4 @@
-"""The command ``mha-viz``: serve the app, list the models, write one reading to a file.
+"""The command ``mha-viz``: serve the app, list the models, write a reading or a figure to a file.
 
 What a person can cause ends in one line on stderr and exit code 2; Ctrl-C in 130.
 """
@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mha_viz import exports
+from mha_viz import exports, fonts
 from mha_viz.assets import app_root
-from mha_viz.attention import Attention
-from mha_viz.errors import MhaVizError, SettingError, TextError
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import ExportError, MhaVizError, SettingError, TextError
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
@@ -30,6 +30,12 @@ EXAMPLES = """examples:
   mha-viz attention "The cat sat on the mat." --out heads.npz
   mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
   mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
+  mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q6 --out links.svg
+  mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
+  mha-viz figure grid "The cat sat." --out grid.png --dpi 300
+  mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html
+  mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
+  mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
 """
 
 
@@ -82,6 +88,8 @@ def _parser() -> _Parser:
     _serve_options(command("serve", _serve, "Open the app in a browser.", _epilog("serve")))
     command("models", _models, "List the models that can be chosen.")
     _attention_options(command("attention", _attention, "Write what every head does to a file.", _epilog("attention")))
+    summary = "Draw heads of one text, or of several side by side, for a paper, a slide or a web page."
+    _figure_options(command("figure", _figure, summary, _epilog("figure")))
     return parser
 
 
@@ -96,13 +104,17 @@ def _serve_options(serve: _Parser) -> None:
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options passed on to Streamlit")
 
 
-def _attention_options(attention: _Parser) -> None:
-    writable = ", ".join(exports.suffixes())
-    attention.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
-    attention.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
-    attention.add_argument(
+def _text_options(command: _Parser) -> None:
+    command.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
+    command.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
+    command.add_argument(
         "--model", default=catalog.DEFAULT, metavar="NAME", help="a name of `mha-viz models`, a Hub id or a folder"
     )
+
+
+def _attention_options(attention: _Parser) -> None:
+    writable = ", ".join(exports.suffixes())
+    _text_options(attention)
     attention.add_argument("--words", action="store_true", help="one row and column a word instead of a piece")
     attention.add_argument(
         "--without-special", action="store_true", help="drop [CLS], [SEP] and their like; rows sum to 1 again"
@@ -110,6 +122,57 @@ def _attention_options(attention: _Parser) -> None:
     attention.add_argument(
         "--out", required=True, type=Path, metavar="FILE", help=f"the format is its suffix: {writable}"
     )
+
+
+FIGURES = ("heatmap", "links", "grid", "compare", "difference")
+VIEW = {
+    "--unit": ("words", "rows and columns: words or pieces"),
+    "--special": ("keep", "special tokens: keep, hide, rescale"),
+    "--links": ("all", "which links: all, top3, min0.10, mass0.70"),
+    "--scale": ("fixed", "colours from 0 to: fixed (1), head (the largest shown), row; or log"),
+    "--side": ("all", "of a pair: all, aa, ab, ba, bb"),
+    "--pin": ("", "what is held: q10 (query token 10), k1 (key token 1), q10k1 (one link)"),
+}
+
+
+def _figure_options(figure: _Parser) -> None:
+    figure.add_argument("kind", metavar="KIND", choices=FIGURES, help=", ".join(FIGURES))
+    _text_options(figure)
+    figure.add_argument("--head", action="append", default=[], metavar="L3H1", help="a head; may be repeated")
+    figure.add_argument(
+        "--and", action="append", default=[], dest="others", metavar="TEXT", help="compare: another text"
+    )
+    figure.add_argument("--as", default="heatmap", dest="as_", metavar="KIND", help="compare: heatmap or links")
+    for name, (default, words) in VIEW.items():
+        figure.add_argument(
+            name, default=default, metavar=name[2:].upper(), help=f"{words} (default: {default or 'no'})"
+        )
+    figure.add_argument("--width-mm", default=178.0, type=_number, metavar="MM", help="85 fits one column, 178 two")
+    figure.add_argument("--font-pt", default=8.0, type=_number, metavar="PT", help="size of labels (default: 8)")
+    figure.add_argument("--look", default="light", metavar="LOOK", help="light or dark (default: light)")
+    figure.add_argument("--transparent", action="store_true", help="no background")
+    figure.add_argument("--dpi", default=300, type=_dpi, metavar="N", help="of .png (default: 300)")
+    figure.add_argument("--out", type=Path, metavar="FILE", help=f"the format is its suffix: {', '.join(_suffixes())}")
+    figure.add_argument("--all-heads", type=Path, metavar="DIR", help="one file a head, L0H0 and on, into this folder")
+    figure.add_argument("--format", default="svg", metavar="SUFFIX", help="of --all-heads (default: svg)")
+    figure.add_argument("--caption", action="store_true", help="print the caption")
+
+
+def _suffixes() -> tuple[str, ...]:
+    return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
+
+
+def _number(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a number") from None
+
+
+def _dpi(given: str) -> int:
+    if not (given.isascii() and given.isdigit() and 20 <= int(given[:6]) <= 2400):
+        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a resolution; expected 20 to 2400")
+    return int(given)
 
 
 def _port(given: str) -> int:
@@ -176,6 +239,72 @@ def _attention(asked: argparse.Namespace) -> None:
     )
 
 
+def _figure(asked: argparse.Namespace) -> None:
+    if (asked.all_heads is None) == (asked.out is None):
+        raise SettingError("A figure needs one place to go.", "Give --out FILE, or --all-heads DIR.")
+    suffix = f".{asked.format.lstrip('.')}" if asked.all_heads else asked.out.suffix
+    if suffix.lower() not in _suffixes():  # ends here, before a model is loaded
+        raise ExportError(f"“{suffix[:40]}” is not a format of figures.", f"Use one of {', '.join(_suffixes())}.")
+    options = {name[2:]: getattr(asked, name[2:]) for name in VIEW}
+    options |= {name: getattr(asked, name) for name in ("width_mm", "font_pt", "look", "transparent")}
+    heads = [Head.parse(name) for name in asked.head]
+    text = _stdin() if asked.text == "-" else asked.text
+    model = catalog.resolve(asked.model)
+    readings = [_read(model, one, asked.pair) for one in (text, *asked.others)]
+    if asked.all_heads:
+        _every_head(asked, readings[0], suffix, options)
+        return
+    figure = _drawn(asked, readings, heads, options)
+    path = figure.save(asked.out, asked.dpi)
+    print(figure.caption if asked.caption else f"{path}: {figure.drawing.alt}")
+    _warn(figure)
+
+
+def _drawn(asked: argparse.Namespace, readings: list[Attention], heads: list[Head], options: dict[str, Any]) -> Any:
+    from mha_viz import notebook
+
+    if asked.kind == "grid":
+        return notebook.grid(readings[0], **options)
+    if asked.kind in ("heatmap", "links"):
+        return getattr(notebook, asked.kind)(readings[0], heads=heads, **options)
+    panels = [(reading, head) for reading in readings for head in heads]
+    if asked.kind == "compare":
+        return notebook.compare(panels, kind=asked.as_, **options)
+    if len(panels) != 2:
+        raise SettingError(
+            f"A difference takes two heads; {len(panels)} were given.", "Give --head twice, or --head and --and once."
+        )
+    return notebook.difference(*panels, **options)
+
+
+def _every_head(asked: argparse.Namespace, attention: Attention, suffix: str, options: dict[str, Any]) -> None:
+    from mha_viz import notebook
+
+    if asked.kind not in ("heatmap", "links"):
+        raise SettingError(f"--all-heads does not go with {asked.kind}.", "Use heatmap or links.")
+    try:
+        asked.all_heads.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        name = str(asked.all_heads)[:200]
+        raise ExportError(f"The folder {name} cannot be made: {said.lower()}.", "Choose another.") from error
+    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    figure = None
+    with _counted(len(every)) as count:
+        for head in every:
+            figure = getattr(notebook, asked.kind)(attention, heads=[head], **options)
+            figure.save(asked.all_heads / f"{head}{suffix}", asked.dpi)
+            count()
+    print(f"{asked.all_heads}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
+    if figure is not None:
+        _warn(figure)
+
+
+def _warn(figure: Any) -> None:
+    for line in fonts.missing(figure.drawing.texts()):
+        print(f"mha-viz: {line}", file=sys.stderr)
+
+
 def _read(model: Model, text: str, pair: str) -> Attention:
     if hub.local_folder(model) is None:
         with _progress(model.name) as show:
@@ -214,6 +343,25 @@ def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
 
     try:
         yield show
+    finally:
+        if terminal:
+            print(file=sys.stderr)
+
+
+@contextmanager
+def _counted(total: int) -> Iterator[Callable[[], None]]:
+    """A function to call after each file: a bar on one line; silent where stderr is not a terminal."""
+    terminal, done = sys.stderr.isatty(), 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        if terminal:
+            bar = "█" * (30 * done // total)
+            print(f"\r{bar:<30} {done} of {total} files", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield count
     finally:
         if terminal:
             print(file=sys.stderr)

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {
     "ui": 5,
     "cli": 5,
+    "notebook": 5,
     "figures": 4,
     "exports": 4,
     "study": 4,

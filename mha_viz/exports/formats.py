@@ -53,7 +53,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
     would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
     """
     file.write((",".join(COLUMNS) + "\n").encode())
-    cells = [_cell(clean(token)) for token in attention.tokens]
+    cells = [cell(clean(token)) for token in attention.tokens]
     keys = [f"{index},{cell}," for index, cell in enumerate(cells)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
@@ -65,7 +65,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
 @writer(".json")
 def tree(attention: Attention, file: BinaryIO) -> None:
     """Everything in one object; weights are nested lists [layer][head][query][key], hidden [layer][head][query]."""
-    heading = _heading(attention) | {"hidden": [[_decimals(row) for row in layer] for layer in attention.hidden]}
+    heading = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
     file.write(json.dumps(heading, ensure_ascii=False)[:-1].encode())  # [:-1]: the object stays open for the weights
     file.write(b', "weights": ')
     for head, matrix in _matrices(attention):
@@ -102,12 +102,12 @@ def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
             yield head, attention[head]
 
 
-def _decimals(row: Weights) -> list[float]:
+def decimals(row: Weights) -> list[float]:
     """The shortest decimals that read back as the same float32: 0.1, not 0.10000000149."""
     return [float(str(value)) for value in row]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """One CSV cell, quoted where it must be (RFC 4180), never a formula."""
     safe = f"'{text}" if text.startswith(FORMULA_STARTS) else text
     return '"' + safe.replace('"', '""') + '"' if any(c in safe for c in ',"\r\n') else safe

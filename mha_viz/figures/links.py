@@ -167,5 +167,5 @@ def _weights(
         x = layout.left + 2 + slot * wide if is_query else layout.right - 2 - (slot + 1) * wide
         colour = strand.colour if len(strands) > 1 else theme.ink
         marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper, opacity=0.86))
-        marks.append(Text(x + wide / 2, y, number(weight), size, colour, weight=600, anchor="middle"))
+        marks.append(Text(x + wide / 2, y + 0.5, number(weight), size, colour, weight=600, anchor="middle"))
     return marks

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.errors import SettingError
 from mha_viz.text import TokenizedText
 
@@ -153,6 +154,27 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     if view.special == "rescale" and w.size:
         w = np.where(shown > 1e-12, w / np.maximum(shown, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32))
+
+
+def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
+    """The numbers of ``heads`` as a view shows them; links that a rule leaves out are still numbers. Raises
+    UnknownHead."""
+    axes = units(attention.text, view)
+    every = units(attention.text, View(unit=view.unit)).rows
+    parts = [block(attention, head, view, axes) for head in heads]
+    return Shown(
+        attention.model,
+        attention.revision,
+        attention.text,
+        tuple(heads),
+        np.stack([part.w for part in parts]),
+        np.stack([part.hidden for part in parts]),
+        tuple(unit.text for unit in axes.rows),
+        tuple(unit.text for unit in axes.cols),
+        tuple(every.index(unit) for unit in axes.rows),
+        tuple(every.index(unit) for unit in axes.cols),
+        {"unit": view.unit, "special": view.special, "side": view.side},
+    )
 
 
 def chosen(w: Weights, links: str) -> Mask:

@@ -117,6 +117,12 @@ def accepted(view: Mapping[str, object], known: Mapping[str, str] = VIEW) -> dic
     return changes
 
 
+def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
+    """The two panels of ``count`` that "0-1" names; None for anything else."""
+    two = _two(_numbers(value))
+    return two if two and max(two) < count and two[0] != two[1] else None
+
+
 def go(**changes: str | None) -> None:
     """Set parameters of the URL (None takes one out) as one step of the browser's history."""
     parameters = {**st.query_params.to_dict(), **changes}

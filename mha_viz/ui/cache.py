@@ -12,19 +12,22 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import streamlit as st
 
+from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, nearest, plane
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, Cancelled, MhaVizError
+from mha_viz.figures.compare import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet, reading_key
+from mha_viz.figures.panels import pack
 from mha_viz.models import catalog, hub
-from mha_viz.text import Token, TokenizedText
+from mha_viz.text import Token, TokenizedText, align
 
 MODEL_BYTES = 2_500_000_000
 READING_BYTES = 600_000_000
@@ -83,6 +86,8 @@ class Office:
         self._packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
         self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
+        self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
+        self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
         self._warming = False
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
@@ -105,6 +110,43 @@ class Office:
         key = (reading, wanted, link, start)
         known = self._overviews.get(reading) or self._overviews.put(reading, overview(attention))
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, known))
+
+    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None) -> bytes:
+        """Heads side by side, packed for the browser (``figures.panels``); ``places`` in the tray, if they are in it."""
+        key = (places, *((reading_key(p.attention), p.head, p.name) for p in panels))
+        editable = False if places is None else places
+        return self._packets.get(key) or self._packets.put(key, pack(panels, editable=editable))
+
+    def distances(self, attention: Attention) -> Matrix:
+        """The divergence of every two heads of a reading, [head, head] in nats."""
+        key = reading_key(attention)
+        kept = self._distances.get(key)
+        return kept if kept is not None else self._distances.put(key, between_heads(attention))
+
+    def plane(self, attention: Attention) -> Map:
+        """The map of all heads of a reading."""
+        key = reading_key(attention)
+        return self._maps.get(key) or self._maps.put(key, plane(self.distances(attention)))
+
+    def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
+        """The heads that differ least from ``head``, nearest first, with the divergence in nats."""
+        distances = self.distances(attention)
+        own = head.layer * attention.heads + head.head
+        found = nearest(distances, own, count)
+        return [(Head(*divmod(other, attention.heads)), float(distances[own, other])) for other in found]
+
+    def twin(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+        """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
+
+        Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
+        """
+        place = align(attention.text, other.text).place
+        if place != tuple(range(len(other.text.groups))):
+            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
+        own, theirs = attention.by_words()[head], other.by_words()
+        every = [Head(layer, i) for layer in range(other.layers) for i in range(other.heads)]
+        nats, best = min((divergence(own, theirs[one]), one) for one in every)
+        return best, nats
 
     def failed(self, model: catalog.Model) -> MhaVizError | None:
         """Why ``model`` could not be had a moment ago, if so: nobody need wait for the same answer again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -11,11 +12,11 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, Panel
 from mha_viz.models import catalog
-from mha_viz.ui import address, explore, frame, reading, tray
+from mha_viz.ui import address, explore, frame, reading, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.explore import Asked
-from mha_viz.ui.parts import complain, plain, remark
+from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -32,6 +33,7 @@ TWIN = ("The animal didn't cross the street because it was too tired.", "tired",
 
 def show(what: Asked) -> None:
     """The choice of what to compare, and the comparison."""
+    say_complaint()
     pins, whole = tray.read(what.where.tray)
     chosen = _choice(pins)
     if not whole:
@@ -49,7 +51,7 @@ def show(what: Asked) -> None:
         head_map.show(attention, head)
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
-    _draw(builder(attention, head, what), chosen)
+    _draw(builder(attention, head, what))
 
 
 def _choice(pins: Tray) -> str:
@@ -85,14 +87,10 @@ def _tray(pins: Tray) -> None:
             "key **c** on a head of the grid. Up to eight heads of any layer, sentence and model stand side by side."
         )
         return
-    panels, shown = [], []
-    for number, pin in enumerate(pins):
-        panel = _panel_of(pin, number)
-        if panel is not None:
-            panels.append(panel)
-            shown.append(number)
+    found = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
+    panels = {number: panel for number, panel in found.items() if panel is not None}
     if panels:
-        component(office().panels(panels, editable=shown), "compare", _on_view, _on_edit)
+        _draw(list(panels.values()), tuple(panels))
 
 
 def _panel_of(pin: Pin, number: int) -> Panel | None:
@@ -105,11 +103,16 @@ def _panel_of(pin: Pin, number: int) -> Panel | None:
                 return None
             _ = attention[pin.head]
             return Panel(attention, pin.head, pin.name)
+        _missing(model, f"Head {number + 1} of the tray needs")
     except MhaVizError as error:
         complain(error)
-        return None
-    _missing(model, f"Head {number + 1} of the tray needs")
+    st.button(f"Take {pin.head} out of the tray", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
+
+
+def _on_remove(number: int) -> None:
+    pins, _ = tray.read(st.query_params.get("tray"))
+    address.go(tray=tray.write(tray.remove(pins, number)))
 
 
 def _missing(model: catalog.Model, who: str) -> None:
@@ -126,7 +129,7 @@ def _on_edit() -> None:
     try:
         address.go(tray=tray.write(_edited(pins, said)), **dict.fromkeys(address.OF_THESE_PANELS))
     except MhaVizError as error:
-        st.session_state["complaint"] = error
+        complain_later(error)
 
 
 def _edited(pins: Tray, said: dict[str, object]) -> Tray:
@@ -233,6 +236,14 @@ def _model(what: Asked) -> catalog.Model:
     return catalog.resolve(what.where.model) if what.where.model else catalog.default()
 
 
-def _draw(panels: Sequence[Panel], chosen: str) -> None:
-    """Panels that are not the tray: each can be put into it."""
-    component(office().panels(panels, editable=False), "compare", _on_view, _on_edit)
+def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None) -> None:
+    """The panels side by side, and a way to take them along. ``places``: where each stands in the tray; those that
+    are not in it can be put into it."""
+    component(office().panels(panels, places), "compare", _on_view, _on_edit)
+    parameters = st.query_params.to_dict()
+    view = takeaway.view_of(parameters)
+    if view.scale == "row":
+        view = replace(view, scale="fixed")
+    pair = address.pair_of(parameters.get("diff"), len(panels))
+    kind = "links" if parameters.get("as") == "links" else "heatmap"
+    takeaway.of_panels(panels, view, kind, pair, is_tray=places is not None)

@@ -15,12 +15,13 @@ from mha_viz.errors import MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, reading
+from mha_viz.ui import address, reading, takeaway, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.components.sentence import sentence
-from mha_viz.ui.parts import remark
+from mha_viz.ui.parts import complain_later, remark, say_complaint
+from mha_viz.ui.tray import Pin
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,14 @@ def draw(what: Asked, attention: Attention) -> None:
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    explorer(office().packet(attention, wanted, link, begin), "explorer", _on_view)
+    explorer(office().packet(attention, wanted, link, begin), "explorer", _on_view, _on_tray)
+    say_complaint()
+    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where)))
+
+
+def _pin(begin: Start, where: Address) -> str | None:
+    """What is held when the URL says nothing of it: the first view's own pin, as long as its head is open."""
+    return begin.pin if where.head is None else None
 
 
 def _there(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
@@ -145,6 +153,18 @@ def _on_view() -> None:
     what = asked()
     if view.get("of") == text_key(what.text, what.where.pair):
         address.go(**address.accepted(view))
+
+
+def _on_tray() -> None:
+    """Put a head of the reading on screen into the tray."""
+    said = st.session_state["explorer"].tray or {}
+    what = asked()
+    try:
+        pin = Pin(what.text, what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head"))))
+        pins, _ = tray.read(what.where.tray)
+        address.go(tray=tray.write(tray.add(pins, pin)))
+    except MhaVizError as error:
+        complain_later(error)
 
 
 def warm_up() -> None:

@@ -12,6 +12,7 @@ from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.ui import address, frame, tray
 from mha_viz.ui.cache import office
+from mha_viz.ui.parts import complain_later
 from mha_viz.ui.tray import Pin
 
 LISTED = 6
@@ -84,4 +85,4 @@ def _pin(attention: Attention, head: Head) -> None:
     try:
         address.go(tray=tray.write(tray.add(pins, Pin(text.text, text.pair, attention.model, head))))
     except MhaVizError as error:
-        st.session_state["complaint"] = error
+        complain_later(error)

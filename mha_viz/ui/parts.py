@@ -16,6 +16,18 @@ def complain(error: MhaVizError) -> None:
     _aside("problem", "alert", error.problem, error.remedy)
 
 
+def complain_later(error: MhaVizError) -> None:
+    """Keep an error of a callback, which cannot draw, for :func:`say_complaint` in the run that follows."""
+    st.session_state["complaint"] = error
+
+
+def say_complaint() -> None:
+    """What the last callback had to complain of, if anything."""
+    error = st.session_state.pop("complaint", None)
+    if isinstance(error, MhaVizError):
+        complain(error)
+
+
 def remark(text: str) -> None:
     """A plain sentence about the picture: what was cut, what stands in for what."""
     _aside("remark", "status", text)

@@ -1,0 +1,59 @@
+"""The lines of Python that make a figure again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.compare import Panel
+from mha_viz.figures.layout import Size
+from mha_viz.figures.view import View
+
+START = "import mha_viz as mv\n"
+
+
+def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
+    """For a heatmap, links or a grid of one reading."""
+    named: dict[str, Any] = {}
+    if len(heads) == 1:
+        named = {"layer": heads[0].layer, "head": heads[0].head}
+    elif heads:
+        named = {"heads": [str(head) for head in heads]}
+    call = f"a.{kind}({_arguments(named | _changed(view) | _changed(size))})"
+    return f"{START}\n{_reading('a', attention)}\n{call}.save({file!r})\n"
+
+
+def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str) -> str:
+    """For a comparison or a difference; ``options`` are its further arguments."""
+    readings: list[Attention] = []
+    for panel in panels:
+        if panel.attention not in readings:
+            readings.append(panel.attention)
+    names = [chr(ord("a") + i) for i in range(len(readings))]
+    lines = [_reading(name, attention) for name, attention in zip(names, readings, strict=True)]
+    listed = []
+    for panel in panels:
+        parts = [names[readings.index(panel.attention)], repr(str(panel.head))]
+        parts += [repr(panel.name)] if panel.name else []
+        listed.append(f"({', '.join(parts)})")
+    given = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
+    rest = _arguments(options | _changed(view) | _changed(size))
+    call = f"mv.{kind}({given}{', ' if rest else ''}{rest})"
+    return f"{START}\n" + "\n".join(lines) + f"\n{call}.save({file!r})\n"
+
+
+def _reading(name: str, attention: Attention) -> str:
+    text = attention.text
+    pair = f", {text.pair!r}" if text.pair else ""
+    return f"{name} = mv.load({attention.model!r}).encode({text.text!r}{pair})"
+
+
+def _changed(settings: View | Size) -> dict[str, Any]:
+    """The settings that differ from their defaults."""
+    return {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
+
+
+def _arguments(named: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in named.items())

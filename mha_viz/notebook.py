@@ -1,0 +1,255 @@
+"""Figures for notebooks and scripts: they show themselves in Jupyter, and save themselves in any format.
+
+>>> import mha_viz as mv
+>>> a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")
+>>> a.links(layer=3, head=1, pin="q10").save("links.svg")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from mha_viz import exports
+from mha_viz.attention import Attention, Head, Shown
+from mha_viz.drawing import Drawing
+from mha_viz.errors import ExportError, SettingError, UnknownHead
+from mha_viz.exports.page import embedded, page
+from mha_viz.figures import caption
+from mha_viz.figures.compare import As, Panel
+from mha_viz.figures.compare import compare as compare_drawing
+from mha_viz.figures.compare import difference as difference_drawing
+from mha_viz.figures.grid import grid as grid_drawing
+from mha_viz.figures.heatmap import heatmap as heatmap_drawing
+from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links as links_drawing
+from mha_viz.figures.packet import packet
+from mha_viz.figures.panels import pack
+from mha_viz.figures.view import View, shown
+
+HEIGHTS = {"all": 760, "grid": 520, "links": 560, "heatmap": 560, "compare": 640}  # of a notebook's frame, pixels
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the interactive version of a figure is made of: a component, its data, and with what it opens."""
+
+    component: str
+    packet: Callable[[], bytes]
+    start: Mapping[str, str]
+    show: str
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A figure: Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
+
+    make: Callable[[], Drawing]
+    page: Page
+    numbers: Callable[[], Shown] | None = None
+    look: Literal["light", "dark"] = "light"
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The static figure: a list of marks in points."""
+        return self.make()
+
+    @property
+    def caption(self) -> str:
+        """The text to set under it: model, sentence, heads, what was done, what is hidden."""
+        return self.drawing.caption
+
+    def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
+        """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
+
+        Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
+        """
+        suffix = Path(path).suffix
+        return exports.write_bytes(path, lambda: self.to_bytes(suffix, dpi))
+
+    def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
+        """The file in memory; ``suffix`` as in :meth:`save`. Raises ExportError."""
+        suffix = suffix.lower()
+        if suffix == ".html":
+            return self.to_html().encode()
+        if suffix in exports.shown_suffixes():
+            if self.numbers is None:
+                raise ExportError("A comparison has no single table of numbers.", "Save each head's own figure.")
+            return exports.shown_bytes(self.numbers(), suffix)
+        return exports.drawing_bytes(self.drawing, suffix, dpi)
+
+    def to_html(self) -> str:
+        """The interactive figure as one HTML page with everything inside: no network, no script of others."""
+        made = self.page
+        return page(
+            made.component,
+            made.packet(),
+            title=self.drawing.alt,
+            caption=self.caption,
+            start=made.start,
+            show=made.show,
+        ).decode()
+
+    def figure(self, ax: Any = None) -> Any:
+        """The static figure drawn into a matplotlib Axes (a new one when None), which is returned."""
+        return exports.draw(self.drawing, ax)
+
+    def _repr_html_(self) -> str:
+        return embedded(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
+
+    def __repr__(self) -> str:
+        return f"Figure({self.drawing.alt[:100]})"
+
+
+def grid(attention: Attention, **options: Any) -> Figure:
+    """All heads at a glance. Options: those of View and Size."""
+    view, size = _settings(options)
+    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    return Figure(
+        lambda: grid_drawing(attention, view, size),
+        _explorer(attention, (Head(0, 0),), view, "all"),
+        lambda: shown(attention, every, view),
+        size.look,
+    )
+
+
+def heatmap(attention: Attention, layer: int | None = None, head: int | None = None, **options: Any) -> Figure:
+    """One head's matrix. ``layer`` and ``head`` count from 0, or ``heads=["L3H1"]``.
+
+    Options: those of View and Size.
+    """
+    heads = _heads(layer, head, options)
+    if len(heads) != 1:
+        raise SettingError(f"A heatmap shows one head, {len(heads)} were named.", "Use compare for several.")
+    view, size = _settings(options)
+    _ = attention[heads[0]]
+    return Figure(
+        lambda: heatmap_drawing(attention, heads[0], view, size),
+        _explorer(attention, heads, view, "heatmap"),
+        lambda: shown(attention, heads, view),
+        size.look,
+    )
+
+
+def links(attention: Attention, layer: int | None = None, head: int | None = None, **options: Any) -> Figure:
+    """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
+    heads = _heads(layer, head, options)
+    view, size = _settings(options)
+    for one in heads:
+        _ = attention[one]
+    return Figure(
+        lambda: links_drawing(attention, heads, view, size),
+        _explorer(attention, heads, view, "links"),
+        lambda: shown(attention, heads, view),
+        size.look,
+    )
+
+
+def compare(panels: Sequence[Any], kind: As = "heatmap", columns: int | None = None, **options: Any) -> Figure:
+    """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
+
+    Options: those of View and Size; ``kind`` is heatmap or links.
+    """
+    made = [_panel(given) for given in panels]
+    view, size = _settings(options)
+    start = caption.settings(view) | {"as": kind}
+    return Figure(
+        lambda: compare_drawing(made, view, size, kind, columns),
+        Page("compare", lambda: pack(made, editable=False), start, "compare"),
+        None,
+        size.look,
+    )
+
+
+def difference(first: Any, second: Any, **options: Any) -> Figure:
+    """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``."""
+    one, two = _panel(first), _panel(second)
+    view, size = _settings(options)
+    return Figure(
+        lambda: difference_drawing(one, two, view, size),
+        Page("compare", lambda: pack([one, two], editable=False), caption.settings(view) | {"diff": "0-1"}, "compare"),
+        None,
+        size.look,
+    )
+
+
+def archive(panels: Sequence[Any], dpi: int = 300, **options: Any) -> bytes:
+    """Everything of a comparison as one zip file: each head as heatmap and links (SVG, PDF, PNG) with its numbers
+    (CSV), the comparison itself (SVG, PDF, PNG, HTML), and the captions.
+
+    Options: those of View and Size.
+    """
+    made = [_panel(given) for given in panels]
+    figures = {"comparison": compare(made, **options)}
+    for number, panel in enumerate(made, 1):
+        for kind, draw in (("heatmap", heatmap), ("links", links)):
+            alone = dict(options)
+            if panel.attention.text != made[0].attention.text:
+                alone.pop("pin", None)  # it counts tokens of the first panel
+            figures[f"{number}-{panel.head}-{kind}"] = draw(panel.attention, heads=[panel.head], **alone)
+    buffer = BytesIO()
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as file:
+        for name, figure in figures.items():
+            extra = [".html"] if name == "comparison" else [".csv"] if name.endswith("heatmap") else []
+            for suffix in [".svg", ".pdf", ".png", *extra]:
+                file.writestr(f"{name}{suffix}", figure.to_bytes(suffix, dpi))
+        captions = "".join(f"{name}\n{figure.caption}\n\n" for name, figure in figures.items())
+        file.writestr("captions.txt", captions)
+    return buffer.getvalue()
+
+
+def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
+    start = caption.settings(view) | {"head": str(heads[0])}
+    beside = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
+    start |= {"on": ".".join(beside)} if beside else {}
+    return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)
+
+
+def _heads(layer: int | None, head: int | None, options: dict[str, Any]) -> tuple[Head, ...]:
+    """The heads that a call names, either way."""
+    named = options.pop("heads", None)
+    if named is not None:
+        return tuple(_head(one) for one in named)
+    if layer is None or head is None:
+        raise SettingError("No head was named.", "Give layer=3, head=1, or heads=['L3H1'].")
+    return (Head(layer, head),)
+
+
+def _head(given: Any) -> Head:
+    if isinstance(given, str):
+        return Head.parse(given)
+    try:
+        layer, head = given
+        return Head(int(layer), int(head))
+    except (TypeError, ValueError) as error:
+        raise UnknownHead(f"{str(given)[:40]!r} is not a head.", "Write it as 'L3H1' or (3, 1).") from error
+
+
+def _panel(given: Any) -> Panel:
+    if isinstance(given, Panel):
+        return given
+    try:
+        attention, head, *name = given
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"{str(given)[:60]!r} is not a head to compare.", "Give (attention, 'L3H1').") from error
+    if not isinstance(attention, Attention):
+        raise SettingError(f"{str(attention)[:60]!r} is not an Attention.", "Give (attention, 'L3H1').")
+    panel = Panel(attention, _head(head), str(name[0]) if name else "")
+    _ = attention[panel.head]
+    return panel
+
+
+def _settings(options: Mapping[str, Any]) -> tuple[View, Size]:
+    """View and Size from the options of a call. Raises SettingError for one that neither has."""
+    views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
+    odd = [name for name in options if name not in views | sizes]
+    if odd:
+        raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(views | sizes))}.")
+    view = View(**{name: value for name, value in options.items() if name in views})
+    return view, Size(**{name: value for name, value in options.items() if name in sizes})

@@ -1,0 +1,26 @@
+"""The static figures draw what the golden file says; ``tests/js/golden.test.mjs`` holds the screen to the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.golden.cases import FILE, VIEWS, everything
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_positions_colours_and_opacities_are_those_of_the_golden_file(name: str) -> None:
+    golden, now = json.loads(FILE.read_text("utf-8")), json.loads(json.dumps(everything()))
+    assert now["reading"] == golden["reading"]
+    for kind in ("heatmap", "links"):
+        assert now["cases"][name][kind] == golden["cases"][name][kind]
+
+
+def test_the_golden_file_has_something_to_hold() -> None:
+    cases = json.loads(FILE.read_text("utf-8"))["cases"]
+    assert set(cases) == set(VIEWS)
+    marks = [mark["mark"] for case in cases.values() for kind in ("heatmap", "links") for mark in case[kind]]
+    assert {"text", "curve", "rect", "cells"} <= set(marks)
+    opacities = {m["opacity"] for case in cases.values() for m in case["links"] if m["mark"] == "curve"}
+    assert len(opacities) > 8

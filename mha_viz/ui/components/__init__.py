@@ -17,6 +17,10 @@ _INDENT = re.compile(r"^\s+", re.MULTILINE)
 _MODULES = {
     "explorer": ("../dom", "../post", "geometry", "ink", "grid", "links", "heatmap", "page", "words", "explorer"),
     "sentence": ("../dom", "../post", "sentence"),
+    "compare": (
+        "../dom", "../post", "../explorer/geometry", "../explorer/ink", "../explorer/heatmap", "../explorer/links",
+        "../explorer/words", "../controls", "together", "parts", "compare",
+    ),  # fmt: skip
 }
 
 

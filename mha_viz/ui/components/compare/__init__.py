@@ -1,0 +1,31 @@
+"""Heads side by side on one colour scale, with linked hover and signed differences, in one interactive drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from mha_viz.ui.components import script, style
+
+_mount = st.components.v2.component(
+    "mha_compare",
+    html='<div class="mha-compare"></div>',
+    css=style("compare"),
+    js=script("compare"),
+)
+
+
+def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Callable[[], None]) -> None:
+    """Draw the panels of ``figures.panels``.
+
+    ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL parameters
+    that differ from their defaults (None: the parameter leaves the URL): as, unit, special, links, scale, diff, pin, at.
+
+    ``on_edit`` runs when the person changed the tray; ``st.session_state[key].edit`` then holds ``action`` ("rename",
+    "duplicate", "remove", "move", "open", "pin"), ``index`` (the panel's place in the tray, or its number where the
+    panels are not the tray), ``to`` (for "move": the place it gets), ``name`` (for "rename"); ``head``, ``model``,
+    ``text`` and ``pair`` of the panel; and ``view``: the URL parameters as they are to be after the change, for the
+    panels that ``diff`` and ``at`` count have moved. It belongs in the URL in the same step.
+    """
+    _mount(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)

@@ -1,0 +1,235 @@
+// The comparison's page elements. What a person does is told to `on`.
+import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
+import { make, typedText } from "../dom.js";
+import { nameOf, readingOf, sameText } from "./together.js";
+
+const AS = [["heatmap", "heatmap"], ["links", "links"]];
+const SCALES = [["fixed", "0 to 1"], ["head", "0 to the largest shown"], ["log", "logarithmic"]];
+const SVG = "http://www.w3.org/2000/svg";
+const ICONS = { // strokes on a field of 16 × 16
+  left: "M10 3 5 8l5 5", right: "m6 3 5 5-5 5", duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
+  remove: "m4 4 8 8M12 4l-8 8", open: "M9 3h4v4M13 3 7.5 8.5M6.5 4H3v9h9V9.5", pin: "M8 3v10M3 8h10", rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
+};
+
+const quiet = (text) => make("span", { class: "soft" }, text);
+
+export function page(on) {
+  const p = { panels: [] };
+  p.sheet = make("div", { class: "sheet" });
+  p.hint = make("p", { class: "hint soft" });
+  p.said = make("p", { class: "said", "aria-live": "polite" });
+  p.all = make("div", { class: "compare" }, controlsOf(p, on), scaleOf(p), p.sheet, p.hint, differenceOf(p, on), tableOf(p, on), p.said);
+  return p;
+}
+
+function controlsOf(p, on) {
+  const scale = choice("Colour scale", SCALES, () => on.change({ scale: scale.select.value }));
+  p.choices = {
+    as: segments("Drawn as", "as", AS, on.change),
+    unit: segments("Tokens", "unit", UNITS, on.change),
+    special: segments("Special tokens", "special", SPECIALS, on.change),
+    links: linksChoice(on.change),
+    scale: { box: scale.box, set: (value) => { scale.select.value = value; } },
+  };
+  const pick = (label) => make("select", { "aria-label": label, onchange: (event) => on.subtract(event.target === p.second) });
+  [p.second, p.first] = [pick("The panel to subtract from"), pick("The panel that is subtracted")];
+  p.subtract = make("fieldset", { class: "subtract" }, make("legend", {}, "Difference"),
+    make("div", { class: "choice" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first));
+  p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box), p.subtract);
+  return p.controls;
+}
+
+const bar = () => make("i", { class: "ramp", "aria-hidden": true });
+
+function scaleOf(p) {
+  [p.ramp, p.scaleText] = [bar(), make("span")];
+  p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText);
+  return p.scale;
+}
+
+export function setControls(p, set, view) {
+  for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[name]);
+  p.choices.links.box.hidden = view.as !== "links";
+  p.subtract.hidden = set.panels.length < 2;
+  const options = () => [make("option", { value: "", textContent: "none" }),
+    ...set.panels.map((_, i) => make("option", { value: i, textContent: shortName(set, i) }))];
+  for (const [select, at] of [[p.second, 1], [p.first, 0]]) {
+    if (select.key !== set.key) select.replaceChildren(...options());
+    select.key = set.key;
+    select.value = view.diff ? view.diff[at] : "";
+  }
+}
+
+export const shortName = (set, panel) => `${panel + 1}  ${nameOf(set, panel).name}${set.panels[panel].name ? ` ${set.panels[panel].name.slice(0, 24)}` : ""}`;
+
+// ---- One panel ----------------------------------------------------------------------------------------------
+
+export function panelOf(set, index, on) {
+  const { layer, head, name } = nameOf(set, index);
+  const p = { number: make("span", { class: "number", "aria-hidden": true }, String(index + 1)) };
+  p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
+  p.tools = toolbar(set, index, on);
+  const title = make("h3", {}, p.number, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
+  p.canvas = make("canvas", { tabIndex: 0, role: "application" });
+  p.tall = make("div", { class: "tall" }, p.canvas);
+  p.box = make("div", { class: "box" }, p.tall);
+  p.says = make("p", { class: "says" });
+  p.note = make("p", { class: "note soft" });
+  const whose = whoseOf(set, index);
+  p.all = make("article", { class: "panel", "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}` },
+    make("header", {}, make("div", { class: "title" }, title, p.name), p.tools), ...(whose ? [whose] : []), p.box, p.says, p.note);
+  return p;
+}
+
+// The name that a person gave, and the way to give one.
+function nameParts(p, set, index, on) {
+  const { name } = set.panels[index];
+  const text = typedText(name);
+  if (!set.editable) return name ? [text] : [];
+  const rename = make("button", { type: "button", class: "rename", title: "Rename", "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename` },
+    name ? text : quiet("Add a name"), icon("rename"));
+  rename.onclick = () => edit(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
+  p.rename = rename;
+  return [rename];
+}
+
+function edit(p, button, name, done) {
+  const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
+  let open = true;
+  const close = (value) => {
+    if (!open) return;
+    open = false;
+    field.replaceWith(button);
+    if (value !== null && value.trim() !== name) done(value.trim());
+  };
+  field.onkeydown = (event) => {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    close(event.key === "Enter" ? field.value : null);
+    button.focus();
+    event.stopPropagation();
+  };
+  field.onblur = () => close(field.value);
+  button.replaceWith(field);
+  field.focus();
+  field.select();
+}
+
+function toolbar(set, index, on) {
+  const last = set.panels.length - 1;
+  const tools = set.editable
+    ? [["left", "Move left", index > 0 && { action: "move", to: index - 1 }], ["right", "Move right", index < last && { action: "move", to: index + 1 }],
+      ["duplicate", "Duplicate", { action: "duplicate" }], ["open", "Open in Explore", { action: "open" }], ["remove", "Remove", { action: "remove" }]]
+    : [["open", "Open in Explore", { action: "open" }], ["pin", "Pin", { action: "pin" }]];
+  const buttons = tools.map(([name, label, edit_]) => {
+    const button = make("button", { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` }, icon(name), ...(name === "pin" ? [label] : []));
+    button.dataset.tool = name;
+    if (edit_) button.onclick = () => on.edit({ ...edit_, index });
+    else button.setAttribute("aria-disabled", "true");
+    return button;
+  });
+  const bar_ = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
+  roving(bar_, buttons);
+  return bar_;
+}
+
+// One stop for the tab key; arrows move inside.
+function roving(bar_, buttons) {
+  const stop = (button) => buttons.forEach((other) => { other.tabIndex = other === button ? 0 : -1; });
+  stop(buttons[0]);
+  bar_.onfocusin = (event) => stop(event.target.closest("button"));
+  bar_.onkeydown = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = buttons.indexOf(event.target.closest("button"));
+    buttons[(at + step + buttons.length) % buttons.length].focus();
+  };
+}
+
+function icon(name) {
+  const [svg, path] = [document.createElementNS(SVG, "svg"), document.createElementNS(SVG, "path")];
+  for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" })) svg.setAttribute(key, value);
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+// The model and the sentence, where panels differ in them; words that other panels lack stand out.
+function whoseOf(set, index) {
+  const reading = readingOf(set, index);
+  const others = set.readings.filter((other) => other !== reading);
+  const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
+  const said = others.some((other) => !sameText(other, reading));
+  if (!others.length || (!model && !said)) return null;
+  const parts = model ? [make("span", { class: "model" }, typedText(reading.model))] : [];
+  if (said) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
+  return make("p", { class: "whose" }, ...parts);
+}
+
+const BEFORE = 48; // characters before the first word that is different
+
+function sentenceOf(set, number) {
+  const reading = set.readings[number];
+  const differs = (word) => set.readings.some((other, j) => j !== number && !sameText(other, reading) && (set.aligned[number][j][word] ?? null) === null);
+  const own = reading.groups.flatMap((tokens, word) => {
+    const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
+    return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0][0], spans.at(-1)[1]]] : [];
+  });
+  const few = own.length <= 8 ? own : []; // another text altogether: nothing stands out
+  const first = few.length ? few[0] : [0, 0, 0];
+  const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
+  const sentences = reading.pair ? [0, 1] : [0];
+  const start = first[0] === 0 ? Math.max(0, first[1] - BEFORE) : 0;
+  return sentences.flatMap((segment) => [segment ? " · " : start > 1 ? "…" : "", ...marked(whole[segment], few.filter((span) => span[0] === segment), segment ? 0 : start)]);
+}
+
+function marked(letters, spans, start) {
+  const parts = [];
+  let at = start > 1 ? start : 0;
+  for (const [, from, to] of spans) {
+    parts.push(typedText(letters.slice(at, from).join("")), make("b", {}, typedText(letters.slice(from, to).join(""))));
+    at = to;
+  }
+  return [...parts, typedText(letters.slice(at, at + 600).join(""))];
+}
+
+// ---- The difference, and the table --------------------------------------------------------------------------
+
+function differenceOf(p, on) {
+  p.diffTitle = make("h2");
+  p.close = make("button", { type: "button", class: "quiet", onclick: () => on.change({ diff: null }) }, "Close");
+  p.diffText = make("p", { class: "meaning" });
+  p.diffCanvas = make("canvas", { tabIndex: 0, role: "application" });
+  p.diffBox = make("div", { class: "box" }, make("div", { class: "tall" }, p.diffCanvas));
+  [p.diffRamp, p.diffScale] = [bar(), make("span")];
+  p.diffSays = make("p", { class: "says" });
+  p.list = make("ol");
+  p.diffBody = make("div", { class: "two" },
+    make("div", { class: "map" }, make("p", { class: "scale" }, p.diffRamp, p.diffScale), p.diffBox, p.diffSays),
+    make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list));
+  p.diff = make("section", { class: "difference", "aria-label": "Difference", hidden: true }, make("header", {}, p.diffTitle, p.close), p.diffText, p.diffBody);
+  return p.diff;
+}
+
+function tableOf(p, on) {
+  p.tableOf = make("select", { "aria-label": "Which weights", onchange: on.table });
+  p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
+  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "Weights as a table"), p.tableOf, p.tableBox);
+  return p.table;
+}
+
+// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar of its size and sign.
+export function entry(from, to, numbers, share, on) {
+  const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
+  bar_.style.setProperty("--share", `${Math.abs(share) * 50}%`);
+  const [first, second, difference] = numbers;
+  const button = make("button", { type: "button", ...on }, make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
+    make("span", { class: "soft" }, `${first} → ${second}`), bar_, make("span", { class: "value" }, difference));
+  return make("li", {}, button);
+}
+
+export function differenceTable(caption, rows) {
+  const line = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
+  return make("table", {}, make("caption", {}, caption), make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
+    make("tbody", {}, ...rows.map((row) => line("td", row))));
+}

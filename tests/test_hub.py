@@ -30,7 +30,8 @@ from mha_viz.errors import (
 )
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import CATALOG, FAMILIES, Model, resolve
-from mha_viz.models.hub import Download, check_folder, fetch, local_folder
+from mha_viz.models.downloads import Download
+from mha_viz.models.hub import check_folder, fetch, local_folder
 from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
 
 PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work

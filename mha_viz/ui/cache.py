@@ -112,7 +112,7 @@ class Office:
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, known))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None) -> bytes:
-        """Heads side by side, packed for the browser (``figures.panels``); ``places`` in the tray, if they are in it."""
+        """Heads side by side, packed for the browser; ``places`` in the tray, if they are in it."""
         key = (places, *((reading_key(p.attention), p.head, p.name) for p in panels))
         editable = False if places is None else places
         return self._packets.get(key) or self._packets.put(key, pack(panels, editable=editable))

@@ -9,7 +9,8 @@ import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
-from mha_viz.models import catalog, hub
+from mha_viz.models import catalog
+from mha_viz.models.downloads import Download
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
@@ -96,7 +97,7 @@ def download(model: catalog.Model) -> None:
         st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
         return
     try:
-        job = hub.Download.start(model)
+        job = Download.start(model)
     except MhaVizError as error:
         complain(error)
         return
@@ -104,7 +105,7 @@ def download(model: catalog.Model) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _progress(job: hub.Download, model: catalog.Model) -> None:
+def _progress(job: Download, model: catalog.Model) -> None:
     if job.finished:
         if job.error is None:
             address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
@@ -118,7 +119,7 @@ def _progress(job: hub.Download, model: catalog.Model) -> None:
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
-def _cancel(job: hub.Download) -> None:
+def _cancel(job: Download) -> None:
     job.cancel()
     address.go(model=address.read(st.query_params.to_dict()).before, before=None)
 

@@ -80,7 +80,7 @@ def add(tray: Tray, pin: Pin) -> Tray:
 
 def remove(tray: Tray, index: int) -> Tray:
     """The tray without head number ``index``."""
-    return tray[:index] + tray[index + 1 :]
+    return tray[:index] + tray[index + 1 :] if 0 <= index < len(tray) else tray
 
 
 def move(tray: Tray, index: int, to: int) -> Tray:

@@ -1,0 +1,109 @@
+"""The tray in the URL: what goes in comes out; what is broken is left aside, never an error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.attention import Head
+from mha_viz.errors import TrayFull
+from mha_viz.ui import tray
+from mha_viz.ui.tray import Pin
+from tests import hostile
+
+CAT = Pin("The cat sat.", "", "minilm", Head(3, 1))
+DOG = Pin("A dog barked.", "It was loud.", "bert-base-uncased", Head(0, 2), "loud")
+PINS = st.builds(
+    Pin,
+    st.text(max_size=40).filter(lambda t: "\0" not in t),
+    st.text(max_size=10).filter(lambda t: "\0" not in t),
+    st.sampled_from(["minilm", "gpt2", "owner/name"]),
+    st.builds(Head, st.integers(0, 30), st.integers(0, 30)),
+    st.text(max_size=20).filter(lambda t: "\0" not in t),
+)
+
+
+@given(st.lists(PINS, max_size=tray.MOST))
+def test_what_is_written_is_read_again(pins: list[Pin]) -> None:
+    assert tray.read(tray.write(pins)) == (tuple(pins), True)
+
+
+def test_a_sentence_stands_once_however_many_of_its_heads_are_pinned() -> None:
+    value = tray.write([CAT, Pin("The cat sat.", "", "minilm", Head(5, 11)), DOG])
+    assert value is not None
+    assert value.count("The cat sat.") == 1
+    assert json.loads(value)["heads"] == [["L3H1", 0, ""], ["L5H11", 0, ""], ["L0H2", 1, "loud"]]
+    assert tray.write([]) is None
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_no_tray_is_an_empty_one(value: str | None) -> None:
+    assert tray.read(value) == ((), True)
+
+
+BROKEN: list[Any] = [
+    "x", "[]", "{}", "1", "null", '{"of":[],"heads":{}}', "[" * 5000, '{"of":1,"heads":2}', '{"heads":[["L0H0",0,""]]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [*BROKEN, *hostile.TEXTS.values()], ids=lambda v: ascii(v)[:20])
+def test_a_value_that_is_no_tray_is_an_empty_one_and_said_to_be_broken(value: str) -> None:
+    assert tray.read(value) == ((), not value)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [["L0H0", -1, ""], ["L0H0", 1, ""], ["L0H0", "0", ""], ["L0H0", None, ""], ["8-10", 0, ""], ["L0H0", 0],
+     "L0H0", None, [0, 0, 0]],
+    ids=ascii,
+)  # fmt: skip
+def test_a_broken_entry_is_left_aside_and_the_others_stay(entry: Any) -> None:
+    value = json.dumps({"of": [["The cat sat.", "", "minilm"]], "heads": [entry, ["L3H1", 0, ""]]})
+    assert tray.read(value) == ((CAT,), False)
+
+
+def test_readings_that_are_no_texts_are_left_aside() -> None:
+    value = json.dumps({"of": [[1, 2, 3], ["The cat sat.", "", "minilm"]], "heads": [["L3H1", 0, ""], ["L3H1", 1, ""]]})
+    assert tray.read(value) == ((CAT,), False)
+
+
+def test_more_than_eight_are_cut_and_said_to_be() -> None:
+    value = json.dumps({"of": [["The cat sat.", "", "minilm"]], "heads": [["L3H1", 0, ""]] * 9})
+    assert tray.read(value) == ((CAT,) * 8, False)
+
+
+def test_adding_moving_copying_naming_and_taking_out() -> None:
+    both = tray.add((CAT,), DOG)
+    assert both == (CAT, DOG)
+    assert tray.move(both, 1, 0) == (DOG, CAT)
+    assert tray.move(both, 0, 99) == (DOG, CAT)
+    assert tray.duplicate(both, 0) == (CAT, CAT, DOG)
+    assert tray.rename(both, 0, "  my \n head ")[0].name == "my head"
+    assert len(tray.rename(both, 0, "x" * 500)[0].name) == tray.MAX_NAME
+    assert tray.remove(both, 0) == (DOG,)
+
+
+@pytest.mark.parametrize("index", [-1, 2, 10**9])
+def test_an_index_that_is_not_there_changes_nothing(index: int) -> None:
+    both = (CAT, DOG)
+    for changed in (tray.move(both, index, 0), tray.duplicate(both, index), tray.rename(both, index, "x")):
+        assert changed == both
+    assert tray.remove(both, index) == both
+
+
+def test_a_ninth_head_is_refused() -> None:
+    with pytest.raises(TrayFull, match="holds 8"):
+        tray.add((CAT,) * 8, DOG)
+    with pytest.raises(TrayFull, match="holds 8"):
+        tray.duplicate((CAT,) * 8, 0)
+
+
+def test_texts_that_no_link_could_carry_are_refused() -> None:
+    long = Pin("猫" * 700, "", "minilm", Head(0, 0))
+    with pytest.raises(TrayFull, match="too long"):
+        tray.add((CAT,), Pin("猫" * 900, "", "minilm", Head(0, 0)))
+    assert len(tray.add((CAT,), long)) == 2

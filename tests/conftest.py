@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserContext
 
     from mha_viz.models.encoder import Encoder
+    from tests.app_server import AppServer
+    from tests.visitor import Visitor
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +54,46 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    """The app, served for all tests that visit it; its log must hold no fault."""
+    from tests.app_server import AppServer
+
+    with AppServer(tmp_path_factory.mktemp("server")) as running:
+        yield running
+        assert running.faults() == []
+
+
+@pytest.fixture(scope="session")
+def desk(browser: Browser) -> Iterator[BrowserContext]:
+    """The usual visitor's profile: its cache spares each further tab the download of the page's own files."""
+    from tests.visitor import DESKTOP
+
+    context = browser.new_context(viewport=DESKTOP)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Iterator[Callable[..., Visitor]]:
+    """Makes visitors; afterwards none of them may have met an error or called another host."""
+    from tests.visitor import DESKTOP, Visitor
+
+    made: list[Visitor] = []
+
+    def come(url: str = server.url, **options: Any) -> Visitor:
+        context = browser.new_context(**{"viewport": DESKTOP, **options}) if options else desk
+        made.append(Visitor(context, url))
+        return made[-1]
+
+    yield come
+    for visitor in made:
+        visitor.leave()
+
+
+@pytest.fixture
+def visitor(newcomer: Callable[..., Visitor]) -> Visitor:
+    """One visitor in the usual profile."""
+    return newcomer()

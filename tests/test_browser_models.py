@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.app_server import AppServer
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
-from tests.test_browser import DESKTOP, PHONE, Visitor
+from tests.visitor import DESKTOP, PHONE, Visitor
 
 SENTENCE = "the animal didn't cross the street because it was tired."
 

@@ -1,0 +1,195 @@
+"""A visitor of the page in a real browser, and what a visitor can do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from playwright.sync_api import BrowserContext, Dialog, Locator, Page, Position, ViewportSize, expect
+
+PATIENCE = 30_000  # milliseconds until something that does not happen is called missing
+DESKTOP: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
+expect.set_options(timeout=PATIENCE)
+
+
+class Visitor:
+    """One visitor's tab, with everything it asked the network for and everything that went wrong in it."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.requests: list[str] = []
+        self.faults: list[str] = []
+        self.url = url
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def unharmed(self) -> None:
+        """Nothing went wrong in this tab, nothing that was typed ran, and no other host was called."""
+        assert self.faults == []
+        assert self.page.locator(".stException").count() == 0
+        assert self.page.evaluate("window.__xss") is None
+        assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
+
+    def leave(self) -> None:
+        try:
+            self.unharmed()
+        finally:
+            self.page.close()
+
+    # ---- Going about
+
+    def visit(self, path: str = "/", **parameters: str) -> Page:
+        query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
+        self.page.goto(f"{self.url}{path}{query}")
+        return self.page
+
+    def explore(self, **parameters: str) -> Page:
+        page = self.visit("/", **parameters)
+        self.drawn()
+        return page
+
+    def drawn(self) -> None:
+        """Wait until the script has run and an opened head is painted."""
+        expect(self.page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+        expect(self.panels).not_to_have_class(re.compile("waiting"))
+        self.page.wait_for_function(
+            "c => c.width > 1 && new Set(new Uint32Array(c.getContext('2d').getImageData(0,0,c.width,c.height)"
+            ".data.buffer)).size > 4",
+            arg=self.heat.element_handle(),
+        )
+
+    def read(self, text: str) -> None:
+        self.field.fill(text)
+        self.field.press("Enter")
+        self.asked(text=text)
+        self.drawn()
+
+    def asked(self, **parameters: str | None) -> None:
+        """Wait until the address bar says this; None: it does not say it."""
+        for name, value in parameters.items():
+            self.page.wait_for_function(
+                "([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value]
+            )
+
+    @property
+    def address(self) -> dict[str, str]:
+        return {name: values[-1] for name, values in parse_qs(urlsplit(self.page.url).query, True).items()}
+
+    # ---- Parts of the page
+
+    @property
+    def field(self) -> Locator:
+        return self.page.get_by_label("Sentence", exact=True)
+
+    @property
+    def grid(self) -> Locator:
+        return self.page.locator(".grid canvas")
+
+    @property
+    def links(self) -> Locator:
+        return self.page.locator(".links canvas")
+
+    @property
+    def heat(self) -> Locator:
+        return self.page.locator(".heat canvas")
+
+    @property
+    def panels(self) -> Locator:
+        return self.page.locator(".panels")
+
+    @property
+    def title(self) -> Locator:
+        return self.page.locator(".one h2 code")
+
+    @property
+    def readout(self) -> Locator:
+        return self.page.locator(".readout")
+
+    def head_switch(self, number: int) -> Locator:
+        return self.page.locator(".heads button").nth(number)
+
+    def choose(self, control: str, value: str) -> None:
+        self.page.locator(".controls .choice", has_text=control).locator("select").select_option(value)
+
+    def press_segment(self, text: str) -> None:
+        self.page.locator(".segments").get_by_text(text, exact=True).click()
+
+    # ---- Looking at pixels
+
+    def pixels(self, canvas: Locator) -> tuple[str, int]:
+        """A fingerprint of what is painted, and in how many colours."""
+        hash_, colours = canvas.evaluate(
+            """canvas => {
+                const {width, height} = canvas;
+                const words = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
+                let hash = 2166136261;
+                for (const word of words) hash = Math.imul(hash ^ word, 16777619) >>> 0;
+                return [`${width}x${height}:${hash}`, new Set(words).size];
+            }"""
+        )
+        return hash_, colours
+
+    def has_colour(self, canvas: Locator, colour: str) -> bool:
+        found: bool = canvas.evaluate(
+            """(canvas, [r, g, b]) => {
+                const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                for (let i = 0; i < data.length; i += 4) {
+                    if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) return true;
+                }
+                return false;
+            }""",
+            [int(colour[i : i + 2], 16) for i in (1, 3, 5)],
+        )
+        return found
+
+    def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
+        """``act`` must change what is painted."""
+        before = self.pixels(canvas)[0]
+        act()
+        self.page.wait_for_timeout(60)  # a few frames; nothing from the server is needed
+        assert self.pixels(canvas)[0] != before
+
+    # ---- The pointer
+
+    def click_head(self, layer: int, head: int) -> None:
+        self.grid.click(position=self.head_at(layer, head))
+
+    def head_at(self, layer: int, head: int) -> Position:
+        """A point inside the small picture of a head: the grid is ruled behind 30 × 22 pixels of labels."""
+        box = self.grid.bounding_box()
+        assert box
+        step = (box["width"] - 30) / 12
+        return {"x": 30 + (head + 0.4) * step, "y": 22 + (layer + 0.4) * step}
+
+    def point(self, canvas: Locator, x: float, y: float) -> str:
+        """Move the pointer to a point of ``canvas``; what the readout then says."""
+        box = canvas.bounding_box()
+        assert box
+        self.page.mouse.move(box["x"] + x, box["y"] + y)
+        return self.readout.inner_text()
+
+    def hover_until(self, canvas: Locator, points: Iterator[tuple[float, float]], said: re.Pattern[str]) -> str:
+        """Move the pointer over ``canvas`` until the readout says what is looked for, at two points: not on an edge."""
+        before = ""
+        for x, y in points:
+            text = self.point(canvas, x, y)
+            if said.search(text) and text == before:
+                return text
+            before = text
+        raise AssertionError(f"Nowhere on the canvas is said: {said.pattern}; last: {self.readout.inner_text()}")
+
+    def hover_word(self, word: str) -> str:
+        """Rest on a query word of the link diagram."""
+        height = self.links.bounding_box()
+        assert height
+        down = ((20.0, float(y)) for y in range(4, int(height["height"]), 8))
+        return self.hover_until(self.links, down, re.compile(rf"^{re.escape(word)} attends to "))

@@ -1,10 +1,10 @@
 // Heads side by side: what is pointed at in one panel is shown in all, on one scale, and any two are subtracted.
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import {
-  block, chosen, headName, heatmapSpotAt, linksSpotAt, number, paperName, spanWeight,
+  block, chosen, headName, heatmapLayout, heatmapSpotAt, linksSpotAt, number, paperName, spanWeight,
 } from "../explorer/geometry.js";
 import { isDark, palette } from "../explorer/ink.js";
-import { drawHeatmap, heatmapLabel } from "../explorer/heatmap.js";
+import { drawHeatmap, drawHeatmapFocus, heatmapLabel } from "../explorer/heatmap.js";
 import { drawLinks, linksLabel } from "../explorer/links.js";
 import { hiddenNote, table } from "../explorer/words.js";
 import { make, typedText } from "../dom.js";
@@ -170,6 +170,7 @@ export function compare(root, send, locate = () => window.location.search) {
     look.ink = value("--st-text-color", "#222");
     look.paper = value("--st-background-color", "#fff");
     look.accent = value("--st-primary-color", "#0b5cad");
+    look.veil = 0.5; // lighter than where one head is all: its other rows are what is compared
     look.muted = getComputedStyle(part.hint).color;
     const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
     look.textFont = (size, weight = 400) => `${weight} ${size}px ${sans}`;
@@ -210,6 +211,7 @@ export function compare(root, send, locate = () => window.location.search) {
 
   function hint() {
     if (!set.panels.length) return ["Nothing is compared yet: pin a head on the Explore page, and it stands here beside the next one."];
+    part.how.hidden = set.panels.length < 2;
     if (set.panels.length === 1) return ["One head is here. Pin another on the Explore page, or duplicate this one, and both stand side by side on one scale."];
     return [];
   }
@@ -232,9 +234,13 @@ export function compare(root, send, locate = () => window.location.search) {
     const across = columns(width, set.panels.length, least, GAP);
     const own = Math.floor((width - (across - 1) * GAP) / across);
     part.sheet.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
-    const height = Math.max(300, Math.min(560, window.innerHeight - 260));
+    const height = Math.max(300, Math.min(680, window.innerHeight - 230));
     Object.assign(look, { most, label, width: links ? Math.min(own, LINKS_WIDTH) : own, height });
-    for (const panel of part.panels) panel.box.style.maxHeight = `${links ? height : Math.max(height, own) + 4}px`;
+    const drawn = links ? look.width : heatmapLayout(own, most, most, height, label).width;
+    for (const panel of part.panels) {
+      panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools stand over the drawing's end
+      panel.box.style.maxHeight = `${links ? height : Math.max(height, own) + 6}px`;
+    }
   }
 
   // Draw what changed: a panel whose focus is as it was keeps its picture.
@@ -246,23 +252,34 @@ export function compare(root, send, locate = () => window.location.search) {
       const key = JSON.stringify(own);
       if (!all && key === panel.drawn) return;
       panel.drawn = key;
-      drawPanel(panel, index, own);
+      drawPanel(panel, index, own, all);
     });
     refreshDifference(at, all);
   }
 
-  function drawPanel(panel, index, own) {
+  // The drawing is made once; what is pointed at lies on a canvas over it, in links instead of it.
+  function drawPlate(plate, scene, own, whole, dress = look) {
+    const isLinks = !!scene.heads;
+    if (whole && isLinks) {
+      plate.layout = drawLinks(plate.canvas, scene, dress, plate.box.scrollTop);
+      plate.tall.style.height = `${plate.layout.height}px`;
+    } else if (whole) {
+      plate.layout = drawHeatmap(plate.canvas, scene, dress);
+      plate.tall.style.height = "";
+    }
+    plate.over.hidden = !own;
+    plate.tall.classList.toggle("replaced", isLinks && !!own);
+    if (!own) return;
+    if (isLinks) drawLinks(plate.over, { ...scene, focus: own }, dress, plate.box.scrollTop);
+    else drawHeatmapFocus(plate.over, { ...scene, focus: own }, dress, plate.layout);
+  }
+
+  function drawPanel(panel, index, own, whole) {
     const units = derived.units[set.panels[index].reading];
     const [head, shown] = [derived.heads[index], own && !own.missing ? own : null];
-    const scene = { rows: units, cols: units, head, heads: [head], focus: shown };
-    if (view.as === "links") {
-      panel.layout = drawLinks(panel.canvas, scene, look, panel.box.scrollTop);
-      panel.tall.style.height = `${panel.layout.height}px`;
-    } else {
-      panel.layout = drawHeatmap(panel.canvas, scene, look);
-      panel.tall.style.height = "";
-    }
+    drawPlate(panel, { rows: units, cols: units, head, ...(view.as === "links" ? { heads: [head] } : {}), focus: null }, shown, whole);
     panel.says.replaceChildren(...sentence(index, own));
+    panel.says.classList.toggle("rest", !own);
     const note = view.special === "keep" ? "" : hiddenNote(head, { rows: units }, shown, view, readingOf(set, index));
     if (panel.note.textContent !== note) panel.note.textContent = note;
     panel.all.classList.toggle("lacks", !!own?.missing);
@@ -285,12 +302,12 @@ export function compare(root, send, locate = () => window.location.search) {
     const isQuery = own.row !== null;
     const weights = units.map((_, i) => spanWeight(cells, isQuery ? { ...own, col: i, cols: 1 } : { ...own, row: i, rows: 1 }));
     const best = topThree(weights);
-    return [bold(isQuery ? textOf(units, own.row, own.rows) : textOf(units, own.col, own.cols)), isQuery ? " → " : " ← ",
-      ...best.flatMap((i, at) => [at ? ", " : "", typedText(units[i].text), ` ${number(weights[i])}`])];
+    return [make("span", { class: "link" }, bold(isQuery ? textOf(units, own.row, own.rows) : textOf(units, own.col, own.cols)), isQuery ? " → " : " ← ",
+      ...best.flatMap((i, at) => [at ? ", " : "", typedText(units[i].text), ` ${number(weights[i])}`]))];
   }
 
   function linkOf(units, { row, rows, col, cols, weight }, exact = weight) {
-    return [make("span", { class: "link" }, bold(textOf(units, row, rows)), " → ", bold(textOf(units, col, cols))), value(number(exact))];
+    return [make("span", { class: "link" }, bold(textOf(units, row, rows)), " → ", bold(textOf(units, col, cols))), " ", value(number(exact))];
   }
 
   function lacking(unit, reading) {
@@ -336,8 +353,8 @@ export function compare(root, send, locate = () => window.location.search) {
     part.diffText.replaceChildren(...(found.partner ? meaning(diff) : refusal(found, diff)));
     if (!found.partner) return;
     part.diffRamp.style.background = `linear-gradient(90deg, ${look.theme.signed.join()})`;
-    const top = number(found.top);
-    part.diffScale.textContent = `−${top} to +${top}: blue where panel ${diff[0] + 1} gives more, orange where panel ${diff[1] + 1} does`;
+    part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}  `, value(`−${number(found.top)}`));
+    part.diffMore.replaceChildren(value(`+${number(found.top)}`), `  more in panel ${diff[1] + 1}`);
     part.list.replaceChildren(...largest(found, LARGEST).map((cell) => listed(found, cell)));
     if (!part.list.children.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));
   }
@@ -377,17 +394,17 @@ export function compare(root, send, locate = () => window.location.search) {
     const key = JSON.stringify(own);
     if (!all && key === part.drawn) return;
     part.drawn = key;
-    const shown = own && !own.missing ? own : null;
-    const width = Math.min(640, part.diffBox.clientWidth);
-    const scene = { rows: found.rows, cols: found.rows, head: found.head, focus: shown };
-    part.diffLayout = drawHeatmap(part.diffCanvas, scene, { ...look, colours: look.signedColours, width, height: Math.max(380, look.height), label: undefined, most: 0 });
+    const scene = { rows: found.rows, cols: found.rows, head: found.head, focus: null };
+    const width = all ? Math.min(680, part.map.box.clientWidth - 6) : 0;
+    drawPlate(part.map, scene, own && !own.missing ? own : null, all,
+      { ...look, colours: look.signedColours, width, height: Math.max(380, look.height), label: undefined, most: 0 });
     part.diffSays.replaceChildren(...differenceSays(found, own));
-    part.diffCanvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
-    for (const [i, item] of [...part.list.querySelectorAll("button")].entries()) item.setAttribute("aria-current", isCell(found, i, shown));
+    part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
+    for (const [i, item] of [...part.list.querySelectorAll("button")].entries()) item.setAttribute("aria-current", isCell(found, i, own));
   }
 
   const isCell = (found, place, shown) => {
-    if (!shown || shown.row === null || shown.col === null) return false;
+    if (!shown || shown.missing || shown.row === null || shown.col === null) return false;
     found.cells ??= largest(found, LARGEST);
     return found.cells[place] === shown.row * found.C + shown.col;
   };
@@ -396,8 +413,8 @@ export function compare(root, send, locate = () => window.location.search) {
     if (own?.missing) return lacking(own.missing, null);
     if (!own || own.row === null || own.col === null) return [make("span", { class: "soft" }, own ? "Point at a cell for its numbers." : "Point at a cell: every panel shows that link.")];
     const cell = own.row * C + own.col;
-    return [make("span", { class: "link" }, bold(rows[own.row].text), " → ", bold(rows[own.col].text)),
-      make("span", { class: "soft" }, `${number(first[cell])} → ${number(second[cell])}`), value(signed(d[cell]))];
+    return [make("span", { class: "link" }, bold(rows[own.row].text), " → ", bold(rows[own.col].text)), " ",
+      make("span", { class: "soft" }, `${number(first[cell])} → ${number(second[cell])}`), " ", value(signed(d[cell]))];
   }
 
   // ---- The table ------------------------------------------------------------------------------------------
@@ -449,12 +466,12 @@ export function compare(root, send, locate = () => window.location.search) {
   function listenToDifference() {
     const where = (event) => {
       const found = derived?.diff;
-      if (!part.diffLayout || !found?.partner) return null;
-      const box = part.diffCanvas.getBoundingClientRect();
-      const spot = heatmapSpotAt(part.diffLayout, found.R, found.C, event.clientX - box.left, event.clientY - box.top);
+      if (!part.map.layout || !found?.partner) return null;
+      const box = part.map.canvas.getBoundingClientRect();
+      const spot = heatmapSpotAt(part.map.layout, found.R, found.C, event.clientX - box.left, event.clientY - box.top);
       return spot && { at: view.diff[0], ...spot };
     };
-    attend(part.diffCanvas, where, () => ({ at: view.diff[0], isHeat: true, count: derived.diff.R, says: () => `${part.diffSays.textContent}. ${saidAll()}` }));
+    attend(part.map.canvas, where, () => ({ at: view.diff[0], isHeat: true, count: derived.diff.R, says: () => `${part.diffSays.textContent}. ${saidAll()}` }));
   }
 
   function attend(canvas, where, about) {
@@ -473,7 +490,7 @@ export function compare(root, send, locate = () => window.location.search) {
       if (other.box.scrollTop !== scrollTop) other.box.scrollTop = scrollTop;
       if (other.box.scrollLeft !== scrollLeft) other.box.scrollLeft = scrollLeft;
     }
-    if (view.as === "links") drawPanel(panel, part.panels.indexOf(panel), panel.drawn ? JSON.parse(panel.drawn) : null);
+    if (view.as === "links") drawPanel(panel, part.panels.indexOf(panel), JSON.parse(panel.drawn), true);
   }
 
   const saidAll = () => part.panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");

@@ -43,7 +43,8 @@ const bar = () => make("i", { class: "ramp", "aria-hidden": true });
 
 function scaleOf(p) {
   [p.ramp, p.scaleText] = [bar(), make("span")];
-  p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText);
+  p.how = make("span", { class: "how" }, "Point at a word or a cell: every panel shows it. A click holds it, Escape lets go.");
+  p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.how);
   return p.scale;
 }
 
@@ -62,22 +63,28 @@ export function setControls(p, set, view) {
 
 export const shortName = (set, panel) => `${panel + 1}  ${nameOf(set, panel).name}${set.panels[panel].name ? ` ${set.panels[panel].name.slice(0, 24)}` : ""}`;
 
+// Two canvases, one over the other: the drawing, and what is pointed at in it.
+function plate() {
+  const canvas = make("canvas", { tabIndex: 0, role: "application" });
+  const over = make("canvas", { class: "over", "aria-hidden": true });
+  const tall = make("div", { class: "tall" }, canvas, over);
+  return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
+}
+
 // ---- One panel ----------------------------------------------------------------------------------------------
 
 export function panelOf(set, index, on) {
   const { layer, head, name } = nameOf(set, index);
-  const p = { number: make("span", { class: "number", "aria-hidden": true }, String(index + 1)) };
+  const p = plate();
+  const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
-  const title = make("h3", {}, p.number, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
-  p.canvas = make("canvas", { tabIndex: 0, role: "application" });
-  p.tall = make("div", { class: "tall" }, p.canvas);
-  p.box = make("div", { class: "box" }, p.tall);
+  const title = make("h3", {}, number_, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);
   p.all = make("article", { class: "panel", "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}` },
-    make("header", {}, make("div", { class: "title" }, title, p.name), p.tools), ...(whose ? [whose] : []), p.box, p.says, p.note);
+    make("header", {}, make("div", { class: "title" }, title, p.name), p.tools), whose ?? make("p", { class: "whose" }), p.box, p.says, p.note);
   return p;
 }
 
@@ -166,7 +173,8 @@ function whoseOf(set, index) {
   return make("p", { class: "whose" }, ...parts);
 }
 
-const BEFORE = 48; // characters before the first word that is different
+const ROOM = 90; // characters that are seen of a sentence on a narrow panel
+const BEFORE = 40; // of them, when it is longer, before the first word that is different
 
 function sentenceOf(set, number) {
   const reading = set.readings[number];
@@ -179,13 +187,13 @@ function sentenceOf(set, number) {
   const first = few.length ? few[0] : [0, 0, 0];
   const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
-  const start = first[0] === 0 ? Math.max(0, first[1] - BEFORE) : 0;
-  return sentences.flatMap((segment) => [segment ? " · " : start > 1 ? "…" : "", ...marked(whole[segment], few.filter((span) => span[0] === segment), segment ? 0 : start)]);
+  const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
+  return sentences.flatMap((segment) => [segment ? " · " : start ? "…" : "", ...marked(whole[segment], few.filter((span) => span[0] === segment), segment ? 0 : start)]);
 }
 
 function marked(letters, spans, start) {
   const parts = [];
-  let at = start > 1 ? start : 0;
+  let at = start;
   for (const [, from, to] of spans) {
     parts.push(typedText(letters.slice(at, from).join("")), make("b", {}, typedText(letters.slice(from, to).join(""))));
     at = to;
@@ -199,13 +207,12 @@ function differenceOf(p, on) {
   p.diffTitle = make("h2");
   p.close = make("button", { type: "button", class: "quiet", onclick: () => on.change({ diff: null }) }, "Close");
   p.diffText = make("p", { class: "meaning" });
-  p.diffCanvas = make("canvas", { tabIndex: 0, role: "application" });
-  p.diffBox = make("div", { class: "box" }, make("div", { class: "tall" }, p.diffCanvas));
-  [p.diffRamp, p.diffScale] = [bar(), make("span")];
+  p.map = plate();
+  [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
   p.diffSays = make("p", { class: "says" });
   p.list = make("ol");
   p.diffBody = make("div", { class: "two" },
-    make("div", { class: "map" }, make("p", { class: "scale" }, p.diffRamp, p.diffScale), p.diffBox, p.diffSays),
+    make("div", { class: "map" }, make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore), p.map.box, p.diffSays),
     make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list));
   p.diff = make("section", { class: "difference", "aria-label": "Difference", hidden: true }, make("header", {}, p.diffTitle, p.close), p.diffText, p.diffBody);
   return p.diff;

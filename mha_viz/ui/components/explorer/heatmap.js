@@ -22,6 +22,21 @@ export function drawHeatmap(canvas, scene, look) {
   return layout;
 }
 
+// The focus alone, on a canvas that lies over a drawing without one: pointing at things then redraws no cell.
+export function drawHeatmapFocus(canvas, scene, look, layout) {
+  const context = fit(canvas, layout.width, layout.height);
+  focusOn(context, scene, look, layout);
+  for (const isRow of [true, false]) {
+    if ((isRow ? scene.focus.row : scene.focus.col) === null) continue;
+    context.globalAlpha = look.veil;
+    context.fillStyle = look.paper;
+    if (isRow) context.fillRect(0, layout.top, layout.left - 3, layout.height - layout.top);
+    else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 3);
+    context.globalAlpha = 1;
+    axis(context, scene, look, layout, isRow, true);
+  }
+}
+
 function cells(context, { head }, look, { left, top, cell }) {
   const { R, C } = head.part;
   head.picture ??= picture(head, look); // one pixel a cell, made once: pointing at things only redraws
@@ -46,7 +61,7 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   if (!focus) return;
   const { R, C } = part;
   context.fillStyle = look.paper;
-  context.globalAlpha = 0.62;
+  context.globalAlpha = look.veil ?? 0.62;
   const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
   const { row, col, rows = 1, cols = 1 } = focus;
   if (row !== null) {
@@ -65,7 +80,15 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
 }
 
-function axis(context, scene, look, layout, isRow) {
+// What a label is written over: its own pale self, and neighbours that lie close.
+function erase(context, label, size, isRow, look) {
+  const colour = context.fillStyle;
+  context.fillStyle = look.paper;
+  context.fillRect(isRow ? 6 - label : 0, -size * 0.6, label - 6, size * 1.2);
+  context.fillStyle = colour;
+}
+
+function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const list = isRow ? scene.rows : scene.cols;
   const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
@@ -74,7 +97,7 @@ function axis(context, scene, look, layout, isRow) {
   list.forEach((unit, i) => {
     const held = within(i, own, count);
     const beside = own !== null && !held && i > own - every && i < own + count - 1 + every;
-    if (!held && (i % every || beside)) return;
+    if (!held && (heldOnly || i % every || beside)) return;
     context.font = look.textFont(size, held ? 600 : 400);
     context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
     context.globalAlpha = own !== null && !held ? 0.45 : 1;
@@ -82,6 +105,7 @@ function axis(context, scene, look, layout, isRow) {
     context.save();
     if (isRow) context.translate(layout.left - 6, at);
     else { context.translate(at, layout.top - 6); context.rotate(-Math.PI / 2); }
+    if (heldOnly) erase(context, isRow ? layout.left : layout.top, size, isRow, look);
     write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
     context.restore();
     context.globalAlpha = 1;

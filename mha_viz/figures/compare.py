@@ -15,7 +15,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import FOOT, Matrix, foot, matrix_marks, scale_bar
 from mha_viz.figures.layout import Size, sheet
-from mha_viz.figures.links import TOP, WIDTH, link_marks, strand
+from mha_viz.figures.links import TOP, link_marks, strand
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, number, shades, span, units
 from mha_viz.text import align
@@ -105,9 +105,7 @@ def _panel(panels: Sequence[Panel], panel: Panel, view: View, top: float, width:
     if whose:
         marks.append(Text(0, 26, fonts.cut(whose, 11, width), 11, theme.muted))
     if kind == "links":
-        drawn, spread = link_marks(
-            [strand(attention, head, view, axes, theme, shared)], axes, held, min(width, WIDTH), theme
-        )
+        drawn, spread = link_marks([strand(attention, head, view, axes, theme, shared)], axes, held, width, theme)
         height = spread.height + TOP
     else:
         part = block(attention, head, view, axes)

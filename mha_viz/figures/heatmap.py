@@ -50,12 +50,12 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
 
 
 def matrix_marks(
-    matrix: Matrix, width: float, theme: Theme, lines: bool = True
+    matrix: Matrix, width: float, theme: Theme, lines: bool = True, largest: float = math.inf
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
-    """A matrix with labels in at most ``width`` pixels, where cells of 2 pixels fit."""
+    """A matrix with labels in at most ``width`` pixels, where cells of 2 pixels fit; no cell exceeds ``largest``."""
     rows, cols = matrix.axes
     label = min(LABEL, widest(matrix.axes, LABEL_SIZE) + 12)
-    layout = heatmap_layout(width, len(rows), len(cols), label)
+    layout = heatmap_layout(width, len(rows), len(cols), label, largest=largest)
     if not rows or not cols:
         return (), layout
     marks: list[Mark] = [

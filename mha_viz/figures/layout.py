@@ -7,7 +7,7 @@ A file is laid out in the screen's pixels and then scaled to points as a whole (
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mha_viz.drawing import POINTS_PER_MM, Drawing
@@ -53,8 +53,12 @@ class Size:
 
 
 def sheet(drawing: Drawing, size: Size) -> Drawing:
-    """A drawing in the screen's pixels as one in points, no wider than asked for."""
-    return drawing.scaled(min(size.scale, size.width_mm * POINTS_PER_MM / drawing.width))
+    """A drawing in the screen's pixels as one in points, exactly as wide as asked for.
+
+    Long texts have more columns than fit at the asked size of type: they are scaled down as a whole.
+    """
+    wide = size.width_mm * POINTS_PER_MM
+    return replace(drawing.scaled(min(size.scale, wide / drawing.width)), width=wide)
 
 
 class GridLayout(NamedTuple):
@@ -106,9 +110,12 @@ class HeatmapLayout(NamedTuple):
     height: float
 
 
-def heatmap_layout(width: float, rows: int, cols: int, label: float, height: float = TALL) -> HeatmapLayout:
-    """As ``heatmapLayout``. ``label``: the room of the labels on both sides."""
-    fits = max(2.0, min(44.0, (width - label) / max(cols, 1), (height - label) / max(rows, 1)))
+def heatmap_layout(
+    width: float, rows: int, cols: int, label: float, height: float = TALL, largest: float = 44
+) -> HeatmapLayout:
+    """As ``heatmapLayout``. ``label``: the room of the labels on both sides; ``largest`` bounds a cell, which a file
+    may raise to come out as wide as it was asked to be."""
+    fits = max(2.0, min(largest, (width - label) / max(cols, 1), (height - label) / max(rows, 1)))
     cell = math.floor(fits) if fits >= 4 else math.floor(fits * 2) / 2
     return HeatmapLayout(cell, label, label, label + cell * cols, label + cell * rows)
 

@@ -35,7 +35,6 @@ from mha_viz.figures.view import (
 
 LEVELS = 24  # lines have this many strengths
 TOP = 20  # above the first tokens: what the columns are, pixels
-WIDTH = 640.0  # wider, the lines say no more; pixels
 WRITTEN = 3  # heads whose weights are written beside a held token
 
 
@@ -57,7 +56,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     theme = THEMES[size.look]
     axes = units(attention.text, view)
     strands = [strand(attention, head, view, axes, theme) for head in heads]
-    marks, layout = link_marks(strands, axes, focus(axes, view), min(size.pixels, WIDTH), theme)
+    marks, layout = link_marks(strands, axes, focus(axes, view), size.pixels, theme)
     drawn = Drawing(
         layout.width,
         layout.height + TOP,

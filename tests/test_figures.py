@@ -1,0 +1,292 @@
+"""Static figures: what a view shows of a reading, captions, sizes, comparisons and differences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Text
+from mha_viz.errors import SettingError, UnknownHead
+from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, signed
+from mha_viz.figures.grid import grid, pooled
+from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links
+from mha_viz.figures.theme import LIGHT, palette
+from mha_viz.figures.view import View, block, chosen, focus, number, shades, share, shown, units
+from mha_viz.models.encoder import Encoder
+from tests import hostile
+from tests.explorer import long_reading, reading
+
+TIRED = "The animal didn't cross the street because it was too tired."
+WIDE = "The animal didn't cross the street because it was too wide."
+H = Head(1, 2)
+
+
+@pytest.fixture
+def pair_reading() -> Attention:
+    return reading(words=(1, 3, 1), pair=(2, 1))
+
+
+# ---- What a view shows -----------------------------------------------------------------------------------
+
+
+def test_words_are_those_of_the_reading_by_words(pair_reading: Attention) -> None:
+    view = View(unit="words")
+    part = block(pair_reading, H, view, units(pair_reading.text, view))
+    assert part.w == pytest.approx(pair_reading.by_words()[H], abs=1e-6)
+    assert part.hidden == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["words", "pieces"])
+def test_hidden_and_rescaled_are_those_of_the_reading_itself(pair_reading: Attention, unit: str) -> None:
+    whole = pair_reading.by_words() if unit == "words" else pair_reading
+    for special, expected, hidden in (
+        ("hide", whole.content().weights, whole.content().hidden),
+        ("rescale", whole.without_special().weights, whole.without_special().hidden),
+    ):
+        view = View(unit=unit, special=special)
+        part = block(pair_reading, H, view, units(pair_reading.text, view))
+        assert part.w == pytest.approx(expected[H], abs=1e-6)
+        assert part.hidden == pytest.approx(hidden[H], abs=1e-6)
+
+
+def test_a_reading_that_was_rescaled_before_still_says_what_is_hidden(pair_reading: Attention) -> None:
+    done = pair_reading.without_special()
+    part = block(done, H, View(unit="pieces"), units(done.text, View(unit="pieces")))
+    assert part.hidden == pytest.approx(done.hidden[H], abs=1e-5)
+
+
+def test_one_side_of_a_pair() -> None:
+    attention = reading(words=(1, 3, 1), pair=(2, 1))
+    view = View(unit="pieces", side="ab", special="hide")
+    axes = units(attention.text, view)
+    assert {u.segment for u in axes.rows} == {0}
+    assert {u.segment for u in axes.cols} == {1}
+    part = block(attention, H, view, axes)
+    assert part.hidden == pytest.approx(1 - part.w.sum(axis=1), abs=1e-6)
+    assert units(reading().text, View(side="ab")) == units(reading().text, View())  # one sentence has no sides
+
+
+@given(st.integers(1, 10))
+def test_the_heaviest_keys_of_each_query(k: int) -> None:
+    w = reading(words=(1,) * 6).weights[0, 0]
+    mask = chosen(w, f"top{k}")
+    assert (mask.sum(axis=1) == min(k, w.shape[1])).all()
+    for row, kept in zip(w, mask, strict=True):
+        assert row[kept].min() >= row[~kept].max(initial=0)
+
+
+def test_links_by_weight_and_by_mass() -> None:
+    w = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], np.float32)
+    assert chosen(w, "min0.30").tolist() == [[True, True, False], [False, False, True]]
+    assert chosen(w, "mass0.70").tolist() == [[True, True, False], [False, False, True]]
+    assert chosen(w, "mass0.90").tolist() == [[True, True, True], [True, False, True]]
+    assert chosen(np.zeros((1, 2), np.float32), "mass0.50").tolist() == [[True, False]]
+
+
+def test_shades_by_hand() -> None:
+    w = np.array([[0.5, 0.25], [0.1, 0.0]], np.float32)
+    assert shades(w, "fixed").tolist() == [[128, 64], [26, 0]]
+    assert shades(w, "head").tolist() == [[255, 128], [51, 0]]
+    assert shades(w, "head", top=1.0).tolist() == shades(w, "fixed").tolist()
+    assert shades(w, "row").tolist() == [[255, 128], [255, 0]]
+    assert shades(np.array([[1, 0.001, 0.1, 0.0001]], np.float32), "log").tolist() == [[255, 0, 170, 0]]
+
+
+def test_numbers_are_written_as_on_screen() -> None:
+    assert [number(w) for w in (0, 0.0004, 0.0005, 0.0625, 1)] == ["0.000", "<.001", "0.001", "0.063", "1.000"]
+    assert [share(s) for s in (0.0123, 0.62)] == ["1.2 %", "62 %"]
+
+
+BAD: list[dict[str, Any]] = [
+    {"unit": "letters"}, {"special": "rescaled"}, {"links": "top0"}, {"links": "top11"}, {"links": "min1.5"},
+    {"scale": "linear"}, {"side": "abc"}, {"pin": "10"}, {"pin": "q12345"}, {"links": 3}, {"unit": "words\n"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", BAD, ids=str)
+def test_a_setting_that_does_not_exist_is_refused_with_what_does(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match="Expected one of"):
+        View(**settings)
+
+
+@pytest.mark.parametrize(
+    "size", [{"width_mm": 0}, {"width_mm": math.nan}, {"font_pt": 100}, {"look": "blue"}, {"width_mm": "85"}], ids=str
+)
+def test_a_size_that_no_page_has_is_refused(size: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match="Expected"):
+        Size(**size)
+
+
+def test_a_pin_counts_pieces_and_holds_the_unit_around_them() -> None:
+    attention = reading(words=(1, 3, 1))
+    assert focus(units(attention.text, View(pin="q3")), View(pin="q3")) == (2, None)
+    assert focus(units(attention.text, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
+    hidden = View(special="hide", pin="q0")
+    assert focus(units(attention.text, hidden), hidden) is None
+    assert focus(units(attention.text, View()), View(pin="q99")) is None
+
+
+def test_the_numbers_of_a_picture(pair_reading: Attention) -> None:
+    table = shown(pair_reading, [H, Head(0, 0)], View(special="hide"))
+    assert table.weights.shape == (2, 5, 5)
+    assert table.rows == table.cols
+    assert table.row_index == (1, 2, 3, 5, 6)  # counted among all units, [CLS] is 0
+
+
+# ---- Figures ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 85, 178, 300])
+def test_a_figure_is_as_wide_as_it_was_asked_to_be_and_nothing_sticks_out(width: float) -> None:
+    attention, size = reading(words=(1, 2, 1, 1)), Size(width_mm=width)
+    figures = [heatmap(attention, H, None, size), links(attention, [H], None, size), grid(attention, None, size)]
+    figures += [compare([Panel(attention, H)] * 3, None, size)]
+    for drawing in figures:
+        assert drawing.width == pytest.approx(width * POINTS_PER_MM)
+        for mark in drawing.marks:
+            if isinstance(mark, Cells):
+                assert mark.x >= -0.01
+                assert mark.x + mark.width <= drawing.width + 0.01
+                assert mark.y + mark.height <= drawing.height + 0.01
+
+
+def test_labels_have_the_asked_size() -> None:
+    drawing = heatmap(reading(), H, None, Size(width_mm=178, font_pt=9))
+    assert max(mark.size for mark in drawing.marks if isinstance(mark, Text)) == pytest.approx(9)
+
+
+def test_the_cells_of_a_heatmap_are_the_weights_on_the_ramp() -> None:
+    attention = reading()
+    cells = next(m for m in heatmap(attention, H, View(unit="pieces")).marks if isinstance(m, Cells))
+    expected = palette(LIGHT.ramp)[np.rint(attention[H].astype(float) * 255).astype(int)]
+    assert (cells.pixels == expected).all()
+
+
+def test_opacity_of_a_link_is_its_weight() -> None:
+    attention = reading()
+    lines = [m for m in links(attention, [H], View(unit="pieces")).marks if isinstance(m, Curve)]
+    weights = np.sort(attention[H].ravel())[::-1]
+    opacities = sorted((line.opacity for line in lines), reverse=True)
+    assert opacities == pytest.approx(weights[: len(lines)], abs=1 / 24)
+    assert len(lines) == (np.rint(np.rint(attention[H].astype(float) * 255) / 255 * 24) > 0).sum()
+
+
+def test_transparent_means_no_background_and_no_lines_of_paper() -> None:
+    clear = heatmap(reading(), H, None, Size(transparent=True))
+    assert clear.background is None
+    assert len(clear.marks) < len(heatmap(reading(), H).marks)
+
+
+def test_a_long_text_is_pooled_in_the_grid_so_that_peaks_stay() -> None:
+    w = np.zeros((300, 300), np.float32)
+    w[123, 277] = 1
+    small = pooled(w, 96)
+    assert max(small.shape) <= 96
+    assert small.max() == 1
+    assert (pooled(w[:50, :50], 96) == w[:50, :50]).all()
+    drawing = grid(long_reading(2, 2, 200))
+    assert max(max(m.pixels.shape) for m in drawing.marks if isinstance(m, Cells)) <= 96
+
+
+def test_a_head_that_is_not_there_and_none_at_all() -> None:
+    with pytest.raises(UnknownHead):
+        heatmap(reading(), Head(9, 9))
+    with pytest.raises(SettingError, match="No head"):
+        links(reading(), [])
+
+
+def test_captions_say_model_text_head_what_was_done_and_what_is_hidden(minilm: Encoder) -> None:
+    attention = minilm.encode(TIRED)
+    said = links(attention, [Head(3, 1)], View(special="rescale", links="top3", pin="q10")).caption
+    assert "L3H1 (4-2)" in said
+    assert "minilm (revision 53aa51172d14)" in said
+    assert f"“{TIRED}”" in said
+    assert "3 heaviest keys" in said
+    assert "Held: “it” as query" in said
+    assert "rows rescaled to sum to 1; " in said
+    view = View(special="rescale")
+    gone = block(attention, Head(3, 1), view, units(attention.text, view)).hidden.mean()
+    assert f"{share(float(gone))} of this head’s attention was hidden" in said
+    about = heatmap(attention, Head(3, 1), View(special="hide")).about
+    assert about["heads"] == "L3H1"
+    assert about["special"] == "hide"
+    assert float(about["hidden"]) == pytest.approx(gone, abs=1e-3)
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_tokens_are_drawn_as_they_are(text: str) -> None:
+    attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)] * 2, [text[:300], "x"])
+    for drawing in (heatmap(attention, Head(0, 0)), links(attention, [Head(1, 0)]), grid(attention)):
+        assert drawing.caption
+        assert all(mark.text for mark in drawing.marks if isinstance(mark, Text))
+
+
+# ---- Side by side ----------------------------------------------------------------------------------------
+
+
+def test_all_panels_share_one_scale() -> None:
+    one, two = reading(words=(1, 1), seed=1), reading(words=(1, 1), seed=2)
+    drawing = compare([Panel(one, H), Panel(two, H)], View(unit="pieces", scale="head"))
+    cells = [m for m in drawing.marks if isinstance(m, Cells)][:2]
+    top = max(one[H].max(), two[H].max())
+    for mark, attention in zip(cells, (one, two), strict=True):
+        expected = palette(LIGHT.ramp)[np.rint(attention[H].astype(float) * 255 / float(top)).astype(int)]
+        assert (mark.pixels == expected).all()
+    assert any(f"one scale, 0 to {number(float(top))}" in m.text for m in drawing.marks if isinstance(m, Text))
+    with pytest.raises(SettingError, match="each row its own"):
+        compare([Panel(one, H)], View(scale="row"))
+
+
+@pytest.mark.parametrize("count", [0, 17])
+def test_no_panel_and_too_many(count: int) -> None:
+    with pytest.raises(SettingError, match="1 to 16"):
+        compare([Panel(reading(), H)] * count)
+
+
+def test_a_difference_by_hand() -> None:
+    one, two = reading(seed=1), reading(seed=2)
+    found = signed(Panel(one, H), Panel(two, Head(0, 0)), View(unit="pieces"))
+    assert found.d == pytest.approx(two[Head(0, 0)] - one[H])
+    assert levels(np.array([-0.5, 0, 0.25, 0.5], np.float32), 0.5).tolist() == [1, 128, 192, 255]
+    assert levels(np.zeros(2, np.float32), 0).tolist() == [128, 128]
+    cells = next(m for m in difference(Panel(one, H), Panel(one, H)).marks if isinstance(m, Cells))
+    assert {tuple(c) for row in cells.pixels.tolist() for c in row} == {tuple(palette(LIGHT.signed)[128].tolist())}
+
+
+def test_no_difference_has_the_colour_of_no_weight() -> None:
+    """Zero lies at the background: the middle of the signed ramp is the sequential ramp's 0, within one step."""
+    assert np.abs(palette(LIGHT.signed)[128].astype(int) - palette(LIGHT.ramp)[0]).max() <= 2
+
+
+def test_a_replaced_word_is_compared_in_its_place(minilm: Encoder) -> None:
+    tired, wide = minilm.encode(TIRED), minilm.encode(WIDE)
+    found = signed(Panel(tired, Head(3, 1)), Panel(wide, Head(3, 1)), View())
+    assert "tired / wide" in [u.text for u in found.axes.rows]
+    assert found.d == pytest.approx(wide.by_words()[Head(3, 1)] - tired.by_words()[Head(3, 1)], abs=1e-6)
+
+
+def test_texts_that_do_not_correspond_are_refused_with_the_reason(minilm: Encoder) -> None:
+    tired, other = minilm.encode(TIRED), minilm.encode("Cats sleep.")
+    with pytest.raises(SettingError, match="differ in number"):
+        difference(Panel(tired, Head(0, 0)), Panel(other, Head(0, 0)))
+    assert "different pieces" in mismatch(tired, other, View(unit="pieces"))
+    assert mismatch(tired, minilm.encode(TIRED.upper()), View()) == ""
+
+
+def test_a_pin_is_held_in_every_panel_where_the_word_stands(minilm: Encoder) -> None:
+    tired, other = minilm.encode(TIRED), minilm.encode("Yesterday the animal slept.")
+    view = View(pin="q2")  # animal
+    at = held_in(tired, other, view)
+    assert at is not None
+    assert at.row is not None
+    assert units(other.text, view).rows[at.row].text == "animal"
+    assert held_in(tired, other, View(pin="q10")) is None  # no “it” there
+    assert held_in(tired, other, View()) is None

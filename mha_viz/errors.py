@@ -71,6 +71,10 @@ class ExportError(MhaVizError):
     """A file cannot be written: unknown suffix, unwritable path."""
 
 
+class CorpusError(MhaVizError):
+    """An annotated text cannot be read: the message names the line."""
+
+
 class TrayFull(MhaVizError):
     """The tray of heads to compare has no room for another."""
 

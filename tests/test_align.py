@@ -47,21 +47,21 @@ def said(a: TokenizedText, b: TokenizedText, of: tuple[int | None, ...]) -> list
 
 
 def test_one_word_replaced_is_in_its_place_and_not_the_same() -> None:
-    a, b = text("it was too tired .".split()), text("it was too wide .".split())
+    a, b = text(["it", "was", "too", "tired", "."]), text(["it", "was", "too", "wide", "."])
     found = align(a, b)
     assert found.same == (0, 1, 2, 3, None, 5, 6)
     assert found.place == (0, 1, 2, 3, 4, 5, 6)
 
 
 def test_words_that_came_in_have_no_place() -> None:
-    a, b = text("the dog barked".split()), text("the old dog barked loudly".split())
+    a, b = text(["the", "dog", "barked"]), text(["the", "old", "dog", "barked", "loudly"])
     assert align(a, b).same == align(a, b).place == (0, 1, 3, 4, 6)
     back = align(b, a)
     assert back.same == back.place == (0, 1, None, 2, 3, None, 4)
 
 
 def test_runs_of_another_length_have_no_place() -> None:
-    a, b = text("a red car stopped".split()), text("a very old bus stopped".split())
+    a, b = text(["a", "red", "car", "stopped"]), text(["a", "very", "old", "bus", "stopped"])
     assert align(a, b).place == (0, 1, None, None, 5, 6)
 
 
@@ -70,10 +70,9 @@ def test_capital_letters_do_not_part_words() -> None:
 
 
 def test_repeated_words_keep_their_order() -> None:
-    a, b = text("the cat and the dog".split()), text("the dog".split())
-    assert said(a, b, align(a, b).same) == [
-        ("[CLS]", "[CLS]"), ("the", "the"), ("cat", None), ("and", None), ("the", None), ("dog", "dog"), ("[SEP]", "[SEP]"),
-    ]  # fmt: skip
+    a, b = text(["the", "cat", "and", "the", "dog"]), text(["the", "dog"])
+    partners = [theirs for _, theirs in said(a, b, align(a, b).same)]
+    assert partners == ["[CLS]", "the", None, None, None, "dog", "[SEP]"]
 
 
 def test_special_tokens_of_two_models_stand_for_each_other_and_for_no_word() -> None:
@@ -151,8 +150,7 @@ def test_spans_of_the_same_text_meet(typed: str, data: st.DataObject) -> None:
     for t, j in zip(one.tokens, align(one, two).same, strict=True):
         assert j is not None
         other = two.tokens[j]
-        assert t.start is not None and t.end is not None and other.start is not None and other.end is not None
-        assert other.start < t.end and t.start < other.end
+        assert set(range(t.start or 0, t.end or 0)) & set(range(other.start or 0, other.end or 0))
 
 
 def _cut_at(typed: str, places: set[int]) -> TokenizedText:

@@ -1,0 +1,39 @@
+// Reads the bytes of several panels the way the page does, for tests/test_panels.py: a JSON list of questions on stdin,
+// answers on stdout. Question: {packet: base64, ask, and what it needs}.
+import { readFileSync } from "node:fs";
+import { block } from "../../mha_viz/ui/components/explorer/geometry.js";
+import {
+  counterparts, difference, encodeTogether, parseTogether, sharedShades, signedShades, topOf, unitsOf, unpackPanels,
+} from "../../mha_viz/ui/components/compare/together.js";
+
+const VIEW = { unit: "words", special: "keep" };
+
+function parts(set, view) {
+  return set.panels.map(({ reading, head }) => {
+    const rows = unitsOf(set.readings[reading], view);
+    return block(set.readings[reading], head, view, { rows, cols: rows });
+  });
+}
+
+const ANSWERS = {
+  blocks: (set, { view }) => parts(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
+  shades: (set, { view }) => {
+    const all = parts(set, { ...VIEW, ...view });
+    return all.map((part) => Array.from(sharedShades(part, view.scale, topOf(all))));
+  },
+  difference: (set, { view, of }) => {
+    const found = difference(set, { ...VIEW, ...view }, of);
+    if (!found.partner) return { remedy: found.remedy };
+    return { d: Array.from(found.d), rows: found.rows.map((unit) => unit.text), shades: Array.from(signedShades(found)) };
+  },
+  counterparts: (set, { view, of: [i, j] }) => {
+    const [ours, theirs] = [i, j].map((reading) => unitsOf(set.readings[reading], { ...VIEW, ...view }));
+    return counterparts(set, i, j, ours, theirs).map((found, unit) =>
+      [ours[unit].text, found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text)]);
+  },
+  address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set)),
+};
+
+const questions = JSON.parse(readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(questions.map((question) =>
+  ANSWERS[question.ask](unpackPanels(new Uint8Array(Buffer.from(question.packet, "base64"))), question))));

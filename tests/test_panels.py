@@ -1,0 +1,278 @@
+"""Panels for the browser: what the bytes hold, what corresponds, and that the page computes what figures compute."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis.distance import divergence
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError, UnknownHead
+from mha_viz.figures.compare import Panel, levels, signed
+from mha_viz.figures.panels import pack
+from mha_viz.figures.view import View, block, shades, units
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import Token, TokenizedText, align, clean
+from mha_viz.ui.cache import first_reading
+from tests import hostile
+from tests.explorer import long_reading, reading
+from tools.node import find
+
+TIRED = "The animal didn't cross the street because it was too tired."
+_SCRIPT = Path(__file__).parent / "js" / "read_panels.mjs"
+
+
+def unpack(data: bytes) -> dict[str, Any]:
+    """The header, with the header of each reading's own packet under ``readings``."""
+    header, rest = _read(data)
+    assert sum(header["sizes"]) == len(rest)
+    header["readings"] = []
+    for size in header["sizes"]:
+        header["readings"].append(_read(rest[:size])[0])
+        rest = rest[size:]
+    return header
+
+
+def _read(data: bytes) -> tuple[dict[str, Any], bytes]:
+    (length,) = struct.unpack("<I", data[:4])
+    assert length % 4 == 0
+    header: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return header, data[4 + length :]
+
+
+def in_page(*questions: dict[str, Any]) -> list[Any]:
+    """What together.js answers to questions with ``packet`` (bytes), ``ask`` and its arguments: read_panels.mjs."""
+    node = find()
+    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
+    sent = [q | {"packet": base64.b64encode(q["packet"]).decode()} for q in questions]
+    done = subprocess.run([node, str(_SCRIPT)], input=json.dumps(sent), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+@cache
+def first() -> Attention:
+    return first_reading()
+
+
+def renamed(attention: Attention, **new: str) -> Attention:
+    """The same weights as another model's, or of another text."""
+    text = attention.text
+    typed = TokenizedText(new.get("text", text.text), new.get("pair", text.pair), text.tokens)
+    return Attention(new.get("model", attention.model), attention.revision, typed, attention.weights)
+
+
+def said(*words: str, special: bool = True, seed: int = 0) -> Attention:
+    """A reading of these words, one piece each."""
+    tokens, at = [Token("[CLS]", None, 0, None, None)] if special else [], 0
+    for number, word in enumerate(words):
+        tokens.append(Token(word, number, 0, at, at + len(word)))
+        at += len(word) + 1
+    tokens += [Token("[SEP]", None, 0, None, None)] if special else []
+    n = len(tokens)
+    rows = np.random.default_rng(seed).dirichlet(np.full(n, 0.3), (2, 3, n)).astype(np.float32)
+    return Attention("tiny", "r1", TokenizedText(" ".join(words), "", tuple(tokens)), rows)
+
+
+# ---- What the bytes hold --------------------------------------------------------------------------------
+
+
+def test_panels_name_their_reading_head_and_name() -> None:
+    one, two = reading(2, 3), renamed(reading(2, 3), model="other")
+    header = unpack(pack([Panel(one, Head(1, 2), "mine"), Panel(two, Head(0, 0)), Panel(one, Head(0, 1))]))
+    assert header["panels"] == [
+        {"reading": 0, "head": 5, "name": "mine"},
+        {"reading": 1, "head": 0, "name": ""},
+        {"reading": 0, "head": 1, "name": ""},
+    ]
+    assert header["editable"] is False
+    assert [(r["model"], r["full"]) for r in header["readings"]] == [("tiny", [1, 5]), ("other", [0])]
+
+
+def test_a_reading_says_what_was_read() -> None:
+    attention = reading(2, 3, (1, 2), (1,))
+    (said_,) = unpack(pack([Panel(attention, Head(0, 0))]))["readings"]
+    assert (said_["text"], said_["pair"], said_["revision"], said_["n"]) == ("ababab", "ab", "r1", 7)
+    assert said_["spans"] == [None, [0, 2], [2, 4], [4, 6], None, [0, 2], None]
+    assert said_["groups"] == [[0], [1], [2, 3], [4], [5], [6]]
+    assert said_["words"] == ["[CLS]", "ab", "abab", "[SEP]", "ab", "[SEP]"]
+    assert "metrics" not in said_
+
+
+def test_a_tray_says_where_its_panels_stand() -> None:
+    panels = [Panel(reading(), Head(0, 0)), Panel(reading(), Head(0, 1))]
+    assert [p["source"] for p in unpack(pack(panels, editable=True))["panels"]] == [0, 1]
+    some = unpack(pack(panels, editable=[1, 4]))
+    assert some["editable"] is True
+    assert [p["source"] for p in some["panels"]] == [1, 4]
+
+
+def test_no_panels_are_a_comparison_too() -> None:
+    header = unpack(pack([], editable=[]))
+    assert (header["panels"], header["readings"], header["divergence"], header["editable"]) == ([], [], [], True)
+
+
+def test_the_same_panels_give_the_same_bytes_and_others_another_key() -> None:
+    def panels(name: str = "") -> list[Panel]:
+        return [Panel(reading(), Head(0, 0), name), Panel(reading(), Head(1, 1))]
+
+    assert pack(panels()) == pack(panels())
+    others = [
+        pack(panels("x")),
+        pack(panels()[::-1]),
+        pack(panels(), editable=True),
+        pack(panels()[:1]),
+        pack(panels()),
+    ]
+    assert len({unpack(data)["key"] for data in others}) == 5
+    other = reading(seed=1)  # the same text and model, other weights
+    assert unpack(pack([Panel(other, Head(0, 0))]))["key"] != unpack(pack([Panel(reading(), Head(0, 0))]))["key"]
+
+
+def test_a_head_that_is_shown_twice_travels_once() -> None:
+    attention = long_reading(1, 2, 128)
+    once, twice = (pack([Panel(attention, Head(0, 0))] * count) for count in (1, 2))
+    assert len(twice) - len(once) < 1000
+
+
+def test_sixteen_panels_of_the_longest_text_are_bounded() -> None:
+    attention = long_reading(2, 8, 512)
+    one_reading = pack([Panel(attention, Head(i // 8, i % 8)) for i in range(16)])
+    assert len(one_reading) < 16 * 2 * 512**2 * 1.03
+    many = pack([Panel(renamed(attention, model=f"m{i}"), Head(0, 0)) for i in range(16)])
+    assert len(many) < 10e6
+
+
+@pytest.mark.parametrize("count", [17, 40])
+def test_too_many_panels(count: int) -> None:
+    with pytest.raises(SettingError, match=f"{count} heads"):
+        pack([Panel(reading(), Head(0, 0))] * count)
+
+
+@pytest.mark.parametrize("head", [Head(2, 0), Head(0, 3), Head(-1, 0)])
+def test_a_head_that_is_not_there(head: Head) -> None:
+    with pytest.raises(UnknownHead):
+        pack([Panel(reading(2, 3), Head(0, 0)), Panel(reading(2, 3), head)])
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_tokens_and_names_arrive_unchanged(text: str) -> None:
+    kept = clean(text)[:5000]
+    token = Token(kept, 0, 0, 0, len(kept))
+    attention = Attention("tiny", "", TokenizedText(kept, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
+    header = unpack(pack([Panel(attention, Head(0, 0), text[:5000])]))
+    assert header["readings"][0]["tokens"] == [kept]
+    assert header["readings"][0]["text"] == kept
+    assert header["panels"][0]["name"] == kept
+
+
+# ---- What corresponds -----------------------------------------------------------------------------------
+
+
+def test_words_of_two_texts_are_aligned_both_ways() -> None:
+    one, two = said("it", "was", "tired"), said("it", "was", "so", "wide")
+    header = unpack(pack([Panel(one, Head(0, 0)), Panel(two, Head(0, 0))]))
+    assert header["aligned"] == [[None, [0, 1, 2, None, 5]], [[0, 1, 2, None, None, 4], None]]
+    assert header["aligned"][0][1] == list(align(one.text, two.text).same)
+    assert header["compared"] == [["pieces", None], [None, "pieces"]]
+    assert header["divergence"] == [[0, None], [None, 0]]
+
+
+def test_a_replaced_word_is_in_its_place() -> None:
+    header = unpack(pack([Panel(said("too", "tired"), Head(0, 0)), Panel(said("too", "wide"), Head(0, 0))]))
+    assert header["aligned"][0][1] == header["aligned"][1][0] == [0, 1, None, 3]
+    assert header["place"][0][1] == header["place"][1][0] == [0, 1, 2, 3]
+    assert header["compared"][0][1] == "words"
+
+
+def test_divergence_is_by_pieces_where_both_have_the_same_and_else_by_words() -> None:
+    a = reading(2, 3, (1, 2, 1))
+    cut = list(a.text.tokens)
+    cut[2:4] = [Token("abab", 1, 0, 2, 6)]  # the same text, its second word in one piece
+    merged = Attention("b", "", TokenizedText(a.text.text, "", tuple(cut)), said("a", "b", "c", seed=4).weights)
+    header = unpack(pack([Panel(a, Head(0, 0)), Panel(a, Head(1, 2)), Panel(merged, Head(0, 1))]))
+    assert header["compared"] == [["pieces", "words"], ["words", "pieces"]]
+    found = header["divergence"]
+    assert found[0][1] == found[1][0] == pytest.approx(divergence(a[Head(0, 0)], a[Head(1, 2)]), abs=1e-5)
+    by_words = a.by_words()
+    assert found[1][2] == pytest.approx(divergence(by_words[Head(1, 2)], merged[Head(0, 1)]), abs=1e-5)
+
+
+# ---- The page computes what the figures compute ---------------------------------------------------------
+
+
+VIEWS = [{"unit": u, "special": s} for u in ("words", "pieces") for s in ("keep", "hide", "rescale")]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda v: "-".join(v.values()))
+def test_the_page_subtracts_what_the_figure_subtracts(view: dict[str, str]) -> None:
+    panels = (Panel(first(), Head(3, 1)), Panel(first(), Head(5, 11)))
+    (answer,) = in_page({"packet": pack(panels), "ask": "difference", "view": view, "of": [0, 1]})
+    expected = signed(*panels, View(**view))
+    assert answer["d"] == pytest.approx(expected.d.ravel(), abs=5e-5)
+    assert answer["rows"] == [u.text for u in expected.axes.rows]
+    top = float(np.abs(expected.d).max())
+    assert np.abs(np.array(answer["shades"]) - levels(expected.d, top).ravel()).max() <= 1  # rounding of the quantised
+
+
+def test_the_page_labels_replaced_words_as_the_figure_does(minilm: Encoder) -> None:
+    panels = (Panel(first(), Head(3, 1)), Panel(minilm.encode(TIRED.replace("tired", "wide")), Head(3, 1)))
+    (answer,) = in_page({"packet": pack(panels), "ask": "difference", "of": [0, 1]})
+    expected = signed(*panels, View())
+    assert answer["d"] == pytest.approx(expected.d.ravel(), abs=5e-5)
+    assert answer["rows"] == [u.text for u in expected.axes.rows]
+    assert "tired / wide" in answer["rows"]
+
+
+@pytest.mark.parametrize("scale", ["fixed", "head", "log"])
+def test_one_scale_on_the_page_and_in_the_figure(scale: str) -> None:
+    panels = [Panel(first(), Head(0, 2)), Panel(first(), Head(5, 11)), Panel(first(), Head(3, 3))]
+    view = View(special="hide", scale=scale)
+    ask = {"packet": pack(panels), "ask": "shades", "view": {"special": "hide", "scale": scale}}
+    parts = [block(p.attention, p.head, view, units(p.attention.text, view)) for p in panels]
+    top = max(part.top for part in parts)
+    for answer, part in zip(in_page(ask)[0], parts, strict=True):
+        assert np.abs(np.array(answer) - shades(part.w, scale, top).ravel().astype(int)).max() <= 1
+    assert len({part.top for part in parts}) == 3  # so that a scale of each panel's own would differ
+
+
+@pytest.mark.parametrize("family", ["roberta", "gpt2", "albert"])
+def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder], family: str) -> None:
+    other = tiny(family).encode(TIRED)
+    packet = pack([Panel(first(), Head(3, 1)), Panel(other, Head(0, 0))])
+    (met,) = in_page({"packet": packet, "ask": "counterparts", "view": {"unit": "words"}, "of": [0, 1]})
+    ordinary = [(own, theirs) for own, theirs in met if not own.startswith("[")]
+    assert ordinary == [(own, [own]) for own, _ in ordinary]
+    assert len(ordinary) == 12
+    (pieces,) = in_page({"packet": packet, "ask": "counterparts", "view": {"unit": "pieces"}, "of": [0, 1]})
+    animal = next(theirs for own, theirs in pieces if own == "animal")
+    assert "".join(animal).strip("▁ ").casefold().startswith("an")
+    assert len(animal) > 1
+
+
+def test_a_model_without_special_tokens_is_subtracted_where_they_are_hidden(tiny: Callable[[str], Encoder]) -> None:
+    packet = pack([Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))])
+    ask = {"packet": packet, "ask": "difference", "of": [0, 1]}
+    shown, hidden, pieces = in_page(ask, ask | {"view": {"special": "hide"}}, ask | {"view": {"unit": "pieces"}})
+    assert shown == {"remedy": {"special": "hide"}}
+    assert hidden["rows"][:2] == ["The", "animal"]
+    assert pieces == {"remedy": {"unit": "words", "special": "hide"}}
+    assert unpack(packet)["divergence"][0][1] is None
+
+
+@pytest.mark.parametrize("query", hostile.URL_VALUES.values(), ids=hostile.URL_VALUES)
+def test_no_address_is_an_error(query: dict[str, list[str]]) -> None:
+    values = [[name, value] for name, all_ in query.items() for value in all_]
+    (fields,) = in_page({"packet": pack([Panel(reading(), Head(0, 0))]), "ask": "address", "query": values})
+    assert set(fields) == {"as", "unit", "special", "links", "scale", "diff", "pin", "at"}
+    assert set(fields.values()) == {None}

@@ -254,7 +254,8 @@ def _array(layer: Any) -> npt.NDArray[Any]:
 def _rescaled(weights: Weights) -> Weights:
     """Rows that miss 1 by what 16 bits round away are brought back to it; others are left for the check to find."""
     sums = weights.sum(axis=-1, keepdims=True)
-    return np.divide(weights, sums, out=weights.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+    scaled: Weights = np.divide(weights, sums, out=weights.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+    return scaled
 
 
 def _unbatched(layer: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -27,6 +27,7 @@ FLOORS = {
     "grammar": 2,
     "drawing": 2,
     "text": 1,
+    "fonts": 1,
     "assets": 1,
     "errors": 0,
 }

@@ -1,8 +1,33 @@
-"""Attention as a file: ``write(attention, "heads.npz")``. One decorated function per format."""
+"""Files: a reading's numbers (``write(attention, "heads.npz")``), a figure, the numbers behind a figure."""
 
 from __future__ import annotations
 
-from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
-from mha_viz.exports.registry import describe, suffixes, to_bytes, write, writer
+from typing import Any
 
-__all__ = ["describe", "suffixes", "to_bytes", "write", "writer"]
+from mha_viz.drawing import Drawing
+from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
+from mha_viz.exports.drawings import drawing_bytes, drawing_suffixes, write_drawing
+from mha_viz.exports.registry import describe, suffixes, to_bytes, write, write_bytes, writer
+from mha_viz.exports.shown import shown_bytes, shown_suffixes
+
+__all__ = [
+    "describe",
+    "draw",
+    "drawing_bytes",
+    "drawing_suffixes",
+    "shown_bytes",
+    "shown_suffixes",
+    "suffixes",
+    "to_bytes",
+    "write",
+    "write_bytes",
+    "write_drawing",
+    "writer",
+]
+
+
+def draw(drawing: Drawing, ax: Any = None) -> Any:
+    """The drawing on matplotlib Axes (``exports.axes.draw``; matplotlib is imported here, at the first call)."""
+    from mha_viz.exports.axes import draw as draw_on
+
+    return draw_on(drawing, ax)

@@ -45,10 +45,20 @@ def write(attention: Attention, path: str | os.PathLike[str]) -> Path:
     The bytes go to a temporary file beside it first, so a full disk or Ctrl-C leaves what was there before.
     Raises ExportError for an unknown suffix or a place that cannot be written.
     """
+    write_format = _writer(Path(path).suffix)
+    return _onto_disk(path, lambda file: write_format(attention, file))
+
+
+def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path:
+    """The same for bytes that ``make`` gives: a picture, a page. Nothing is written when it raises."""
+    made = make()
+    return _onto_disk(path, lambda file: file.write(made))
+
+
+def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
     asked = Path(path)
-    write_format = _writer(asked.suffix)
     try:
-        _replace(asked.resolve(), attention, write_format)
+        _replace(asked.resolve(), write_to)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
         raise ExportError(_reason(asked, error), "Choose a folder that exists, is writable and has room.") from error
     return asked
@@ -69,13 +79,13 @@ def _writer(suffix: str) -> Writer:
     return found
 
 
-def _replace(path: Path, attention: Attention, write_format: Writer) -> None:
+def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
     unfinished = path.parent / f".{uuid4().hex}.part"
     try:
         with unfinished.open("xb") as file:
-            write_format(attention, file)
+            write_to(file)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

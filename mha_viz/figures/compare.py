@@ -23,7 +23,6 @@ from mha_viz.text import align
 MOST = 16  # panels in one figure
 GAP = 28  # between panels, pixels
 NARROWEST = {"heatmap": 230, "links": 270}
-TITLE = 40  # above a panel: the head's name, and whose it is
 
 As = Literal["heatmap", "links"]
 
@@ -101,9 +100,9 @@ def _panel(panels: Sequence[Panel], panel: Panel, view: View, top: float, width:
     shared = None if view.scale != "head" else top
     title = f"{caption.both(head)}  {name}".strip()
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
-    whose = _whose(panels, panel)
-    if whose:
-        marks.append(Text(0, 26, fonts.cut(whose, 11, width), 11, theme.muted))
+    lines = wrapped(_whose(panels, panel), width, 11, 2)
+    marks += [Text(0, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
+    below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, 2)) for p in panels)  # rows begin at one height
     if kind == "links":
         drawn, spread = link_marks([strand(attention, head, view, axes, theme, shared)], axes, held, width, theme)
         height = spread.height + TOP
@@ -112,7 +111,20 @@ def _panel(panels: Sequence[Panel], panel: Panel, view: View, top: float, width:
         matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, shared)], axes, held)
         drawn, layout = matrix_marks(matrix, width, theme)
         height = layout.height
-    return _Set((*marks, *moved(drawn, 0, TITLE)), height + TITLE)
+    return _Set((*marks, *moved(drawn, 0, below)), height + below)
+
+
+def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
+    """A text in at most ``most`` lines, broken at blanks; the last is cut when more is left."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and fonts.width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        elif len(lines) < most:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return [fonts.cut(line, size, width) for line in lines]
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:

@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from mha_viz.drawing import POINTS_PER_MM, Drawing
+from mha_viz.drawing import POINTS_PER_MM, Drawing, moved
 from mha_viz.errors import SettingError
 
 ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # of a two-column page
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
+EDGE = 4  # free on every side of a file, pixels: letters stand out of their places a little
 TALL = 100_000  # a file may be as high as it needs
 
 LOOKS = ("light", "dark")
@@ -48,8 +49,8 @@ class Size:
 
     @property
     def pixels(self) -> float:
-        """The width of the sheet in the screen's pixels."""
-        return self.width_mm * POINTS_PER_MM / self.scale
+        """The width that a drawing may have, in the screen's pixels: the sheet's without its edges."""
+        return self.width_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
 
 def sheet(drawing: Drawing, size: Size) -> Drawing:
@@ -58,7 +59,13 @@ def sheet(drawing: Drawing, size: Size) -> Drawing:
     Long texts have more columns than fit at the asked size of type: they are scaled down as a whole.
     """
     wide = size.width_mm * POINTS_PER_MM
-    return replace(drawing.scaled(min(size.scale, wide / drawing.width)), width=wide)
+    whole = replace(
+        drawing,
+        width=drawing.width + 2 * EDGE,
+        height=drawing.height + 2 * EDGE,
+        marks=moved(drawing.marks, EDGE, EDGE),
+    )
+    return replace(whole.scaled(min(size.scale, wide / whole.width)), width=wide)
 
 
 class GridLayout(NamedTuple):

@@ -28,6 +28,7 @@ FLOORS = {
     "drawing": 2,
     "text": 1,
     "fonts": 1,
+    "bundle": 1,
     "assets": 1,
     "errors": 0,
 }

@@ -30,6 +30,7 @@ from mha_viz.text import TokenizedText
 
 FULL_BYTES = 1_250_000  # all heads in full up to here
 LAYER_BYTES = 500_000  # the opened layer in full up to here
+ALONE_BYTES = 24_000_000  # all heads in full up to here in a page that no server answers
 MATRIX_BYTES = 4_000_000  # of the heads that are drawn together
 THUMB_BYTES = 200_000  # all thumbnails together
 ISOLATED_SPECIALS = 8  # special tokens with a thumbnail row of their own
@@ -91,15 +92,19 @@ def packet(
     link: Link | None = None,
     start: Start | None = None,
     known: Overview | None = None,
+    everything: bool = False,
+    bits: int = 16,
 ) -> bytes:
     """The bytes for one reading. ``wanted`` heads are full, the first ones when they are too many.
 
-    ``known`` is the reading's :func:`overview`, if at hand. Raises UnknownHead for a head that is not there.
+    ``known`` is the reading's :func:`overview`, if at hand. ``everything``: for a page that no server answers, all
+    heads are full up to ALONE_BYTES. ``bits``: of a level; with 12 a weight is right to 1.3e-4 of the largest in its
+    part of the row, and the bytes deflate to three quarters. Raises UnknownHead for a head that is not there.
     """
     known = known or overview(attention)
-    full = full_heads(attention, wanted)
+    full = _every(attention) if everything and _total_bytes(attention) <= ALONE_BYTES else full_heads(attention, wanted)
     special = [t.special for t in attention.text.tokens]
-    parts = [*quantised(np.stack([attention[head] for head in full]), special), known.thumbs]
+    parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), known.thumbs]
     header = _header(attention, full, start or Start(), known)
     if known.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _rounded(link_weights(attention, link))}
@@ -110,7 +115,7 @@ def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
     """The heads that travel in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
-    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    every = _every(attention)
     if _all_fit(attention):
         return every
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
@@ -128,20 +133,30 @@ def _matrix_bytes(attention: Attention) -> int:
     return 2 * len(attention.text) ** 2
 
 
+def _total_bytes(attention: Attention) -> int:
+    return _matrix_bytes(attention) * attention.layers * attention.heads
+
+
 def _all_fit(attention: Attention) -> bool:
-    return _matrix_bytes(attention) * attention.layers * attention.heads <= FULL_BYTES
+    return _total_bytes(attention) <= FULL_BYTES
 
 
-def quantised(matrices: npt.NDArray[np.float32], special: Sequence[bool]) -> list[bytes]:
+def _every(attention: Attention) -> list[Head]:
+    return [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+
+
+def quantised(matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16) -> list[bytes]:
     """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16.
 
     A weight is its level × the scale of its part of the row.
     """
     part = np.array(special, dtype=int)
     tops = [matrices[..., part == p].max(axis=2, initial=0) for p in (0, 1)]
-    scales = (np.stack(tops, axis=2) / 65535).astype("<f4")
-    levels = np.rint(matrices / np.maximum(scales, np.float32(1e-38))[..., part])
-    return [scales.tobytes(), np.minimum(levels, 65535).astype("<u2").tobytes()]
+    step = 2 ** (16 - bits)  # of levels: their low bits stay 0
+    highest = 65535 // step * step
+    scales = (np.stack(tops, axis=2) / highest).astype("<f4")
+    levels = np.rint(matrices / (np.maximum(scales, np.float32(1e-38)) * np.float32(step))[..., part]) * step
+    return [scales.tobytes(), np.minimum(levels, highest).astype("<u2").tobytes()]
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:

@@ -90,7 +90,7 @@ def of_panels(panels: Sequence[Panel], view: View, kind: Any, pair: tuple[int, i
             Offer(
                 f"The difference of {pair[0] + 1} and {pair[1] + 1}",
                 f"difference-{two[0].head}-{two[1].head}",
-                lambda size: notebook.difference(*two, **settings, **_settings(size)),
+                lambda size: notebook.difference(two[0], two[1], **settings, **_settings(size)),
                 lambda size, file: recipe.of_panels(two, view, size, {}, "difference", file),
             )
         )

@@ -281,6 +281,7 @@ test("heads are ranked by the link between two words or two pieces", () => {
 
 test("what the server ranked is used, another question waits", () => {
   const r = reading({ layers: 1, heads: 3, bins: { starts: [0], special: [false] }, link: { query: 3, key: 1, words: true, weights: [0.1, 0.3, 0.2] } });
+  r.matrices.delete(2); // not every head is here
   assert.deepEqual(ranking(r, view({ link: { query: 3, key: 1 } })).map((x) => x.head), [1, 2, 0]);
   assert.equal(ranking(r, view({ unit: "pieces", link: { query: 3, key: 1 } })), null);
   assert.equal(ranking(r, view({ link: { query: 1, key: 3 } })), null);

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui.components import script, style
+from mha_viz.bundle import script, style
 
 _mount = st.components.v2.component(
     "mha_explorer",
@@ -16,10 +16,11 @@ _mount = st.components.v2.component(
 )
 
 
-def explorer(packet: bytes, key: str, on_view: Callable[[], None]) -> None:
+def explorer(packet: bytes, key: str, on_view: Callable[[], None], on_tray: Callable[[], None]) -> None:
     """Draw one reading (``figures.packet``).
 
     ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL
-    parameters that differ from their defaults (None: the parameter leaves the URL).
+    parameters that differ from their defaults (None: the parameter leaves the URL). ``on_tray`` runs when the person
+    set a head aside to compare: ``tray`` holds its ``model`` and ``head``.
     """
-    _mount(key=key, data=packet, on_view_change=on_view)
+    _mount(key=key, data=packet, on_view_change=on_view, on_tray_change=on_tray)

@@ -25,7 +25,8 @@ export function explorer(root, send, locate = () => window.location.search) {
   let derived = null;
   let tell = 0;
   const look = {};
-  const part = page({ change, ask, more, table: () => { if (part.table.open) drawTable(); } });
+  const part = page({ change, ask, more, compare: () => compare(view.head), table: () => { if (part.table.open) drawTable(); } });
+  part.compare.hidden = !!root.dataset.alone;
   root.replaceChildren(part.all);
 
   // ---- Arrivals ---------------------------------------------------------------------------------------
@@ -85,6 +86,13 @@ export function explorer(root, send, locate = () => window.location.search) {
       change({ on, head: cursor });
     }
     else if (on.length) part.note.textContent = `A text as long as this one shows ${reading.together} heads together.`;
+  }
+
+  // Set a head aside for the Compare page.
+  function compare(head) {
+    if (root.dataset.alone) return;
+    send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
+    part.said.textContent = `${headName(reading, head)} is set aside to compare.`;
   }
 
   const pin = (at) => change({ pin: at && { query: token("rows", at.row), key: token("cols", at.col) } });
@@ -248,7 +256,8 @@ export function explorer(root, send, locate = () => window.location.search) {
     const at = focus || pinned();
     const first = opened();
     if (!first) {
-      part.readout.textContent = `${headName(reading, view.head)} is on its way…`;
+      const name = headName(reading, view.head);
+      part.readout.textContent = root.dataset.alone ? `${name} is not in this file: the text is too long for all heads.` : `${name} is on its way…`;
       part.tableBox.replaceChildren();
       return;
     }
@@ -344,6 +353,7 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   function gridKey(event) {
     if (event.key === "Enter" || event.key === " ") { open(cursor); event.preventDefault(); }
+    if (event.key === "c" && !event.ctrlKey && !event.metaKey) compare(cursor);
     const step = ARROWS[event.key];
     if (!step) return;
     event.preventDefault();

@@ -247,7 +247,7 @@ export function ranking(reading, view) {
   const words = view.unit === "words";
   const sent = reading.link;
   if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
-  if (reading.bins) return null;
+  if (reading.matrices.size < reading.layers * reading.heads) return null;
   const group = (token) => (words ? reading.groups.find((g) => g.includes(token)) : [token]);
   const [queries, keys] = [group(query), group(key)];
   const weights = [];

@@ -1,4 +1,4 @@
-// The explorer's page elements. What a person does is told to `on`: {change, ask, more, table}.
+// The explorer's page elements. What a person does is told to `on`: {change, ask, more, compare, table}.
 import { linkRule } from "./geometry.js";
 import { make } from "../dom.js";
 
@@ -27,7 +27,7 @@ export function page(on) {
 }
 
 function overviewOf(p, on) {
-  p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one.");
+  p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c sets one aside to compare.");
   p.marks = make("div", { class: "marks" });
   p.gridBox = make("div", { class: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
   p.count = make("span", { class: "soft" });
@@ -62,8 +62,9 @@ function headOf(p, on) {
   p.note = make("p", { class: "note soft" });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
   p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
+  p.compare = make("button", { type: "button", class: "quiet", title: "Set this head aside for the Compare page (in the grid: key c)", onclick: on.compare }, "+ Compare");
   const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
-  return [make("header", {}, p.title, switches), controlsOf(p, on), p.readout, p.panels, p.note, p.table];
+  return [make("header", {}, p.title, p.compare, switches), controlsOf(p, on), p.readout, p.panels, p.note, p.table];
 }
 
 function controlsOf(p, on) {

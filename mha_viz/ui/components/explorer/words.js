@@ -95,7 +95,8 @@ export function drawRanks(p, reading, view, link, all, open) {
   p.more.hidden = !ranked;
   p.more.textContent = p.ask.all ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
   p.askNote.hidden = !!ranked;
-  p.askNote.textContent = link ? "Looking at every head…" : "Choose two words to rank all heads by the link between them.";
+  const waiting = p.ask.closest("[data-alone]") ? "This file holds some heads only: they cannot be ranked." : "Looking at every head…";
+  p.askNote.textContent = link ? waiting : "Choose two words to rank all heads by the link between them.";
 }
 
 function rank({ head, weight }, reading, view, open) {

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.ui.components import script, style
+from mha_viz.bundle import script, style
 
 _mount = st.components.v2.component(
     "mha_sentence", html='<div class="mha-sentence"></div>', css=style("sentence"), js=script("sentence")

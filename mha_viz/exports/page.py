@@ -1,0 +1,152 @@
+"""An interactive drawing as one HTML file: the app's own components with the data inside, and no network at all.
+
+The page's security policy lets nothing run but its own script, known by its hash, and lets nothing be fetched. Data
+lies in the page as JSON with every sign of markup escaped; tokens reach the page as text nodes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from html import escape
+from typing import Literal
+from urllib.parse import quote
+
+from mha_viz.bundle import script, style
+
+Look = Literal["auto", "light", "dark"]
+
+_COLOURS = {
+    "light": {"primary": "#0b5cad", "background": "#fffefb", "secondary-background": "#f5f3ee", "text": "#1c1b19"},
+    "dark": {"primary": "#79c0f1", "background": "#14171a", "secondary-background": "#1d2125", "text": "#ebe8e2"},
+}
+_BORDERS = {"light": "#dedad2", "dark": "#33383d"}
+
+_STYLE = """
+html { background: var(--st-background-color); color: var(--st-text-color); }
+body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5 var(--st-font); }
+#caption { max-width: 100ch; margin: 22px 0 0; font-size: 13px; overflow-wrap: anywhere;
+  color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
+@media (max-width: 640px) { body { padding: 12px 14px; } }
+"""
+
+# After the bundle: unpack the data and mount the component. What a person changes stays in the address of the page.
+_START = """
+const said = JSON.parse(document.getElementById("said").textContent);
+const root = document.getElementById("root");
+async function inflated(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const half = Math.ceil(planes.length / 2);
+  const bytes = new Uint8Array(planes.length);
+  for (let i = 0; i < half; i++) bytes[2 * i] = planes[i];
+  for (let i = half; i < planes.length; i++) bytes[2 * (i - half) + 1] = planes[i];
+  return bytes;
+}
+let kept = "";
+const locate = () => kept || location.hash.slice(1) || said.start;
+function send(name, value) {
+  if (name !== "view") return;
+  const fields = Object.entries(value).filter(([key, field]) => key !== "of" && field !== null);
+  kept = new URLSearchParams([["v", "1"], ...fields]).toString();
+  try { history.replaceState(null, "", "#" + kept); } catch { /* inside a notebook a page has no address */ }
+}
+try {
+  const bytes = await inflated(said.packet);
+  const app = MOUNT(root, send, locate);
+  app.show(bytes);
+  window.addEventListener("hashchange", () => { kept = ""; app.show(bytes); });
+  document.documentElement.dataset.painted = "yes";
+} catch (error) {
+  console.error(error);
+  root.textContent = "This drawing needs a browser of 2023 or later.";
+}
+"""
+
+
+def page(
+    component: str,
+    packet: bytes,
+    *,
+    title: str,
+    caption: str,
+    start: Mapping[str, str] | None = None,
+    show: str = "all",
+    look: Look = "auto",
+) -> bytes:
+    """One HTML file that draws ``packet`` with ``component`` ("explorer" or "compare").
+
+    ``start``: the view's URL parameters that it opens with. ``show``, of the explorer: "all", "grid", "head", "links"
+    or "heatmap". ``look``: "auto" follows the reader's own setting.
+    """
+    code = f"{_unexported(script(component))}\n{_START.replace('MOUNT', component)}"
+    styles = f"{_variables(look)}{_STYLE}{style(component)}"
+    query = "&".join(
+        f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in (start or {}).items() if value
+    )
+    said = {"start": query, "packet": packed(packet)}
+    policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
+    return "".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            '<meta name="color-scheme" content="light dark">\n',
+            f"<title>{escape(title)}</title>\n<style>{styles}</style>\n</head>\n<body>\n",
+            f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
+            f'<p id="caption">{escape(caption)}</p>\n',
+            "<noscript>This drawing is made by a script, which this browser does not run.</noscript>\n",
+            f'<script id="said" type="application/json">{_inert(said)}</script>\n',
+            f'<script type="module">{code}</script>\n</body>\n</html>\n',
+        ]
+    ).encode("utf-8", "replace")
+
+
+def embedded(html: bytes, height: int) -> str:
+    """The page inside another one, for a notebook: its scripts run in a sandbox of their own."""
+    source = escape(html.decode(), quote=True)
+    return (
+        f'<iframe srcdoc="{source}" sandbox="allow-scripts" title="mha_viz" loading="lazy" '
+        f'style="width:100%;height:{height}px;border:0"></iframe>'
+    )
+
+
+def packed(packet: bytes) -> str:
+    """Even bytes, then odd ones, deflated, in base64: the high halves of 16-bit numbers are alike and shrink well."""
+    return base64.b64encode(zlib.compress(packet[::2] + packet[1::2], 6)).decode()
+
+
+def _unexported(code: str) -> str:
+    """The bundle without its way in for Streamlit."""
+    return code.partition("export default")[0]
+
+
+def _variables(look: Look) -> str:
+    light, dark = (_sheet(name) for name in ("light", "dark"))
+    if look != "auto":
+        return f":root {{ color-scheme: {look}; {_sheet(look)} }}\n"
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def _sheet(look: str) -> str:
+    colours = "".join(f"--st-{name}-color: {value}; " for name, value in _COLOURS[look].items())
+    fonts = '--st-font: "Source Sans 3", "Source Sans Pro", "Source Sans", system-ui, sans-serif; '
+    code = '--st-code-font: "Source Code Pro", ui-monospace, monospace; '
+    return f"{colours}--st-border-color: {_BORDERS[look]}; --st-base-radius: 6px; {fonts}{code}"
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8", "replace")).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _inert(said: object) -> str:
+    """JSON in which nothing can end a script or begin one."""
+    text = json.dumps(said)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

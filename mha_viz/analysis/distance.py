@@ -67,6 +67,13 @@ def farthest(distances: Matrix, head: int, count: int) -> list[int]:
     return [int(other) for other in order if other != head][:count]
 
 
+def _lying(points: Matrix) -> Matrix:
+    """The same map turned so that it is widest from left to right: a page is wider than it is high."""
+    _, _, turns = np.linalg.svd(points, full_matrices=False)
+    turned: Matrix = points @ turns.T
+    return turned
+
+
 class Map(NamedTuple):
     """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says what the plane cannot
     show: 0 nothing, above 0.2 much."""
@@ -87,7 +94,7 @@ def plane(distances: Matrix) -> Map:
         normalized_stress=False,
     )
     points = np.asarray(scaling.fit_transform(distances), np.float64)
-    points -= points.mean(axis=0)
+    points = _lying(points - points.mean(axis=0))
     drawn = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
     total = float((distances**2).sum())
     stress = float(np.sqrt(((drawn - distances) ** 2).sum() / total)) if total else 0.0

@@ -30,6 +30,7 @@ html { background: var(--st-background-color); color: var(--st-text-color); }
 body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5 var(--st-font); }
 #caption { max-width: 100ch; margin: 22px 0 0; font-size: 13px; overflow-wrap: anywhere;
   color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
+.mha-compare .tools { display: none; }
 @media (max-width: 640px) { body { padding: 12px 14px; } }
 """
 

@@ -48,8 +48,8 @@ def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int]
     figure.update_layout(
         xaxis={"visible": False},
         yaxis=axis,
-        legend={"orientation": "h", "y": -0.02},
-        **_sheet(theme, 560),
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        **_sheet(theme, 640),
     )
     return figure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 
 import streamlit as st
 
@@ -33,6 +34,11 @@ TWIN = ("The animal didn't cross the street because it was too tired.", "tired",
 
 def show(what: Asked) -> None:
     """The choice of what to compare, and the comparison."""
+    place = st.session_state.pop("open", None)
+    if place is not None:
+        view = set(address.VIEW) - set(address.OF_THIS_MODEL)
+        kept = {name: value for name, value in st.query_params.to_dict().items() if name in {"tray", *view}}
+        st.switch_page(frame.page("explore"), query_params=kept | place)
     say_complaint()
     pins, whole = tray.read(what.where.tray)
     chosen = _choice(pins)
@@ -45,6 +51,7 @@ def show(what: Asked) -> None:
     if attention is None:
         return
     head = _head(attention, what)
+    _about(attention, head)
     if chosen == "map":
         from mha_viz.ui import head_map  # plotly and the map's arithmetic, for those who ask
 
@@ -52,6 +59,20 @@ def show(what: Asked) -> None:
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
     _draw(builder(attention, head, what))
+
+
+def _about(attention: Attention, head: Head) -> None:
+    """Whose heads these are, and the way to change it."""
+    text = attention.text
+    pair = f" <q>{escape(text.pair)}</q>" if text.pair else ""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+        st.html(
+            f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} '
+            f"<span>{escape(both(head))} of {escape(attention.model)}</span></p>",
+            width="content",
+        )
+        kept = st.query_params.to_dict()
+        st.page_link(frame.page("explore"), label="Another sentence or head", query_params=kept)
 
 
 def _choice(pins: Tray) -> str:
@@ -74,7 +95,10 @@ def _choice(pins: Tray) -> str:
 
 
 def _on_choice() -> None:
-    address.go(show=st.session_state["show"], **dict.fromkeys(address.OF_THESE_PANELS))
+    """Two panels that are made to be compared open with their difference."""
+    chosen = st.session_state["show"]
+    fresh: dict[str, str | None] = dict.fromkeys(address.OF_THESE_PANELS)
+    address.go(show=chosen, **fresh | ({"diff": "0-1"} if chosen in ("word", "models") else {}))
 
 
 # ---- The tray -----------------------------------------------------------------------------------------
@@ -123,20 +147,37 @@ def _missing(model: catalog.Model, who: str) -> None:
 
 
 def _on_edit() -> None:
-    """The person changed the tray, or set a head of a ready-made comparison aside."""
+    """The person changed the tray, or set a head of a ready-made comparison aside, or asked to see it on Explore."""
     said = st.session_state["compare"].edit or {}
-    pins, _ = tray.read(st.query_params.get("tray"))
     try:
-        address.go(tray=tray.write(_edited(pins, said)), **dict.fromkeys(address.OF_THESE_PANELS))
+        if said.get("action") == "open":
+            st.session_state["open"] = _place(_pin(said))
+            return
+        pins, _ = tray.read(st.query_params.get("tray"))
+        view = said.get("view")
+        moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
+        address.go(tray=tray.write(_edited(pins, said)), **moved)
     except MhaVizError as error:
         complain_later(error)
+
+
+def _pin(said: dict[str, object]) -> Pin:
+    """The head that a message names. Raises UnknownHead."""
+    text, pair, model, head = (str(said.get(name) or "") for name in ("text", "pair", "model", "head"))
+    return Pin(text, pair, model, Head.parse(head))
+
+
+def _place(pin: Pin) -> dict[str, str]:
+    """Where the Explore page shows a head."""
+    text, pair = address.fits(pin.text, pin.pair)
+    place = {"text": text, "head": str(pin.head)} | ({"pair": pair} if pair else {})
+    return place | ({"model": pin.model} if pin.model != catalog.default().name else {})
 
 
 def _edited(pins: Tray, said: dict[str, object]) -> Tray:
     action, index, to, name = (said.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        text, pair, model = (str(said.get(key) or "") for key in ("text", "pair", "model"))
-        return tray.add(pins, Pin(text, pair, model, Head.parse(str(said.get("head")))))
+        return tray.add(pins, _pin(said))
     if not isinstance(index, int):
         return pins
     if action == "remove":
@@ -145,9 +186,7 @@ def _edited(pins: Tray, said: dict[str, object]) -> Tray:
         return tray.duplicate(pins, index)
     if action == "move" and isinstance(to, int):
         return tray.move(pins, index, to)
-    if action == "rename":
-        return tray.rename(pins, index, str(name or ""))
-    return pins
+    return tray.rename(pins, index, str(name or "")) if action == "rename" else pins
 
 
 def _on_view() -> None:

@@ -22,6 +22,8 @@ header[data-testid="stHeader"] { height: 3rem; background: none; pointer-events:
 header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-mast { gap: 0.4rem; min-height: 2.2rem; }
 .mha-mark { font: italic 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
+.mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }
+.mha-about span { font: 400 0.95rem "Source Sans", sans-serif; opacity: 0.7; white-space: nowrap; margin-left: 1rem; }
 .mha-problem, .mha-remark { padding: 2px 0 2px 14px; border-left: 3px solid #b3541e; }
 .mha-problem, .mha-remark { max-width: 90ch; overflow-wrap: anywhere; }
 .mha-remark { border-left-color: rgba(127, 127, 127, 0.5); font-size: 0.94rem; }

@@ -67,7 +67,7 @@ def _on_point() -> None:
 def _list(title: str, attention: Attention, heads: list[Head], listed: list[int], nats: list[float]) -> None:
     st.markdown(f"**{title}**")
     for i in listed:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
             kept = {**st.query_params.to_dict(), "head": str(heads[i])}
             st.page_link(frame.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=kept)
             st.button(

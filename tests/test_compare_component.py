@@ -15,13 +15,13 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 
 from mha_viz.attention import Attention, Head
+from mha_viz.bundle import script, style
 from mha_viz.figures.compare import Panel
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import DARK, LIGHT, palette
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import first_reading
-from mha_viz.bundle import script, style
 from tests import hostile
 from tests.explorer import long_reading
 

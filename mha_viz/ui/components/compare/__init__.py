@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui.components import script, style
+from mha_viz.bundle import script, style
 
 _mount = st.components.v2.component(
     "mha_compare",
@@ -20,7 +20,7 @@ def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Calla
     """Draw the panels of ``figures.panels``.
 
     ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL parameters
-    that differ from their defaults (None: the parameter leaves the URL): as, unit, special, links, scale, diff, pin, at.
+    that differ from their defaults (None: it leaves the URL): as, unit, special, links, scale, diff, pin, at.
 
     ``on_edit`` runs when the person changed the tray; ``st.session_state[key].edit`` then holds ``action`` ("rename",
     "duplicate", "remove", "move", "open", "pin"), ``index`` (the panel's place in the tray, or its number where the

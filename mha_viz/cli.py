@@ -148,6 +148,7 @@ def _figure_options(figure: _Parser) -> None:
             name, default=default, metavar=name[2:].upper(), help=f"{words} (default: {default or 'no'})"
         )
     figure.add_argument("--width-mm", default=178.0, type=_number, metavar="MM", help="85 fits one column, 178 two")
+    figure.add_argument("--width-in", type=_number, metavar="IN", help="the same in inches")
     figure.add_argument("--font-pt", default=8.0, type=_number, metavar="PT", help="size of labels (default: 8)")
     figure.add_argument("--look", default="light", metavar="LOOK", help="light or dark (default: light)")
     figure.add_argument("--transparent", action="store_true", help="no background")
@@ -247,6 +248,7 @@ def _figure(asked: argparse.Namespace) -> None:
         raise ExportError(f"“{suffix[:40]}” is not a format of figures.", f"Use one of {', '.join(_suffixes())}.")
     options = {name[2:]: getattr(asked, name[2:]) for name in VIEW}
     options |= {name: getattr(asked, name) for name in ("width_mm", "font_pt", "look", "transparent")}
+    options |= {} if asked.width_in is None else {"width_in": asked.width_in}
     heads = [Head.parse(name) for name in asked.head]
     text = _stdin() if asked.text == "-" else asked.text
     model = catalog.resolve(asked.model)

@@ -245,9 +245,18 @@ def _panel(given: Any) -> Panel:
     return panel
 
 
+def _inches(given: Any) -> float:
+    if not isinstance(given, int | float):
+        raise SettingError(f"width_in is {str(given)[:40]!r}.", "Expected a number of inches.")
+    return 25.4 * given
+
+
 def _settings(options: Mapping[str, Any]) -> tuple[View, Size]:
-    """View and Size from the options of a call. Raises SettingError for one that neither has."""
+    """View and Size from the options of a call, ``width_in`` in inches among them. Raises SettingError for others."""
     views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
+    options = dict(options)
+    if "width_in" in options:
+        options["width_mm"] = _inches(options.pop("width_in"))
     odd = [name for name in options if name not in views | sizes]
     if odd:
         raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(views | sizes))}.")

@@ -55,7 +55,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         "hidden": f"{hidden(parts):.4f}",
     }
     which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
-    sentences = [f"{KINDS[kind]}: {which} of {reading(attention)}."]
+    sentences = [stopped(f"{KINDS[kind]}: {which} of {reading(attention)}")]
     sentences += [done(view, kind), held(attention, view), scale(view, parts, kind), hidden_note(view, parts)]
     strong = strongest(attention, view, parts, heads)
     alt = f"{KINDS[kind]}, {which}, for the text “{attention.text.text[:200]}”. {strong}"
@@ -73,6 +73,11 @@ def reading(attention: Attention) -> str:
     revision = f" (revision {attention.revision})" if attention.revision else ""
     pair = f" and “{text.pair}”" if text.pair else ""
     return f"{attention.model}{revision} reading “{text.text}”{pair}"
+
+
+def stopped(sentence: str) -> str:
+    """With a full stop, unless the quotation that ends it has one."""
+    return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."
 
 
 def settings(view: View) -> dict[str, str]:

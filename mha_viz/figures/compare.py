@@ -248,7 +248,7 @@ def _words(panels: Sequence[Panel], view: View, parts: Sequence[Block], kind: st
     else:
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     first = panels[0].attention
-    said = [f"{caption.KINDS[kind]}: {listed}.", caption.done(view, "links"), caption.held(first, view)]
+    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.done(view, "links"), caption.held(first, view)]
     said += [scale, caption.hidden_note(view, parts)]
     about = {
         "figure": kind,

@@ -61,18 +61,19 @@ def show(what: Asked) -> None:
     _draw(builder(attention, head, what))
 
 
-def _about(attention: Attention, head: Head) -> None:
+def _about(attention: Attention, head: Head | None = None) -> None:
     """Whose heads these are, and the way to change it."""
+    whose = f"{both(head)} of {attention.model}" if head else attention.model
     text = attention.text
     pair = f" <q>{escape(text.pair)}</q>" if text.pair else ""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
         st.html(
-            f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} '
-            f"<span>{escape(both(head))} of {escape(attention.model)}</span></p>",
+            f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
             width="content",
         )
-        kept = st.query_params.to_dict()
-        st.page_link(frame.page("explore"), label="Another sentence or head", query_params=kept)
+        if head:
+            kept = st.query_params.to_dict()
+            st.page_link(frame.page("explore"), label="Another sentence or head", query_params=kept)
 
 
 def _choice(pins: Tray) -> str:
@@ -113,6 +114,8 @@ def _tray(pins: Tray) -> None:
         return
     found = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in found.items() if panel is not None}
+    if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
+        _about(next(iter(panels.values())).attention)
     if panels:
         _draw(list(panels.values()), tuple(panels))
 

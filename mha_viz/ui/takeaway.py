@@ -33,6 +33,7 @@ MIME = {
     ".zip": "application/zip",
 }
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
+PREVIEW_DPI = 144
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
@@ -154,7 +155,12 @@ def _size() -> Size:
     columns = st.columns([3, 2, 2])
     width = WIDTHS[columns[0].selectbox("Width", list(WIDTHS), index=1, key="take_width")]
     if not width:
-        width = columns[0].number_input("Width in mm", 20.0, 500.0, 120.0, 1.0, key="take_mm")
+        unit = columns[0].radio(
+            "Unit", ["mm", "inches"], key="take_unit", horizontal=True, label_visibility="collapsed"
+        )
+        limits = (20.0, 500.0, 120.0, 1.0) if unit == "mm" else (0.8, 20.0, 4.5, 0.1)
+        given = columns[0].number_input(f"Width in {unit}", *limits, key=f"take_{unit}")
+        width = given if unit == "mm" else 25.4 * given
     font = columns[1].number_input("Labels, pt", 4.0, 20.0, 8.0, 0.5, key="take_font")
     look = columns[2].selectbox("Look", ["light", "dark"], key="take_look")
     clear = st.checkbox("Transparent background", key="take_clear")
@@ -162,13 +168,13 @@ def _size() -> Size:
 
 
 def _preview(figure: Figure) -> None:
-    """The very file, shown as an image: nothing in it can run."""
-    svg = base64.b64encode(exports.drawing_bytes(figure.drawing, ".svg")).decode()
-    paper = figure.drawing.background or "transparent"
+    """The figure as a PNG: its letters are the file's own, whatever fonts the visitor has."""
+    png = base64.b64encode(exports.drawing_bytes(figure.drawing, ".png", PREVIEW_DPI)).decode()
+    wide = round(figure.drawing.width * 96 / 72)
     st.html(
-        f'<img alt="Preview of the file" src="data:image/svg+xml;base64,{svg}" style="max-width:100%;'
-        f"max-height:560px;background:{paper};border:1px solid rgba(127,127,127,0.3);padding:8px;"
-        f'box-sizing:border-box">'
+        f'<img alt="Preview of the figure" src="data:image/png;base64,{png}" width="{wide}" '
+        f'style="max-width:100%;max-height:640px;object-fit:contain;object-position:left top;'
+        f'border:1px solid rgba(127,127,127,0.3);box-sizing:border-box">'
     )
 
 

@@ -277,7 +277,10 @@ def test_texts_that_do_not_correspond_are_refused_with_the_reason(minilm: Encode
     tired, other = minilm.encode(TIRED), minilm.encode("Cats sleep.")
     with pytest.raises(SettingError, match="differ in number"):
         difference(Panel(tired, Head(0, 0)), Panel(other, Head(0, 0)))
-    assert "different pieces" in mismatch(tired, other, View(unit="pieces"))
+    assert "differ in number" in mismatch(tired, other, View(unit="pieces"))
+    longer = minilm.encode(TIRED.replace("tired", "electroencephalographic"))
+    assert "different pieces" in mismatch(tired, longer, View(unit="pieces"))
+    assert mismatch(tired, longer, View()) == ""
     assert mismatch(tired, minilm.encode(TIRED.upper()), View()) == ""
 
 

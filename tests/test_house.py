@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 FLOORS = {
-    "ui": 5,
-    "cli": 5,
+    "ui": 6,
+    "cli": 6,
     "notebook": 5,
     "figures": 4,
     "exports": 4,

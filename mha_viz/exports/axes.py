@@ -47,7 +47,7 @@ def _mark(ax: Any, mark: Any, order: int, font: Any) -> None:
     if isinstance(mark, Text):
         align = {"start": "left", "middle": "center", "end": "right"}[mark.anchor]
         ax.text(
-            mark.x, mark.y, mark.text, color=mark.colour, size=mark.size, alpha=mark.opacity, ha=align,
+            mark.x, mark.y, mark.text, color=mark.colour, alpha=mark.opacity, ha=align,
             va="center_baseline" if not mark.turn else "center", rotation=mark.turn, rotation_mode="anchor",
             parse_math=False, zorder=order, fontproperties=font(mark.weight), fontsize=mark.size,
         )  # fmt: skip

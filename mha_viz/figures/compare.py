@@ -18,7 +18,7 @@ from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.links import TOP, link_marks, strand
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, number, shades, span, units
-from mha_viz.text import align
+from mha_viz.text import TokenizedText, align
 
 MOST = 16  # panels in one figure
 GAP = 28  # between panels, pixels
@@ -213,18 +213,19 @@ def signed(first: Panel, second: Panel, view: View) -> Difference:
 
 def mismatch(first: Attention, second: Attention, view: View) -> str:
     """Why the units of two readings do not correspond one to one; empty when they do."""
-    one, two = units(first.text, view), units(second.text, view)
-    if view.unit == "pieces":
-        a, b = ([(t.start, t.end, t.segment) for t in x.text.tokens] for x in (first, second))
-        same_text = (first.text.text, first.text.pair) == (second.text.text, second.text.pair)
-        if (a == b and same_text) or first.text.tokens == second.text.tokens:
-            return ""
+    a, b = first.text, second.text
+    place = align(a, b).place
+    ours, theirs = (_kept(text, view) for text in (a, b))
+    if [place[i] for i in ours] != theirs or [*map(len, units(a, view))] != [*map(len, units(b, view))]:
+        return "Their words differ in number. Compare two sentences of which one has some words replaced."
+    if view.unit == "pieces" and any(len(a.groups[i]) != len(b.groups[j]) for i, j in zip(ours, theirs, strict=True)):
         return "They are cut into different pieces. Compare them by words."
-    place = align(first.text, second.text).place
-    whole = place == tuple(range(len(second.text.groups)))
-    if whole and tuple(map(len, one)) == tuple(map(len, two)):
-        return ""
-    return "Their words differ in number. Compare two sentences of which one has some words replaced."
+    return ""
+
+
+def _kept(text: TokenizedText, view: View) -> list[int]:
+    """The words, and the special tokens where they are kept, by their numbers."""
+    return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
 
 
 def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:

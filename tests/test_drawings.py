@@ -1,0 +1,341 @@
+"""Static figures as files: the same marks in every format, any script, any text, and no half-written file."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree as Tree
+
+import numpy as np
+import pypdfium2
+import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.t2CharStringPen import T2CharStringPen
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from PIL import Image
+
+from mha_viz import exports, fonts
+from mha_viz.attention import Attention, Head
+from mha_viz.drawing import Cells, Curve, Drawing, Rect, Text
+from mha_viz.errors import ExportError
+from mha_viz.figures.compare import Panel, compare, difference
+from mha_viz.figures.grid import grid
+from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links
+from mha_viz.figures.view import View
+from tests import hostile
+from tests.explorer import reading
+
+SVG = "{http://www.w3.org/2000/svg}"
+H = Head(1, 2)
+
+
+def figures() -> dict[str, Drawing]:
+    one, two = reading(seed=1), reading(seed=2)
+    return {
+        "heatmap": heatmap(one, H, View(pin="q1")),
+        "links": links(one, [H, Head(1, 0)], View(pin="q2")),
+        "grid": grid(one),
+        "compare": compare([Panel(one, H, "first"), Panel(two, H)]),
+        "difference": difference(Panel(one, H), Panel(two, H)),
+        "dark": heatmap(one, H, None, Size(85, 7, look="dark")),
+        "transparent": links(one, [H], None, Size(transparent=True)),
+    }
+
+
+FIGURES = figures()
+
+
+def labelled(*tokens: str) -> Attention:
+    n = len(tokens)
+    return Attention.from_tensors([np.full((1, n, n), 1 / n)], tokens)
+
+
+def rendered(pdf: bytes, scale: float = 1) -> Image.Image:
+    return pypdfium2.PdfDocument(pdf)[0].render(scale=scale).to_pil().convert("RGB")
+
+
+def text_of(pdf: bytes) -> str:
+    return str(pypdfium2.PdfDocument(pdf)[0].get_textpage().get_text_range())
+
+
+# ---- SVG -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_svg_holds_every_mark_where_the_drawing_has_it(name: str) -> None:
+    drawing = FIGURES[name]
+    root = Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
+    assert root.get("width") == f"{drawing.width:.3f}".rstrip("0").rstrip(".") + "pt"
+    texts = [m for m in drawing.marks if isinstance(m, Text)]
+    found = root.iter(f"{SVG}text")
+    for mark, element in zip(texts, found, strict=True):
+        assert element.text == mark.text
+        assert float(element.get("x", "")) == pytest.approx(mark.x, abs=1e-3)
+        assert float(element.get("y", "")) == pytest.approx(mark.y + 0.355 * mark.size, abs=0.02 * mark.size)
+        assert float(element.get("fill-opacity", "1")) == pytest.approx(mark.opacity, abs=1e-3)
+    curves = [m for m in drawing.marks if isinstance(m, Curve)]
+    for curve, element in zip(curves, root.iter(f"{SVG}path"), strict=True):
+        numbers = [float(n) for n in re.findall(r"-?[\d.]+", element.get("d", ""))]
+        assert numbers == pytest.approx([n for point in curve.points for n in point], abs=1e-3)
+        assert float(element.get("stroke-opacity", "1")) == pytest.approx(curve.opacity, abs=1e-3)
+
+
+def test_few_cells_are_rectangles_and_many_one_picture() -> None:
+    small, large = (np.zeros((n, n, 3), np.uint8) for n in (4, 64))
+    for pixels in (small, large):
+        pixels[np.arange(len(pixels)), np.arange(len(pixels))] = (18, 92, 161)
+    few, many = (Drawing(90, 90, (Cells(5, 5, 80, 80, pixels),)) for pixels in (small, large))
+    root = Tree.fromstring(exports.drawing_bytes(few, ".svg"))
+    assert len([r for r in root.iter(f"{SVG}rect") if r.get("fill") == "#125ca1"]) == 4
+    root = Tree.fromstring(exports.drawing_bytes(many, ".svg"))
+    image = next(root.iter(f"{SVG}image"))
+    assert image.get("href", "").startswith("data:image/png;base64,")
+    assert "pixelated" in image.get("style", "")
+
+
+def test_svg_says_what_it_shows() -> None:
+    drawing = FIGURES["heatmap"]
+    written = exports.drawing_bytes(drawing, ".svg").decode()
+    root = Tree.fromstring(written)
+    assert root.findtext(f"{SVG}title") == drawing.alt
+    assert root.findtext(f"{SVG}desc") == drawing.caption
+    assert "heads: L1H2" in written
+
+
+# ---- PDF and PNG -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_pdf_and_png_show_the_same_picture(name: str) -> None:
+    drawing = FIGURES[name]
+    if drawing.background is None:
+        drawing = Drawing(drawing.width, drawing.height, drawing.marks, "#ffffff")
+    png = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB")
+    pdf = rendered(exports.drawing_bytes(drawing, ".pdf"), 2).resize(png.size)
+    difference_ = np.abs(np.asarray(png, float) - np.asarray(pdf, float))
+    assert difference_.mean() < 4
+    blurred = [np.asarray(image.reduce(8), float) for image in (png, pdf)]
+    assert np.abs(blurred[0] - blurred[1]).max() < 40  # nothing is missing or elsewhere
+
+
+def test_pdf_has_its_size_its_text_and_its_fonts_inside() -> None:
+    drawing = FIGURES["compare"]
+    written = exports.drawing_bytes(drawing, ".pdf")
+    page = pypdfium2.PdfDocument(written)[0]
+    assert page.get_size() == pytest.approx((drawing.width, drawing.height), abs=0.01)
+    assert "L1H2 (2-3) first" in text_of(written)
+    assert b"/FontFile2" in written
+    info = pypdfium2.PdfDocument(written).get_metadata_dict()
+    assert info["Subject"] == drawing.caption
+    assert "heads: L1H2 L1H2" in info["Keywords"]
+
+
+def test_the_same_figure_is_the_same_file() -> None:
+    for suffix in exports.drawing_suffixes():
+        assert exports.drawing_bytes(FIGURES["links"], suffix) == exports.drawing_bytes(FIGURES["links"], suffix)
+
+
+def test_png_has_its_resolution_its_words_and_its_background() -> None:
+    for name, mode_clear in (("heatmap", False), ("transparent", True)):
+        drawing = FIGURES[name]
+        image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 200)))
+        assert image.size == pytest.approx((drawing.width * 200 / 72, drawing.height * 200 / 72), abs=1)
+        assert image.info["dpi"][0] == pytest.approx(200, abs=0.1)
+        assert image.text["Description"] == drawing.caption  # type: ignore[attr-defined]
+        assert (image.convert("RGBA").getpixel((0, 0))[3] == 0) is mode_clear  # type: ignore[index]
+
+
+def test_a_picture_beyond_all_bounds_is_refused_before_it_is_drawn() -> None:
+    with pytest.raises(ExportError, match="fewer dpi"):
+        exports.drawing_bytes(Drawing(5000, 5000, ()), ".png", 1200)
+
+
+def test_cells_keep_sharp_edges_in_every_format() -> None:
+    pixels = np.array([[[255, 0, 0], [0, 0, 255]]] * 2, np.uint8)
+    drawing = Drawing(40, 40, (Cells(0, 0, 40, 40, pixels),))
+    for image in (
+        Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
+        rendered(exports.drawing_bytes(drawing, ".pdf"), 2),
+    ):
+        assert image.getpixel((37, 40)) == (255, 0, 0)
+        assert image.getpixel((43, 40)) == (0, 0, 255)
+
+
+# ---- Scripts ---------------------------------------------------------------------------------------------
+
+
+def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
+    drawing = heatmap(labelled("שלום", "مرحبا", "naïve", "Привет", "e\u0301"), Head(0, 0))
+    assert fonts.missing(drawing.texts()) == []
+    found = text_of(exports.drawing_bytes(drawing, ".pdf"))
+    assert "Привет" in found
+    assert "naïve" in found
+    assert {"ש", "ם"} <= set(found)
+
+
+def test_arabic_letters_are_joined() -> None:
+    """Joined, مرحبا is narrower than its five letters one by one."""
+    image = rendered(exports.drawing_bytes(Drawing(200, 40, (Text(100, 20, "مرحبا", 20, "#000000"),)), ".pdf"), 4)
+    columns = np.flatnonzero((np.asarray(image.convert("L")) < 128).any(axis=0)) / 4
+    assert columns[-1] - columns[0] < 0.9 * sum(fonts.width(letter, 20) for letter in "مرحبا")
+
+
+@pytest.mark.parametrize("anchor", ["start", "middle", "end"])
+@pytest.mark.parametrize("text", ["animal", "שלום", "مرحبا"])
+def test_a_text_stands_where_its_anchor_says(text: str, anchor: str) -> None:
+    mark = Text(100, 20, text, 20, "#000000", anchor=anchor)  # type: ignore[arg-type]
+    for image in (
+        rendered(exports.drawing_bytes(Drawing(200, 40, (mark,)), ".pdf"), 2),
+        Image.open(io.BytesIO(exports.drawing_bytes(Drawing(200, 40, (mark,)), ".png", 144))).convert("RGB"),
+    ):
+        columns = np.flatnonzero((np.asarray(image.convert("L")) < 128).any(axis=0)) / 2
+        at = {"start": columns[0], "middle": (columns[0] + columns[-1]) / 2, "end": columns[-1]}[anchor]
+        assert at == pytest.approx(100, abs=3)
+
+
+@pytest.fixture
+def fresh_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets where fonts are looked for; what was found before is forgotten, and again afterwards."""
+
+    def forget() -> None:
+        for found in (fonts._others, fonts.font_for, fonts._advance, fonts.width):
+            found.cache_clear()
+
+    def look_in(place: str) -> None:
+        monkeypatch.setenv(fonts.SETTING, place)
+        monkeypatch.setattr(fonts, "_folders", list)
+        forget()
+
+    yield look_in
+    monkeypatch.undo()
+    forget()
+
+
+def square_font(path: Path, letters: str, cff: bool) -> None:
+    """A font in which every letter is a black square of 800 units."""
+    names = [".notdef", *(f"u{ord(c):X}" for c in letters)]
+    builder = FontBuilder(1000, isTTF=not cff)
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord(c): f"u{ord(c):X}" for c in letters})
+    pens = {name: T2CharStringPen(1000, None) if cff else TTGlyphPen(None) for name in names}
+    for pen in pens.values():
+        pen.moveTo((100, 0))
+        for corner in ((100, 800), (900, 800), (900, 0)):
+            pen.lineTo(corner)
+        pen.closePath()
+    if cff:
+        builder.setupCFF("Squares", {}, {n: p.getCharString() for n, p in pens.items()}, {})
+    else:
+        builder.setupGlyf({n: p.glyph() for n, p in pens.items()})
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (1000, 100)))
+    builder.setupHorizontalHeader(ascent=880, descent=-120)
+    builder.setupNameTable({"familyName": "Squares", "styleName": "Regular", "psName": "Squares-Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+
+
+@pytest.mark.parametrize("cff", [False, True], ids=["glyf", "CFF"])
+def test_chinese_is_drawn_where_a_font_has_it(tmp_path: Path, fresh_fonts: Callable[[str], None], cff: bool) -> None:
+    square_font(tmp_path / f"squares.{'otf' if cff else 'ttf'}", "猫好", cff)
+    fresh_fonts(str(tmp_path))
+    drawing = Drawing(60, 40, (Text(10, 20, "猫好", 20, "#000000"),), "#ffffff")
+    assert fonts.missing(drawing.texts()) == []
+    assert fonts.width("猫好", 20) == pytest.approx(40)
+    for image in (
+        rendered(exports.drawing_bytes(drawing, ".pdf"), 2),
+        Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
+    ):
+        dark = np.asarray(image.convert("L")) < 128
+        assert dark.mean() == pytest.approx(2 * 16 * 16 / (60 * 40), rel=0.1)
+    assert "Squares" in exports.drawing_bytes(drawing, ".svg").decode()
+
+
+def test_a_missing_script_is_named_with_what_to_install(fresh_fonts: Callable[[str], None], tmp_path: Path) -> None:
+    (tmp_path / "broken.ttf").write_bytes(b"no font at all")
+    fresh_fonts(str(tmp_path))
+    said = fonts.missing(["a猫", "猫好", "क", "👩"])
+    assert len(said) == 3
+    assert "CJK ideographs (猫, 好)" in said[0]
+    assert "Noto Sans CJK" in said[0]
+    assert "Devanagari" in said[1]
+    for suffix in exports.drawing_suffixes():
+        assert exports.drawing_bytes(Drawing(60, 40, (Text(10, 20, "猫", 20, "#000000"),)), suffix)
+
+
+def test_cut_text_fits_and_marks_stay_with_their_letters() -> None:
+    whole = "electroencephalographer"
+    short = fonts.cut(whole, 13, 60)
+    assert short.endswith("…")
+    assert fonts.width(short, 13) <= 60 < fonts.width(whole, 13)
+    assert fonts.cut(whole, 13, 500) == whole
+    assert fonts.cut("ae\u0301" * 30, 13, 50).count("e") == fonts.cut("ae\u0301" * 30, 13, 50).count("\u0301")
+    assert fonts.cut("wide", 13, 0) == "…"
+
+
+# ---- Bad input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_tokens_in_every_format(text: str) -> None:
+    drawing = heatmap(labelled(text[:300], "x"), Head(0, 0))
+    written = exports.drawing_bytes(drawing, ".svg")
+    root = Tree.fromstring(written)
+    assert {e.tag.rpartition("}")[2] for e in root.iter()} <= {
+        "svg", "title", "desc", "metadata", "RDF", "Description", "creator", "description", "subject", "g", "rect",
+        "text", "path", "image",
+    }  # fmt: skip
+    for element in root.iter():
+        assert not [name for name in element.attrib if name.startswith("on")]
+        href = element.get("href", "data:")
+        assert href.startswith("data:")
+    assert rendered(exports.drawing_bytes(drawing, ".pdf")).size[0] > 10
+    assert Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 50))).size[0] > 10
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "figure.svg"
+    path.write_text("before")
+    assert exports.write_drawing(FIGURES["grid"], path) == path
+    Tree.fromstring(path.read_bytes())
+    with pytest.raises(ExportError, match="not a format of figures"):
+        exports.write_drawing(FIGURES["grid"], tmp_path / "figure.bmp")
+    with pytest.raises(ExportError, match="no suffix"):
+        exports.write_drawing(FIGURES["grid"], tmp_path / "figure")
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.svg"]
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    for path in (tmp_path / "no" / "such" / "f.svg", tmp_path / "a\0b.svg"):
+        with pytest.raises(ExportError, match="cannot be written"):
+            exports.write_drawing(FIGURES["grid"], path)
+    (tmp_path / "folder.pdf").mkdir()
+    with pytest.raises(ExportError, match="folder"):
+        exports.write_drawing(FIGURES["grid"], tmp_path / "folder.pdf")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.pdf"]
+
+
+# ---- matplotlib ------------------------------------------------------------------------------------------
+
+
+def test_axes_hold_every_mark_and_a_formula_is_only_text() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    drawing = heatmap(labelled(r"$\frac{$", "x"), Head(0, 0))
+    axes = exports.draw(drawing)
+    assert [t.get_text() for t in axes.texts] == list(drawing.texts())
+    assert len(axes.images) == len([m for m in drawing.marks if isinstance(m, Cells)])
+    assert len(axes.patches) == len([m for m in drawing.marks if isinstance(m, Rect | Curve)])
+    axes.figure.canvas.draw()
+    assert tuple(axes.figure.get_size_inches()) == pytest.approx((drawing.width / 72, drawing.height / 72))
+    figure, own = plt.subplots()
+    assert exports.draw(FIGURES["links"], own) is own
+    figure.canvas.draw()
+    plt.close("all")

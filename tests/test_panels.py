@@ -192,7 +192,7 @@ def test_a_replaced_word_is_in_its_place() -> None:
     header = unpack(pack([Panel(said("too", "tired"), Head(0, 0)), Panel(said("too", "wide"), Head(0, 0))]))
     assert header["aligned"][0][1] == header["aligned"][1][0] == [0, 1, None, 3]
     assert header["place"][0][1] == header["place"][1][0] == [0, 1, 2, 3]
-    assert header["compared"][0][1] == "words"
+    assert header["compared"][0][1] == "pieces"  # each word is one piece in both
 
 
 def test_divergence_is_by_pieces_where_both_have_the_same_and_else_by_words() -> None:

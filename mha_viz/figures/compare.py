@@ -216,11 +216,12 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     a, b = first.text, second.text
     place = align(a, b).place
     ours, theirs = (_kept(text, view) for text in (a, b))
-    if [place[i] for i in ours] != theirs or [*map(len, units(a, view))] != [*map(len, units(b, view))]:
-        return "Their words differ in number. Compare two sentences of which one has some words replaced."
+    number = "Their words differ in number. Compare two sentences of which one has some words replaced."
+    if [place[i] for i in ours] != theirs:
+        return number
     if view.unit == "pieces" and any(len(a.groups[i]) != len(b.groups[j]) for i, j in zip(ours, theirs, strict=True)):
         return "They are cut into different pieces. Compare them by words."
-    return ""
+    return "" if [*map(len, units(a, view))] == [*map(len, units(b, view))] else number
 
 
 def _kept(text: TokenizedText, view: View) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
-from mha_viz.text import TokenizedText, from_names
+from mha_viz.text import TokenizedText, clean, from_names
 
 Weights = npt.NDArray[np.float32]
 
@@ -126,7 +126,7 @@ class Attention:
                 f"and {len(tokens)} tokens were given.",
                 "Give the tokens of the same text, special ones included.",
             )
-        return cls(model, revision, from_names([str(t) for t in tokens], sentence_b_start), weights)
+        return cls(clean(model), clean(revision), from_names([str(t) for t in tokens], sentence_b_start), weights)
 
     def grid(self, **options: Any) -> Any:
         """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.notebook.grid``)."""

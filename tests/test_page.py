@@ -1,0 +1,191 @@
+"""A figure as one HTML file: opened from disk without a network, in a real browser, whatever the tokens say."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import mha_viz as mv
+from mha_viz.attention import Attention, Head
+from mha_viz.exports.page import embedded, packed, page
+from mha_viz.figures.packet import packet
+from mha_viz.notebook import Figure
+from tests import hostile
+from tests.explorer import in_node, long_reading, reading
+
+PATIENCE = 20_000
+
+
+class Tab:
+    """A page from disk, with everything that went wrong in it and every address that it asked for."""
+
+    def __init__(self, page_: Page) -> None:
+        self.page = page_
+        self.faults: list[str] = []
+        self.asked: list[str] = []
+        page_.set_default_timeout(PATIENCE)
+        page_.on("pageerror", lambda error: self.faults.append(str(error)))
+        page_.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
+        page_.on("dialog", lambda dialog: (self.faults.append(dialog.message), dialog.dismiss()))
+        page_.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, path: Path, hash_: str = "") -> Page:
+        self.page.goto(f"{path.as_uri()}{hash_}")
+        expect(self.page.locator("html")).to_have_attribute("data-painted", "yes", timeout=PATIENCE)
+        return self.page
+
+    def colours(self, canvas: str) -> int:
+        count: int = self.page.locator(canvas).first.evaluate(
+            "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
+        )
+        return count
+
+    def unharmed(self) -> None:
+        assert self.faults == []
+        assert [url for url in self.asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+        assert self.page.evaluate("window.__xss") is None
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Tab]:
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
+    opened = Tab(context.new_page())
+    yield opened
+    opened.unharmed()
+    context.close()
+
+
+def saved(figure: Figure, folder: Path) -> Path:
+    return figure.save(folder / "figure.html")
+
+
+def test_a_grid_is_painted_and_a_click_opens_a_head(tab: Tab, tmp_path: Path) -> None:
+    page_ = tab.open(saved(reading(3, 4).grid(), tmp_path))
+    for canvas in (".grid canvas", ".links canvas", ".heat canvas"):
+        assert tab.colours(canvas) > 4
+    box = page_.locator(".grid canvas").bounding_box()
+    assert box
+    step = (box["width"] - 30) / 4
+    page_.locator(".grid canvas").click(position={"x": 30 + 2.4 * step, "y": 22 + 1.4 * step})
+    expect(page_.locator(".one h2 code")).to_contain_text("L1H2 (2-3)")
+    expect(page_).to_have_url(re.compile("head=L1H2"))
+    page_.reload()
+    expect(page_.locator(".one h2 code")).to_contain_text("L1H2 (2-3)")
+    expect(page_.get_by_text("+ Compare")).to_be_hidden()  # there is no server to keep a tray
+
+
+@pytest.mark.parametrize(("kind", "gone"), [("links", ".heat"), ("heatmap", ".links")])
+def test_one_head_alone_opens_as_it_was_asked_for(tab: Tab, tmp_path: Path, kind: str, gone: str) -> None:
+    figure = getattr(reading(3, 4), kind)(layer=2, head=3, pin="q2", special="rescale")
+    page_ = tab.open(saved(figure, tmp_path))
+    expect(page_.locator(".one h2 code")).to_contain_text("L2H3 (3-4)")
+    expect(page_.locator(".grid canvas")).to_be_hidden()
+    expect(page_.locator(gone)).to_be_hidden()
+    expect(page_.locator("#caption")).to_have_text(figure.caption)
+    assert tab.colours(f".{'heat' if kind == 'heatmap' else kind} canvas") > 3
+    expect(page_.locator(".note")).to_contain_text("was hidden before rescaling")
+
+
+def test_a_comparison_has_its_panels_and_no_tools_that_need_a_server(tab: Tab, tmp_path: Path) -> None:
+    one, two = reading(seed=1), reading(seed=2)
+    page_ = tab.open(saved(mv.compare([(one, "L0H1"), (two, "L1H2", "mine")]), tmp_path))
+    expect(page_.locator("article.panel")).to_have_count(2)
+    expect(page_.locator("article.panel").nth(1)).to_contain_text("mine")
+    expect(page_.locator(".tools").first).to_be_hidden()
+    assert tab.colours("article.panel canvas") > 4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_readers_light(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    path = saved(reading().grid(), tmp_path)
+    context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+    opened = Tab(context.new_page())
+    page_ = opened.open(path)
+    paper = page_.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 300) is (scheme == "dark")
+    opened.unharmed()
+    context.close()
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_tokens_and_titles_run_nothing(tab: Tab, tmp_path: Path, text: str) -> None:
+    attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)], [text[:300], "x"], model=text[:50])
+    page_ = tab.open(saved(attention.links(layer=0, head=0), tmp_path))
+    assert tab.colours(".links canvas") > 2
+    assert page_.locator("script").count() == 2
+
+
+def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path) -> None:
+    shown = reading(3, 4).links(layer=1, head=2)._repr_html_()
+    assert 'sandbox="allow-scripts"' in shown
+    (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><body>{shown}</body>", "utf-8")
+    tab.page.goto((tmp_path / "notebook.html").as_uri())
+    frame = tab.page.frame_locator("iframe")
+    expect(frame.locator(".one h2 code")).to_contain_text("L1H2")
+    frame.locator(".segments").get_by_text("pieces", exact=True).click()  # a change of view, without an address
+    expect(frame.locator("input[value=pieces]")).to_be_checked()
+
+
+def test_only_the_pages_own_script_may_run() -> None:
+    written = page("explorer", packet(reading(), [Head(0, 0)]), title="<b>", caption="</p><script>1</script>").decode()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', written)
+    assert policy
+    assert "default-src 'none'" in policy[1]
+    assert "unsafe" not in policy[1]
+    assert written.count("<script") == 2
+    assert "<title>&lt;b&gt;</title>" in written
+
+
+def test_what_is_packed_is_unpacked_the_same() -> None:
+    for data in (b"", b"a", b"abc", bytes(range(256)) * 9):
+        planes = zlib.decompress(base64.b64decode(packed(data)))
+        half = (len(data) + 1) // 2
+        assert bytes(planes[i // 2 + (i % 2) * half] for i in range(len(data))) == data
+
+
+def test_a_frame_holds_the_whole_page() -> None:
+    written = '<p title="a&b">“x”</p>'
+    found = re.search(r'srcdoc="([^"]*)"', embedded(written.encode(), 300))
+    assert found
+    assert unescape(found[1]) == written
+
+
+# ---- All heads in one file -------------------------------------------------------------------------------
+
+
+def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
+    attention = long_reading(2, 3, 40)
+    every = [Head(layer, head) for layer in range(2) for head in range(3)]
+    sent = [packet(attention, every, bits=bits) for bits in (16, 12)]
+    asked = [{"packet": p, "ask": "block", "head": i, "view": {"unit": "pieces"}} for p in sent for i in range(6)]
+    found = np.array([answer["w"] for answer in in_node(asked)]).reshape(2, *attention.weights.shape)
+    tops = attention.weights.max(axis=3, keepdims=True)
+    for weights, bound in zip(found, (8.5e-6, 1.3e-4), strict=True):
+        assert (np.abs(weights - attention.weights) <= bound * tops + 1e-7).all()
+    assert np.abs(found[1] - attention.weights).max() > 1e-5  # they are indeed fewer
+
+
+def test_a_page_that_no_server_answers_holds_every_head_of_a_text_of_128_pieces_in_5_megabytes() -> None:
+    attention = long_reading(12, 12, 128)
+    written = attention.grid().to_html().encode()
+    assert len(written) <= 5_000_000
+    said = json.loads(re.search(rb'type="application/json">(.*?)</script>', written, re.DOTALL)[1])  # type: ignore[index]
+    planes = zlib.decompress(base64.b64decode(said["packet"]))
+    half = (len(planes) + 1) // 2
+    head = bytes(planes[i // 2 + (i % 2) * half] for i in range(20_000))
+    assert '"full":[0,1,2,' in head.decode("utf-8", "replace")
+
+
+def test_a_head_that_is_not_in_the_file_is_said_to_be_missing(tab: Tab, tmp_path: Path) -> None:
+    attention = long_reading(8, 12, 400)
+    page_ = tab.open(saved(attention.links(layer=0, head=1), tmp_path), "#head=L5H5")
+    expect(page_.locator(".readout")).to_contain_text("L5H5 is not in this file")

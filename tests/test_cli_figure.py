@@ -1,0 +1,137 @@
+"""``mha-viz figure``: every figure, every format, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mha_viz import notebook
+from mha_viz.cli import main
+from mha_viz.models import encoder
+from mha_viz.models.encoder import Encoder
+from tests import hostile
+
+TIRED, WIDE = "It was too tired.", "It was too wide."
+
+
+@pytest.fixture(autouse=True)
+def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call of the command would load the model anew."""
+    monkeypatch.setattr(encoder, "load", lambda name: minilm)
+
+
+def figure(*arguments: str | Path) -> int:
+    return main(["figure", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "png", "html", "csv", "npz", "safetensors", "json"])
+def test_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str], minilm: Encoder, suffix: str) -> None:
+    out = tmp_path / f"f.{suffix}"
+    assert figure("links", TIRED, "--head", "L3H1", "--head", "L3H4", "--pin", "q1", "--dpi", "100", "--out", out) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert shown.out.startswith(f"{out}: Attention links, heads L3H1 (4-2), L3H4 (4-5)")
+    if suffix != "safetensors":
+        expected = notebook.links(minilm.encode(TIRED), heads=["L3H1", "L3H4"], pin="q1")
+        assert out.read_bytes() == expected.to_bytes(f".{suffix}", 100)
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "grid", "compare", "difference"])
+def test_every_figure(tmp_path: Path, minilm: Encoder, kind: str) -> None:
+    out = tmp_path / "f.svg"
+    heads = [] if kind == "grid" else ["--head", "L3H1"]
+    others = ["--and", WIDE] if kind in ("compare", "difference") else []
+    arguments = [*heads, *others, "--special", "rescale", "--width-in", "3.35", "--font-pt", "7", "--look", "dark"]
+    assert figure(kind, TIRED, *arguments, "--out", out) == 0
+    a, b = minilm.encode(TIRED), minilm.encode(WIDE)
+    options = {"special": "rescale", "width_in": 3.35, "font_pt": 7.0, "look": "dark"}
+    expected = {
+        "heatmap": lambda: a.heatmap(layer=3, head=1, **options),
+        "grid": lambda: a.grid(**options),
+        "compare": lambda: notebook.compare([(a, "L3H1"), (b, "L3H1")], **options),
+        "difference": lambda: notebook.difference((a, "L3H1"), (b, "L3H1"), **options),
+    }[kind]()
+    assert out.read_bytes() == expected.to_bytes(".svg")
+
+
+def test_a_comparison_takes_every_head_of_every_text_and_prints_its_caption(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--and", WIDE, "--head", "L3H1", "--head", "L0H2", "--as", "links", "--caption"]
+    assert figure("compare", TIRED, *arguments, "--out", tmp_path / "f.svg") == 0
+    said = capsys.readouterr().out
+    assert said.count("L3H1 (4-2)") == 2
+    assert said.count("L0H2 (1-3)") == 2
+
+
+def test_all_heads_go_into_a_folder_one_file_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new" / "heads"
+    assert figure("heatmap", TIRED, "--all-heads", folder, "--format", "svg", "--width-mm", "40") == 0
+    assert {path.name for path in folder.iterdir()} == {f"L{i}H{j}.svg" for i in range(6) for j in range(12)}
+    assert "72 files, L0H0.svg to L5H11.svg" in capsys.readouterr().out
+
+
+WRONG: list[tuple[list[str], str]] = [
+    (["heatmap", TIRED, "--head", "L3H1"], "one place to go"),
+    (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "one place to go"),
+    (["heatmap", TIRED, "--head", "L3H1", "--out", "f.bmp"], "not a format of figures"),
+    (["heatmap", TIRED, "--head", "L3H1", "--out", "f"], "not a format of figures"),
+    (["heatmap", TIRED, "--out", "f.svg"], "one head"),
+    (["heatmap", TIRED, "--head", "4-2", "--out", "f.svg"], "not the name of a head"),
+    (["heatmap", TIRED, "--head", "L99H1", "--out", "f.svg"], "does not exist"),
+    (["tree", TIRED, "--head", "L3H1", "--out", "f.svg"], "invalid choice"),
+    (["links", "", "--head", "L3H1", "--out", "f.svg"], "Nothing was typed"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--links", "top0"], "Expected one of"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-mm", "wide"], "not a number"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-mm", "nan"], "width_mm"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--dpi", "-1"], "resolution"),
+    (["links", TIRED, "--head", "L3H1", "--out", "no/such/folder/f.svg"], "cannot be written"),
+    (["difference", TIRED, "--head", "L3H1", "--out", "f.svg"], "takes two heads"),
+    (["difference", TIRED, "--and", "Cats sleep all day long.", "--head", "L3H1", "--out", "f.svg"], "common rows"),
+    (["compare", TIRED, "--head", "L3H1", "--out", "f.svg", "--scale", "row"], "each row its own"),
+    (["compare", TIRED, "--head", "L3H1", "--out", "f.csv"], "no single table"),
+    (["grid", TIRED, "--all-heads", "d"], "does not go with grid"),
+    (["links", TIRED, "--all-heads", "f.svg/d"], "cannot be made"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[f"{a[0]} {said}" for a, said in WRONG])
+def test_what_is_wrong_is_one_line_and_exit_code_2_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "f.svg/d" in arguments:
+        (tmp_path / "f.svg").write_text("a file where a folder should be")
+    before = sorted(tmp_path.iterdir())
+    assert figure(*arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("mha-viz: ")
+    assert shown.err.count("\n") == 1
+    assert said in shown.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_texts_are_drawn_or_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    ended = figure("links", text[:3000], "--head", "L3H1", "--out", tmp_path / "f.svg")
+    shown = capsys.readouterr()
+    assert ended in (0, 2)
+    assert (tmp_path / "f.svg").exists() is (ended == 0)
+    assert "Traceback" not in shown.err
+    if ended == 2:
+        assert shown.err.count("\n") == 1
+
+
+def test_a_missing_font_is_a_warning_not_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from mha_viz import fonts
+
+    lost = "\U0001f9ff"
+    if fonts.font_for(lost):
+        lost = "\U00016fe4"  # a letter that hardly any machine has
+    assert fonts.font_for(lost) is None
+    assert figure("links", f"a {lost} b", "--head", "L3H1", "--out", tmp_path / "f.svg") == 0
+    assert "mha-viz: No font on this machine has" in capsys.readouterr().err

@@ -1,0 +1,187 @@
+"""Figures in notebooks and scripts: what shows itself, what is saved, and lines of Python that make a figure again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import numpy as np
+import pytest
+from safetensors.numpy import load as load_tensors
+
+import mha_viz as mv
+from mha_viz import notebook
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
+from mha_viz.figures import recipe
+from mha_viz.figures.compare import Panel
+from mha_viz.figures.layout import Size
+from mha_viz.figures.view import View
+from mha_viz.models.encoder import Encoder
+from tests.explorer import reading
+
+TIRED = "The animal didn't cross the street because it was too tired."
+
+CELLS = [
+    f"import mha_viz as mv\na = mv.load('minilm').encode({TIRED!r})\na",
+    "a.grid()",
+    "a.links(layer=3, head=1, pin='q10')",
+    "a.heatmap(layer=3, head=1, special='rescale')",
+    "mv.compare([(a, 'L3H1'), (a, 'L5H11')])",
+    "a.links(layer=3, head=1).figure()",
+    # what people with BertViz code have: the model's own output and the tokenizer's tokens
+    "import torch\nlayers = [torch.tensor(w)[None] for w in a.weights]\n"
+    "mv.Attention.from_tensors(layers, ['[CLS]', *[t.text for t in a.text.tokens[1:-1]], '[SEP]']).grid()",
+]
+
+
+def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(tmp_path: Path) -> None:
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    root = Path(__file__).resolve().parent.parent
+    nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": root}}).execute()
+    shown = [cell["outputs"] for cell in book.cells]
+    for number in (1, 2, 3, 4, 6):
+        html = shown[number][-1]["data"]["text/html"]
+        assert html.startswith("<iframe srcdoc=")
+        assert "https://" not in html.replace("https://www.w3.org", "")
+    assert "Attention(minilm, 6 layers" in shown[0][-1]["data"]["text/plain"]
+    assert any("image/png" in output.get("data", {}) for output in shown[5])  # matplotlib shows the Axes' figure
+
+
+# ---- Saving ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json"])
+def test_every_format_is_saved(tmp_path: Path, suffix: str) -> None:
+    for name, figure in (("grid", reading().grid()), ("links", reading().links(heads=["L0H0", (0, 2)]))):
+        path = figure.save(tmp_path / f"{name}{suffix}")
+        if suffix == ".safetensors":  # its metadata comes in any order
+            assert (load_tensors(path.read_bytes())["weights"] == figure.numbers().weights).all()
+        else:
+            assert path.read_bytes() == figure.to_bytes(suffix)
+
+
+def test_the_numbers_are_those_of_the_picture() -> None:
+    attention = reading(words=(1, 2, 1))
+    figure = attention.heatmap(layer=1, head=2, special="rescale")
+    expected = attention.by_words().without_special()[Head(1, 2)]
+    rows = list(csv.DictReader(io.StringIO(figure.to_bytes(".csv").decode())))
+    assert list(rows[0]) == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "weight"]
+    assert [float(row["weight"]) for row in rows] == pytest.approx(expected.ravel().tolist(), abs=1e-6)
+    assert {row["query_index"] for row in rows} == {"1", "2", "3"}
+    with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
+        assert arrays["weights"][0] == pytest.approx(expected, abs=1e-6)
+        assert arrays["heads"].tolist() == [[1, 2]]
+        assert str(arrays["special"]) == "rescale"
+    tensors = load_tensors(figure.to_bytes(".safetensors"))
+    assert tensors["weights"].shape == (1, 3, 3)
+    tree = json.loads(figure.to_bytes(".json"))
+    assert tree["heads"] == ["L1H2"]
+    assert np.array(tree["weights"])[0] == pytest.approx(expected, abs=1e-6)
+    assert np.array(tree["hidden"])[0] == pytest.approx(attention.by_words().without_special().hidden[1, 2], abs=1e-6)
+
+
+def test_a_token_that_a_spreadsheet_would_run_is_only_text() -> None:
+    attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)], ['=HYPERLINK("x")', "+1"])
+    table = attention.heatmap(layer=0, head=0, unit="pieces").to_bytes(".csv").decode()
+    cells = [row["query_token"] for row in csv.DictReader(io.StringIO(table))]
+    assert {cell[0] for cell in cells} == {"'"}
+
+
+@pytest.mark.parametrize("name", ["figure.bmp", "figure", "no/such/folder/figure.svg", "a\0.svg"])
+def test_what_cannot_be_saved_says_so_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ExportError):
+        reading().grid().save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_comparison_has_no_single_table() -> None:
+    with pytest.raises(ExportError, match="no single table"):
+        mv.compare([(reading(), "L0H0")]).to_bytes(".csv")
+
+
+def test_everything_of_a_tray_in_one_file() -> None:
+    one, two = reading(seed=1), reading(seed=2)
+    data = notebook.archive([(one, "L0H0"), (two, "L1H2", "../my head")], dpi=50)
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        names = set(file.namelist())
+        assert file.testzip() is None
+        captions = file.read("captions.txt").decode()
+    assert {"comparison.html", "comparison.svg", "1-L0H0-heatmap.csv", "2-L1H2-links.pdf", "captions.txt"} <= names
+    assert not [name for name in names if "/" in name or name.startswith(".")]
+    assert "L1H2 (2-3)" in captions
+
+
+# ---- What is refused -------------------------------------------------------------------------------------
+
+CALLS: list[tuple[Any, type[MhaVizError], str]] = [
+    (lambda a: a.links(), SettingError, "No head"),
+    (lambda a: a.heatmap(heads=["L0H0", "L0H1"]), SettingError, "one head"),
+    (lambda a: a.links(layer=9, head=0), UnknownHead, "does not exist"),
+    (lambda a: a.heatmap(heads=["8-10"]), UnknownHead, "not the name of a head"),
+    (lambda a: a.heatmap(heads=[3]), UnknownHead, "not a head"),
+    (lambda a: a.grid(colour="red"), SettingError, "no option 'colour'"),
+    (lambda a: a.grid(width_in="wide"), SettingError, "inches"),
+    (lambda a: a.grid(width_mm=-1), SettingError, "width_mm"),
+    (lambda a: mv.compare([]).drawing, SettingError, "1 to 16"),
+    (lambda a: mv.compare([a]), SettingError, "not a head to compare"),
+    (lambda a: mv.compare([("text", "L0H0")]), SettingError, "not an Attention"),
+    (lambda a: mv.compare([(a, "L7H7")]), UnknownHead, "does not exist"),
+    (lambda a: mv.compare([(a, "L0H0")], kind="bars").drawing, SettingError, "heatmap or links"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), CALLS, ids=[said for *_, said in CALLS])
+def test_a_call_that_makes_no_sense_says_what_would(call: Any, kind: type[MhaVizError], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        call(reading())
+
+
+# ---- Reproduce in Python ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads", "view", "size"),
+    [
+        ("heatmap", [Head(3, 1)], View(special="rescale", pin="q10"), Size(85, 7)),
+        ("links", [Head(3, 1), Head(3, 4)], View(links="top3", unit="pieces"), Size(look="dark")),
+        ("grid", [], View(scale="head"), Size(transparent=True)),
+    ],
+)
+def test_the_lines_make_the_very_same_file(
+    minilm: Encoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    heads: list[Head],
+    view: View,
+    size: Size,
+) -> None:
+    attention = minilm.encode(TIRED, 'It\'s "late" \\ now.')
+    code = recipe.of_head(attention, kind, heads, view, size, "figure.svg")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # the lines that the page shows
+    options = {**vars(view), **vars(size)} | ({"heads": heads} if heads else {})
+    assert (tmp_path / "figure.svg").read_bytes() == getattr(attention, kind)(**options).to_bytes(".svg")
+
+
+def test_the_lines_of_a_comparison_and_of_a_difference(
+    minilm: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = minilm.encode(TIRED), minilm.encode(TIRED.replace("tired", "wide"))
+    panels = [Panel(one, Head(3, 1), "a 'name'"), Panel(two, Head(3, 1)), Panel(one, Head(0, 2))]
+    monkeypatch.chdir(tmp_path)
+    view, size = View(special="hide"), Size(120)
+    exec(recipe.of_panels(panels, view, size, {"kind": "links"}, "compare", "c.svg"), {})
+    exec(recipe.of_panels(panels[:2], view, size, {}, "difference", "d.svg"), {})
+    made = mv.compare(panels, kind="links", special="hide", width_mm=120)
+    assert (tmp_path / "c.svg").read_bytes() == made.to_bytes(".svg")
+    assert (tmp_path / "d.svg").read_bytes() == mv.difference(*panels[:2], special="hide", width_mm=120).to_bytes(
+        ".svg"
+    )

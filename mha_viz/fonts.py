@@ -1,28 +1,38 @@
 """Type for files: how wide text is, which font has which character, and what no font on this machine has.
 
 The first face is Source Sans Pro, the family of the screen; then DejaVu Sans, which knows Greek, Cyrillic, Hebrew,
-Arabic and many signs; then what the system has, searched only when a character needs it. ``MHA_VIZ_FONTS`` may name a
-folder or a file to be searched before the system's.
+Arabic and many signs; then what the system has, searched only when a character needs it. ``MHA_VIZ_FONTS`` may name
+folders or files (separated as in PATH) to be searched before the system's.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
+from threading import RLock
 from typing import Any, Literal, NamedTuple
 
 SETTING = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX = 0.6  # the width, in ems, of the box that stands for a character without a font
 LISTED = 6  # characters that a warning names
+REMEMBERED = 200  # letters of a text whose width is kept: bounds the memory
+EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that have every character as a box or a blank
 
-Outlines = Literal["glyf", "CFF", "bitmap"]
+Outlines = Literal["glyf", "CFF", "pictures"]
+Stroke = tuple[str, tuple[Any, ...]]  # what a pen does, and the points it goes to, in font units
+
+_READING = RLock()  # fontTools reads a file piece by piece, which several threads would do over each other
 
 
 @dataclass(frozen=True)
@@ -33,8 +43,7 @@ class Font:
     number: int = 0
 
     @cached_property
-    def tables(self) -> Any:
-        """The font's tables (``fontTools.ttLib.TTFont``), read as they are needed."""
+    def _tables(self) -> Any:
         from fontTools.ttLib import TTFont
 
         return TTFont(self.path, fontNumber=self.number, lazy=True)
@@ -42,42 +51,92 @@ class Font:
     @cached_property
     def glyphs(self) -> dict[int, str]:
         """Code point → name of its glyph."""
-        return dict(self.tables.getBestCmap() or {})
+        with _READING:
+            return dict(self._tables.getBestCmap() or {})
 
     @cached_property
     def em(self) -> int:
         """Font units in the size of type."""
-        return int(self.tables["head"].unitsPerEm)
+        with _READING:
+            return int(self._tables["head"].unitsPerEm)
 
     @cached_property
     def family(self) -> str:
         """The family's name, as a style sheet would give it."""
-        names = self.tables["name"]
+        with _READING:
+            names = self._tables["name"]
         return str(names.getDebugName(16) or names.getDebugName(1) or Path(self.path).stem)
 
     @cached_property
     def outlines(self) -> Outlines:
-        """How its shapes are stored. PDF can embed "glyf" as it is; "bitmap" is emoji in colour."""
-        if "glyf" in self.tables:
-            return "glyf"
-        return "CFF" if "CFF " in self.tables or "CFF2" in self.tables else "bitmap"
+        """How its shapes are stored. PDF can embed "glyf" as it is; "pictures" are emoji in colour."""
+        with _READING:
+            return _outlines(self._tables)
 
     @cached_property
     def middle(self) -> float:
         """Height above the baseline, in ems, of the middle that a browser centres on: (ascent - descent) / 2."""
-        line = self.tables["hhea"]
+        with _READING:
+            line = self._tables["hhea"]
         return float(line.ascent + line.descent) / 2 / self.em
+
+    @cached_property
+    def _advances(self) -> dict[str, tuple[int, int]]:
+        with _READING:
+            advances: dict[str, tuple[int, int]] = self._tables["hmtx"].metrics
+        return advances
 
     def advance(self, character: str) -> float:
         """The width of one character, in ems."""
-        return float(self.tables["hmtx"][self.glyphs[ord(character)]][0]) / self.em
+        return self._advances[self.glyphs[ord(character)]][0] / self.em
+
+    @cached_property
+    def _shapes(self) -> dict[int, list[Stroke]]:
+        return {}
+
+    def shape(self, glyph: int) -> list[Stroke]:
+        """The outline of the glyph of that number, as what a pen does: moveTo, lineTo, curveTo, qCurveTo, closePath."""
+        if glyph not in self._shapes:
+            with _READING:
+                self._shapes[glyph] = self._drawn(glyph)
+        return self._shapes[glyph]
+
+    def _drawn(self, glyph: int) -> list[Stroke]:
+        from fontTools.pens.recordingPen import DecomposingRecordingPen
+
+        shapes = self._glyph_set
+        pen = DecomposingRecordingPen(shapes)
+        shapes[self._tables.getGlyphName(glyph)].draw(pen)
+        strokes: list[Stroke] = pen.value
+        return strokes
+
+    @cached_property
+    def _glyph_set(self) -> Any:
+        return self._tables.getGlyphSet()
+
+    @cached_property
+    def sound(self) -> bool:
+        """False for a file that is broken where measuring needs it."""
+        try:
+            return bool(self.glyphs and self.em and self.family and self._advances and self.middle is not None)
+        except Exception:  # fontTools raises anything, and a broken file is no reason not to draw
+            return False
+
+
+def _outlines(tables: Any) -> Outlines:
+    if "sbix" in tables or ("COLR" in tables and tables["COLR"].version > 0):
+        return "pictures"  # its outlines, where it has any, are empty
+    if "glyf" in tables:
+        return "glyf"
+    return "CFF" if "CFF " in tables or "CFF2" in tables else "pictures"
 
 
 class Run(NamedTuple):
-    """A stretch of text in one font; ``font`` None where no font has its characters."""
+    """A stretch of text in one font, in the order of reading; ``font`` None where no font has its characters."""
 
     text: str
     font: Font | None
+    leftward: bool = False  # it is read from right to left
 
 
 @cache
@@ -107,54 +166,94 @@ def font_for(character: str, weight: int = 400) -> Font | None:
     for font in (face(weight), second(weight)):
         if ord(character) in font.glyphs:
             return font
-    return next((font for font in _others() if ord(character) in font.glyphs), None)
+    return next((font for font in _others() if _covers(font, ord(character)) and font.sound), None)
 
 
 @cache
 def _others() -> tuple[Font, ...]:
-    """Every other font: those of MHA_VIZ_FONTS, then the system's, Noto before others. Broken files are skipped."""
-    own = sorted(_files([os.environ[SETTING]])) if os.environ.get(SETTING) else []
-    system = sorted(_files(_folders()), key=lambda p: ("Noto" not in p.name, "Regular" not in p.name, p.name))
-    return tuple(font for path in [*own, *system] for font in _faces(path))
+    """Every other font file: those of MHA_VIZ_FONTS, then the system's. Of a collection the first face: the others
+    have the same characters."""
+    own = sorted(_files(Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place))
+    return tuple(Font(str(path)) for path in [*own, *sorted(_files(_folders()), key=_preference)])
 
 
-def _folders() -> list[str]:
+def _preference(path: Path) -> tuple[bool, bool, bool, str]:
+    """Noto before others, upright and regular before slanted and bold."""
+    name = path.stem
+    special = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
+    return "Noto" not in name, "Regular" not in name, special, name
+
+
+def _folders() -> list[Path]:
     """Where this kind of system keeps its fonts."""
-    home = Path.home()
+    home = Path("~").expanduser()
     if sys.platform == "darwin":
-        return ["/System/Library/Fonts", "/Library/Fonts", str(home / "Library/Fonts")]
+        return [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"]
     if os.name == "nt":
-        return [str(Path(os.environ.get("WINDIR", r"C:\Windows")) / "Fonts")]
-    return ["/usr/share/fonts", "/usr/local/share/fonts", str(home / ".local/share/fonts"), str(home / ".fonts")]
+        windows, own = os.environ.get("WINDIR", r"C:\Windows"), os.environ.get("LOCALAPPDATA", str(home))
+        return [Path(windows) / "Fonts", Path(own) / "Microsoft/Windows/Fonts"]
+    return [Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"]
 
 
-def _files(places: Iterable[str]) -> Iterator[Path]:
-    for place in map(Path, places):
+def _files(places: Iterable[Path]) -> Iterator[Path]:
+    for place in places:
         found = [place] if place.is_file() else place.rglob("*") if place.is_dir() else []
-        yield from (path for path in found if path.suffix.lower() in SUFFIXES)
+        yield from (path for path in found if path.suffix.lower() in SUFFIXES and not EMPTY.search(path.stem))
 
 
-def _faces(path: Path) -> Iterator[Font]:
-    """The first face of a file; of a collection too, whose faces have the same characters."""
-    font = Font(str(path))
+def _covers(font: Font, code: int) -> bool:
+    starts, ends = _ranges(font)
+    at = bisect_right(starts, code) - 1
+    return at >= 0 and code <= ends[at]
+
+
+@cache
+def _ranges(font: Font) -> tuple[array[int], array[int]]:
+    """First and last code points of the stretches that a font has: small, for a system may have a thousand fonts."""
+    from fontTools.ttLib import TTFont
+
+    starts, ends = array("L"), array("L")
     try:
-        if font.glyphs and font.em and font.outlines != "bitmap":  # no file format here can hold pictures of letters
-            yield font
-    except Exception:  # a broken file raises anything, and is no reason not to draw
-        return
+        with TTFont(font.path, fontNumber=font.number, lazy=True) as tables:
+            codes = [] if _outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
+    except Exception:  # as in Font.sound
+        return starts, ends
+    for code in codes:
+        if ends and code == ends[-1] + 1:
+            ends[-1] = code
+        else:
+            starts.append(code)
+            ends.append(code)
+    return starts, ends
+
+
+def forget() -> None:
+    """Look for fonts anew: after ``MHA_VIZ_FONTS`` has changed, or a font was installed."""
+    for found in (_others, _ranges, font_for, _advance, _short_width):
+        found.cache_clear()
 
 
 # ---- Measuring ------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=50_000)
 def width(text: str, size: float, weight: int = 400) -> float:
     """How wide a text is, in the unit of ``size``: the sum of its advances."""
-    return sum(_advance(character, weight) for character in text) * size
+    ems = _short_width(text, weight) if len(text) <= REMEMBERED else _sum(text, weight)
+    return ems * size
+
+
+@lru_cache(maxsize=20_000)
+def _short_width(text: str, weight: int) -> float:
+    return _sum(text, weight)
+
+
+def _sum(text: str, weight: int) -> float:
+    return sum(_advance(character, weight) for character in text)
 
 
 @lru_cache(maxsize=20_000)
 def _advance(character: str, weight: int) -> float:
+    character = plain(character)
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0.0  # drawn over the character before it, or not at all
     font = font_for(character, weight)
@@ -163,25 +262,45 @@ def _advance(character: str, weight: int) -> float:
 
 def cut(text: str, size: float, room: float, weight: int = 400) -> str:
     """The text, or its beginning with "…" that fits into ``room``; marks stay with their letters."""
-    if width(text, size, weight) <= room:
-        return text
-    left = room / size - _advance("…", weight)
-    kept = 0
-    for i, character in enumerate(text):
+    left = room / size  # ems
+    dots = _advance("…", weight)
+    kept = 0  # characters after which "…" fits
+    for i, character in enumerate(text):  # no further than the room goes: a token may be a million letters long
         left -= _advance(character, weight)
         if left < 0:
             break
-        kept = i + 1
-    while kept and kept < len(text) and unicodedata.category(text[kept])[0] == "M":
+        kept = i + 1 if left >= dots else kept
+    else:
+        return text
+    while kept and _clings(text[kept], text[kept - 1]):
         kept -= 1
-    return text[:kept].rstrip("\u200d") + "…"
+    return text[:kept] + "…"
+
+
+def _clings(character: str, before: str) -> bool:
+    """True where no cut may go between the two: marks, skin tones, what a zero-width joiner joins."""
+    tone = "\U0001f3fb" <= character <= "\U0001f3ff"
+    return tone or before == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
+
+
+# ---- Setting --------------------------------------------------------------------------------------------
+
+_NO_SIGN = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+
+
+def plain(text: str) -> str:
+    """The text as every format writes it: white space is a blank, what no file can hold U+FFFD; no length changes."""
+    return _NO_SIGN.sub(lambda found: " " if found[0].isspace() else "\ufffd", text)
 
 
 def runs(text: str, weight: int = 400) -> list[Run]:
     """The text in stretches of one font, in the order of reading. What has no shape of its own joins its neighbour."""
+    text = plain(text)
+    if text.isascii():
+        return [Run(text, face(weight))] if text else []
     found: list[Run] = []
     for character in text:
-        loose = unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc")
+        loose = unicodedata.category(character) in ("Mn", "Me", "Cf")
         before = found[-1].font if found else None
         keeps = before is not None and (loose or character == " ") and ord(character) in before.glyphs
         font = before if keeps or (loose and found) else font_for(character, weight)
@@ -190,6 +309,73 @@ def runs(text: str, weight: int = 400) -> list[Run]:
         else:
             found.append(Run(character, font))
     return found
+
+
+def placed(text: str, weight: int = 400) -> list[Run]:
+    """The text in stretches of one font and one direction, as they stand on paper from left to right.
+
+    What comes first decides the direction of the whole, as in an isolate (U+2068) on a page.
+    """
+    text = plain(text)
+    if not any(unicodedata.bidirectional(c) in _TURNING for c in text):
+        return runs(text, weight)
+    found: list[Run] = []
+    for stretch, leftward in _stretches(text):
+        parts = runs(stretch, weight)
+        found += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
+    return found
+
+
+_TURNING = ("R", "AL", "RLE", "RLO", "RLI")
+
+
+def _stretches(text: str) -> Iterator[tuple[str, bool]]:
+    """Stretches from left to right; letters of one that reads leftward are in the order of reading, which is what
+    shapes them."""
+    from bidi import get_display
+
+    shown = _mirrored("".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTING))
+    for leftward, letters in groupby(shown, _is_leftward):
+        stretch = "".join(letters)
+        yield (stretch[::-1], True) if leftward else (stretch, False)
+
+
+def _is_leftward(character: str) -> bool:
+    """Letters that read from right to left, their marks, and what joins them."""
+    kind = unicodedata.bidirectional(character)
+    return kind in ("R", "AL") or (kind == "NSM" and "\u0590" <= character <= "\u08ff") or character in "\u200c\u200d"
+
+
+_DIRECTING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+_OPENING, _CLOSING = "([{<«‹“（［｛「『【《〈", ")]}>»›”）］｝」』】》〉"
+_MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
+
+
+def _mirrored(shown: str) -> str:
+    """Brackets turned where they stand in right-to-left text: pairs that would close before they open, and single
+    ones that have no other letters beside them. (The library orders characters and tells no direction.)"""
+    letters = list(shown)
+    opened: list[int] = []
+    closed: list[int] = []
+    for i, sign in enumerate(shown):
+        if sign in _OPENING and closed and shown[closed[-1]] == _MIRROR[sign]:
+            letters[closed.pop()], letters[i] = sign, _MIRROR[sign]
+        elif sign in _OPENING:
+            opened.append(i)
+        elif sign in _CLOSING and opened and shown[opened[-1]] == _MIRROR[sign]:
+            opened.pop()
+        elif sign in _CLOSING:
+            closed.append(i)
+    for i in (*opened, *closed):
+        beside = (_strong(shown[:i][::-1]), _strong(shown[i + 1 :]))
+        letters[i] = _MIRROR[shown[i]] if "L" not in beside and any(beside) else shown[i]
+    return "".join(letters)
+
+
+def _strong(text: str) -> str:
+    """The direction of the first letter or digit: "L", "R", or "" where there is none."""
+    kinds = (unicodedata.bidirectional(c) for c in text)
+    return next(("R" if kind in ("R", "AL") else "L" for kind in kinds if kind in ("L", "R", "AL", "EN", "AN")), "")
 
 
 def used(texts: Iterable[tuple[str, int]]) -> list[Font]:
@@ -212,8 +398,8 @@ _ADVICE = {
 def missing(texts: Iterable[str]) -> list[str]:
     """A plain sentence for each script of which some character has no font here; empty when all is well."""
     lost: dict[str, list[str]] = {}
-    for character in dict.fromkeys("".join(texts)):
-        if unicodedata.category(character) not in ("Cf", "Cc", "Zs", "Zl", "Zp") and font_for(character) is None:
+    for character in dict.fromkeys(plain("".join(texts))):
+        if unicodedata.category(character) not in ("Cf", "Zs") and font_for(character) is None:
             lost.setdefault(_script(character), []).append(character)
     return [_said(script, characters) for script, characters in lost.items()]
 

@@ -97,3 +97,11 @@ def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Itera
 def visitor(newcomer: Callable[..., Visitor]) -> Visitor:
     """One visitor in the usual profile."""
     return newcomer()
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Hub that refuses at once, and a cache that holds no model."""
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.delenv("MHA_VIZ_MODELS", raising=False)

@@ -201,18 +201,14 @@ def test_a_text_stands_where_its_anchor_says(text: str, anchor: str) -> None:
 def fresh_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Sets where fonts are looked for; what was found before is forgotten, and again afterwards."""
 
-    def forget() -> None:
-        for found in (fonts._others, fonts.font_for, fonts._advance, fonts.width):
-            found.cache_clear()
-
     def look_in(place: str) -> None:
         monkeypatch.setenv(fonts.SETTING, place)
         monkeypatch.setattr(fonts, "_folders", list)
-        forget()
+        fonts.forget()
 
     yield look_in
     monkeypatch.undo()
-    forget()
+    fonts.forget()
 
 
 def square_font(path: Path, letters: str, cff: bool) -> None:

@@ -8,14 +8,16 @@ the outlines, so that it is found and copied all the same.
 from __future__ import annotations
 
 import io
+import math
 import unicodedata
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from threading import Lock
 from typing import Any
 
 import uharfbuzz
-from bidi.algorithm import get_display
-from fontTools.pens.recordingPen import DecomposingRecordingPen
 from PIL import Image
+from reportlab import rl_config
 from reportlab.lib.colors import HexColor
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfbase import pdfmetrics
@@ -24,15 +26,28 @@ from reportlab.pdfgen.canvas import Canvas
 
 from mha_viz import fonts
 from mha_viz.drawing import Cells, Curve, Drawing, Mark, Rect, Text
-from mha_viz.exports.svg import EDITABLE
-from mha_viz.fonts import Font, Run
+from mha_viz.exports.svg import EDITABLE, magnified
+from mha_viz.fonts import Font, Run, Stroke
 from mha_viz.text import clean
 
 INVISIBLE = 3  # a text's rendering mode: there for search and copying, not drawn
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text that stands before its anchor
+Matrix = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
+
+_ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, in one place
 
 
 def pdf(drawing: Drawing) -> bytes:
     """The bytes of a PDF file of one page."""
+    with _ONE_AT_A_TIME:
+        before, rl_config.useA85 = rl_config.useA85, 0  # letters instead of bytes: a quarter larger, and slow
+        try:
+            return _pdf(drawing)
+        finally:
+            rl_config.useA85 = before
+
+
+def _pdf(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     size = (drawing.width, drawing.height)
     canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1)
@@ -63,7 +78,7 @@ def _draw(canvas: Any, mark: Mark, height: float) -> None:
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= EDITABLE:
         _cells(canvas, mark, height)
     else:
-        picture = ImageReader(Image.fromarray(mark.pixels))
+        picture = ImageReader(Image.fromarray(magnified(mark.pixels)))
         canvas.drawImage(picture, mark.x, height - mark.y - mark.height, mark.width, mark.height)
 
 
@@ -104,73 +119,68 @@ def _cells(canvas: Any, mark: Cells, height: float) -> None:
 
 
 def _text(canvas: Any, mark: Text, height: float) -> None:
-    runs = fonts.runs(_in_order(mark.text), mark.weight)
+    runs = fonts.placed(mark.text, mark.weight)
     widths = [_width(run, mark) for run in runs]
-    total = sum(widths)
     first = next((run.font for run in runs if run.font), fonts.face(mark.weight))
-    canvas.saveState()
-    canvas.translate(mark.x, height - mark.y)
-    canvas.rotate(mark.turn)
-    canvas.translate(-total * {"start": 0, "middle": 0.5, "end": 1}[mark.anchor], -first.middle * mark.size)
+    angle = math.radians(mark.turn)
+    along, up = -sum(widths) * BEFORE[mark.anchor], -first.middle * mark.size
     _fill(canvas, mark.colour, mark.opacity)
-    x = 0.0
     for run, width in zip(runs, widths, strict=True):
-        _run(canvas, run, x, mark)
-        x += width
-    canvas.restoreState()
+        _run(canvas, run, _matrix((mark.x, height - mark.y), angle, along, up), width, mark)
+        along += width
+
+
+def _matrix(at: tuple[float, float], angle: float, along: float, up: float) -> Matrix:
+    """Turned by ``angle`` around ``at``; the origin stands ``along`` the line and ``up`` from there."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    return cos, sin, -sin, cos, at[0] + along * cos - up * sin, at[1] + along * sin + up * cos
 
 
 def _width(run: Run, mark: Text) -> float:
     """Letters that are joined or stacked take another width than they do alone."""
-    if run.font is None or _is_plain(run.text):
+    if run.font is None or _is_plain(run):
         return fonts.width(run.text, mark.size, mark.weight)
-    return float(sum(p.x_advance for p in _shaped(run.text, run.font).glyph_positions)) * mark.size / run.font.em
+    return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
 
 
-def _in_order(text: str) -> str:
-    """A text as it reads from left to right on paper, stretch by stretch; within a right-to-left stretch the letters
-    keep the order of reading, which is what shapes them."""
-    if not any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
-        return text
-    words = str(get_display(text))
-    return _turned(words)
-
-
-def _turned(shown: str) -> str:
-    """Stretches of right-to-left letters, which are in the order of the eye, back in the order of reading."""
-    made: list[str] = []
-    stretch: list[str] = []
-    for character in shown:
-        if unicodedata.bidirectional(character) in ("R", "AL", "NSM"):
-            stretch.append(character)
-            continue
-        made += [*reversed(stretch), character]
-        stretch = []
-    return "".join([*made, *reversed(stretch)])
-
-
-def _run(canvas: Any, run: Run, x: float, mark: Text) -> None:
-    text = "".join(c for c in run.text if unicodedata.category(c) not in ("Cf", "Cc"))
+def _run(canvas: Any, run: Run, matrix: Matrix, width: float, mark: Text) -> None:
     if run.font is None:
-        _boxes(canvas, text, x, mark)
+        _boxes(canvas, run.text, matrix, mark)
         return
     name = _embedded(run.font) if run.font.outlines == "glyf" else None
-    if name is not None and _is_plain(text):
-        canvas.setFont(name, mark.size)
-        canvas.drawString(x, 0, text)
+    if name is not None and _is_plain(run):
+        _letters(canvas, run.text, name, matrix, mark.size)
         return
-    _outlines(canvas, run, x, mark.size)
+    _outlines(canvas, run, matrix, mark.size)
     if name is not None:
-        canvas.setFont(name, mark.size)
-        canvas.drawString(x, 0, text, mode=INVISIBLE)
+        _letters(canvas, run.text, name, matrix, mark.size, width)
 
 
-def _is_plain(text: str) -> bool:
+def _letters(canvas: Any, text: str, name: str, matrix: Matrix, size: float, width: float | None = None) -> None:
+    """Text as text; with a ``width`` it is invisible, and as wide as the outlines that it lies on."""
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    line = canvas.beginText()
+    line.setTextTransform(*matrix)
+    line.setFont(name, size)
+    if width is not None:
+        natural = pdfmetrics.stringWidth(seen, name, size)
+        line.setHorizScale(100 * width / natural if width and natural else 100)
+        line.setTextRenderMode(INVISIBLE)
+    line.textOut(seen)
+    if width is not None:  # both outlive the text object
+        line.setHorizScale(100)
+        line.setTextRenderMode(0)
+    canvas.drawText(line)
+
+
+def _is_plain(run: Run) -> bool:
     """One letter, one shape, from left to right: nothing to be joined, turned or stacked."""
-    return all(
-        unicodedata.bidirectional(c) not in ("R", "AL") and unicodedata.category(c)[0] != "M" and not _joins(c)
-        for c in text
-    )
+    return not run.leftward and (run.text.isascii() or _stands_alone(run.text))
+
+
+@lru_cache(maxsize=10_000)
+def _stands_alone(text: str) -> bool:
+    return not any(unicodedata.category(c)[0] == "M" or _joins(c) for c in text)
 
 
 def _joins(character: str) -> bool:
@@ -183,7 +193,7 @@ def _joins(character: str) -> bool:
 @cache
 def _embedded(font: Font) -> str | None:
     """The font's name in reportlab, which embeds the glyphs that are used; None when it cannot read the file."""
-    name = f"{font.family}-{abs(hash((font.path, font.number))):x}"
+    name = f"{font.path}#{font.number}"
     try:
         pdfmetrics.registerFont(TTFont(name, font.path, subfontIndex=font.number, shapable=False))
     except TTFError:
@@ -197,37 +207,38 @@ def _shaper(font: Font) -> Any:
     return uharfbuzz.Font(face)
 
 
-def _shaped(text: str, font: Font) -> Any:
-    """Glyphs and their places, from left to right, for a text in the order of reading."""
+@lru_cache(maxsize=2_000)
+def _shaped(run: Run) -> Any:
+    """Glyphs and their places, from left to right."""
     buffer = uharfbuzz.Buffer()
-    buffer.add_str(text)
+    buffer.add_str(run.text)
     buffer.guess_segment_properties()
-    uharfbuzz.shape(_shaper(font), buffer)
+    buffer.direction = "rtl" if run.leftward else "ltr"
+    uharfbuzz.shape(_shaper(run.font or fonts.face(400)), buffer)
     return buffer
 
 
-def _outlines(canvas: Any, run: Run, x: float, size: float) -> None:
+def _outlines(canvas: Any, run: Run, matrix: Matrix, size: float) -> None:
     """The run's glyphs, shaped, as filled shapes."""
     font = run.font or fonts.face(400)
-    buffer = _shaped(run.text, font)
-    scale = size / font.em
-    order, shapes = font.tables.getGlyphOrder(), font.tables.getGlyphSet()
+    buffer = _shaped(run)
+    a, b, c, d = (size / font.em * value for value in matrix[:4])
+    e, f = matrix[4:]
     path = canvas.beginPath()
     pen_x = 0
     for info, position in zip(buffer.glyph_infos, buffer.glyph_positions, strict=True):
-        pen = DecomposingRecordingPen(shapes)
-        shapes[order[info.codepoint]].draw(pen)
-        at = (x + (pen_x + position.x_offset) * scale, position.y_offset * scale)
-        _trace(path, pen.value, at, scale)
+        x, y = pen_x + position.x_offset, position.y_offset
+        _trace(path, font.shape(info.codepoint), (a, b, c, d, e + a * x + c * y, f + b * x + d * y))
         pen_x += position.x_advance
-    canvas.drawPath(path, stroke=0, fill=1)
+    canvas.drawPath(path, stroke=0, fill=1, fillMode=1)
 
 
-def _trace(path: Any, strokes: Any, at: tuple[float, float], scale: float) -> None:
-    """A glyph's recorded pen strokes on a PDF path; quadratic curves become cubic ones."""
+def _trace(path: Any, strokes: Sequence[Stroke], matrix: Matrix) -> None:
+    """A glyph's strokes on a PDF path; quadratic curves become cubic ones."""
+    a, b, c, d, e, f = matrix
 
     def place(point: Any) -> tuple[float, float]:
-        return at[0] + point[0] * scale, at[1] + point[1] * scale
+        return a * point[0] + c * point[1] + e, b * point[0] + d * point[1] + f
 
     here = (0.0, 0.0)
     for kind, points in strokes:
@@ -267,9 +278,12 @@ def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
     return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
 
 
-def _boxes(canvas: Any, text: str, x: float, mark: Text) -> None:
+def _boxes(canvas: Any, text: str, matrix: Matrix, mark: Text) -> None:
     """Where no font has a character: a box, as everywhere."""
+    canvas.saveState()
+    canvas.transform(*matrix)
     _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
     for i in range(len(text)):
         side = mark.size * fonts.BOX
-        canvas.rect(x + i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
+        canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
+    canvas.restoreState()

@@ -12,12 +12,13 @@ from xml.etree import ElementTree as Tree
 from PIL import Image
 
 from mha_viz import fonts
-from mha_viz.drawing import Cells, Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing import Cells, Curve, Drawing, Mark, Pixels, Rect, Text
 
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 EDITABLE = 1_000  # cells up to which each is a rectangle of its own; more are one picture
+SHARP = 256  # pixels along a picture of cells
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters XML cannot hold
 
 for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
@@ -91,7 +92,7 @@ def _text(group: Tree.Element, mark: Text) -> None:
     if mark.turn:
         place |= {"transform": f"rotate({_number(-mark.turn)} {_number(mark.x)} {_number(mark.y)})"}
     element = Tree.SubElement(group, _in(SVG, "text"), {**place, **look, "xml:space": "preserve"})
-    element.text = _xml(directed(mark.text))
+    element.text = directed(fonts.plain(mark.text))
 
 
 def directed(text: str) -> str:
@@ -116,10 +117,16 @@ def _rectangles(group: Tree.Element, mark: Cells) -> None:
             c += count
 
 
+def magnified(pixels: Pixels) -> Pixels:
+    """Each cell several pixels wide: readers that smooth what they enlarge then blur a cell's edge, not the cell."""
+    times = max(1, SHARP // max(pixels.shape[:2]))
+    return pixels.repeat(times, 0).repeat(times, 1)
+
+
 def _png(mark: Cells) -> str:
-    """The cells as a PNG of one pixel each."""
+    """The cells as a PNG."""
     buffer = io.BytesIO()
-    Image.fromarray(mark.pixels).save(buffer, "PNG")
+    Image.fromarray(magnified(mark.pixels)).save(buffer, "PNG", compress_level=1)
     return base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -17,7 +17,7 @@ from mha_viz.ui import address, explore, frame, reading, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.explore import Asked
-from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, message, plain, remark, say_complaint
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -151,7 +151,7 @@ def _missing(model: catalog.Model, who: str) -> None:
 
 def _on_edit() -> None:
     """The person changed the tray, or set a head of a ready-made comparison aside, or asked to see it on Explore."""
-    said = st.session_state["compare"].edit or {}
+    said = message("compare", "edit")
     try:
         if said.get("action") == "open":
             st.session_state["open"] = _place(_pin(said))
@@ -193,7 +193,7 @@ def _edited(pins: Tray, said: dict[str, object]) -> Tray:
 
 
 def _on_view() -> None:
-    view = st.session_state["compare"].view or {}
+    view = message("compare", "view")
     address.go(**address.accepted(view, address.COMPARED))
 
 

@@ -20,7 +20,7 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.components.sentence import sentence
-from mha_viz.ui.parts import complain_later, remark, say_complaint
+from mha_viz.ui.parts import complain_later, message, remark, say_complaint
 from mha_viz.ui.tray import Pin
 
 
@@ -68,7 +68,7 @@ def _example(what: Asked) -> dict[str, str]:
 
 
 def _on_read() -> None:
-    typed = st.session_state["sentence"].read or {}
+    typed = message("sentence", "read")
     _read_next(str(typed.get("text", "")), str(typed.get("pair", "")))
 
 
@@ -149,7 +149,7 @@ def start(what: Asked, attention: Attention) -> Start:
 
 def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
-    view = st.session_state["explorer"].view or {}
+    view = message("explorer", "view")
     what = asked()
     if view.get("of") == text_key(what.text, what.where.pair):
         address.go(**address.accepted(view))
@@ -157,7 +157,7 @@ def _on_view() -> None:
 
 def _on_tray() -> None:
     """Put a head of the reading on screen into the tray."""
-    said = st.session_state["explorer"].tray or {}
+    said = message("explorer", "tray")
     what = asked()
     try:
         pin = Pin(what.text, what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head"))))

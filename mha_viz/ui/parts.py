@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import streamlit as st
 
@@ -26,6 +27,12 @@ def say_complaint() -> None:
     error = st.session_state.pop("complaint", None)
     if isinstance(error, MhaVizError):
         complain(error)
+
+
+def message(component: str, event: str) -> dict[str, Any]:
+    """What a component told its callback: an object, or nothing."""
+    said = getattr(st.session_state[component], event, None)
+    return said if isinstance(said, dict) else {}
 
 
 def remark(text: str) -> None:

@@ -1,0 +1,286 @@
+"""The Compare page as a script: the tray in the URL, ready-made comparisons, the map, and what can go wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import pytest
+
+from mha_viz.attention import Head
+from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import clean
+from mha_viz.ui import tray
+from mha_viz.ui.cache import office
+from mha_viz.ui.explore import examples
+from mha_viz.ui.tray import Pin
+from tests import hostile
+from tests.visit import Visit
+
+pytestmark = pytest.mark.usefixtures("no_hub")
+
+FIRST = examples()[0]["text"]
+WIDE = FIRST.replace("tired", "wide")
+PAGE = "pages/20_compare.py"
+SOME = [clean(text) for text in hostile.TEXTS.values() if 0 < len(text) < 1500]  # what a URL can carry
+L3H1, L0H2 = Pin(FIRST, "", "minilm", Head(3, 1)), Pin(FIRST, "", "minilm", Head(0, 2), "previous")
+
+
+def visit(**url: Any) -> Visit:
+    return Visit(url, PAGE)
+
+
+def panels(of: Visit) -> dict[str, Any]:
+    """The header of what the component was given."""
+    data = of._drawn()["mha_compare"].bytes
+    (length,) = struct.unpack("<I", data[:4])
+    header: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return header
+
+
+def heads(of: Visit) -> list[str]:
+    return [str(Head(*divmod(p["head"], 12))) for p in panels(of)["panels"]]
+
+
+def kept(of: Visit) -> tuple[Pin, ...]:
+    pins, whole = tray.read(of.url.get("tray"))
+    assert whole
+    return pins
+
+
+def edit(of: Visit, action: str, index: int, **more: Any) -> None:
+    of.send("mha_compare", "edit", {"action": action, "index": index, **more})
+
+
+# ---- The tray --------------------------------------------------------------------------------------------
+
+
+def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
+    explore = Visit({"head": "L0H2"})
+    explore.send("mha_explorer", "tray", {"model": "minilm", "head": "L0H2"})
+    assert kept(explore) == (Pin(FIRST, "", "minilm", Head(0, 2)),)
+    compare = visit(tray=explore.url["tray"])
+    assert heads(compare) == ["L0H2"]
+    assert panels(compare)["editable"]
+
+
+def test_the_tray_is_changed_and_the_url_with_it() -> None:
+    here = visit(tray=tray.write([L3H1, L0H2]))
+    edit(here, "duplicate", 1)
+    assert kept(here) == (L3H1, L0H2, L0H2)
+    edit(here, "move", 2, to=0)
+    assert kept(here) == (L0H2, L3H1, L0H2)
+    edit(here, "rename", 1, name=" the cat’s\nhead ")
+    assert kept(here)[1].name == "the cat’s head"
+    assert panels(here)["panels"][1]["name"] == "the cat’s head"
+    edit(here, "remove", 0, view={"diff": "0-1", "unit": "pieces", "evil": "x"})
+    assert [pin.head for pin in kept(here)] == [Head(3, 1), Head(0, 2)]
+    assert (here.url["diff"], here.url["unit"]) == ("0-1", "pieces")
+    assert "evil" not in here.url
+    edit(here, "remove", 0)
+    edit(here, "remove", 0)
+    assert "tray" not in here.url
+    assert "mha_compare" in here._drawn() or "Nothing is in the tray" in here.said
+
+
+def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
+    here = visit(tray=tray.write([L3H1] * 8))
+    edit(here, "duplicate", 0)
+    assert "holds 8 heads" in here.said
+    assert len(kept(here)) == 8
+    edit(here, "duplicate", 0)
+    assert here.said.count("holds 8 heads") == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[], "x", 3, None, {"action": "remove"}, {"action": "remove", "index": "0"}, {"action": "remove", "index": 99},
+     {"action": "move", "index": 0, "to": "x"}, {"action": "explode", "index": 0}],
+    ids=str,
+)  # fmt: skip
+def test_a_message_that_makes_no_sense_changes_nothing(said: Any) -> None:
+    here = visit(tray=tray.write([L3H1, L0H2]))
+    here.send("mha_compare", "edit", said)
+    assert kept(here) == (L3H1, L0H2)
+
+
+def test_open_leads_to_the_head_on_explore() -> None:
+    here = visit(tray=tray.write([Pin(WIDE, "", "minilm", Head(5, 11))]), scale="log", pin="q1", at="0")
+    edit(here, "open", 0, text=WIDE, pair="", model="minilm", head="L5H11")
+    assert here.picture is not None
+    assert here.url["head"] == "L5H11"
+    assert here.url["text"] == WIDE
+    assert here.url["scale"] == "log"
+    assert "pin" not in here.url
+
+
+def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) -> None:
+    here = visit(tray=tray.write([L3H1, Pin("Cats sleep.", "Dogs too.", "minilm", Head(0, 0), "<b>mine</b>")]))
+    header = panels(here)
+    assert [p["reading"] for p in header["panels"]] == [0, 1]
+    assert header["panels"][1]["name"] == "<b>mine</b>"
+    assert header["divergence"][0][1] is None
+
+
+def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
+    broken = [Pin(FIRST, "", "minilm", Head(50, 0)), Pin(FIRST, "", "../../etc/passwd", Head(0, 0)),
+              Pin("", "", "minilm", Head(0, 0)), Pin(FIRST, "", "gpt2", Head(0, 0))]  # fmt: skip
+    here = visit(tray=tray.write([*broken, L3H1]))
+    assert heads(here) == ["L3H1"]
+    for said in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not on this machine yet"):
+        assert said in here.said
+    assert panels(here)["panels"][0]["source"] == 4
+    here.at.button(key="remove_0").click().run()
+    here.check()
+    assert len(kept(here)) == 4
+    edit(here, "remove", 3)
+    assert [pin.model for pin in kept(here)] == ["../../etc/passwd", "minilm", "gpt2"]
+
+
+@pytest.mark.parametrize("value", ["x", '{"of":[],"heads":[["L0H0",0,""]]}', *SOME[:6]], ids=ascii)
+def test_a_tray_that_cannot_be_read_is_said(value: str) -> None:
+    here = visit(tray=value)
+    assert not here.at.exception
+    assert ("could not be read" in here.said) is bool(value)
+
+
+def test_texts_of_every_kind_are_pinned_and_read_again() -> None:
+    for text in SOME:
+        here = visit(tray=tray.write([Pin(text, "", "minilm", Head(0, 0))]))
+        assert "mha_compare" in here._drawn() or here.said, text
+
+
+# ---- Ready-made comparisons ------------------------------------------------------------------------------
+
+
+def test_an_empty_tray_shows_the_most_similar_heads() -> None:
+    here = visit()
+    found = heads(here)
+    assert found[0] == "L3H1"
+    attention = office().readings.get(("minilm", FIRST, ""))
+    assert attention is not None
+    expected = office().similar(attention, Head(3, 1), 5)
+    assert found[1:] == [str(head) for head, _ in expected]
+    assert [p["name"] for p in panels(here)["panels"]][1] == f"{expected[0][1]:.3f} nats"
+    assert "Nothing is in the tray" in visit(show="tray").said
+
+
+def test_a_whole_layer() -> None:
+    assert heads(visit(show="layer", head="L2H5")) == [f"L2H{i}" for i in range(12)]
+
+
+def test_a_word_replaced_is_edited_in_place_and_opens_with_its_difference() -> None:
+    here = visit()
+    here.at.segmented_control(key="show").select("word").run()
+    here.check()
+    assert (here.url["show"], here.url["diff"]) == ("word", "0-1")
+    header = panels(here)
+    assert len(header["panels"]) == 2
+    assert here.at.text_input(key="second").value == WIDE
+    here.at.text_input(key="second").set_value(FIRST.replace("tired", "old")).run()
+    here.check()
+    assert here.url["second"] == FIRST.replace("tired", "old")
+    assert panels(here)["panels"]
+    assert panels(here)["key"] != header["key"]
+
+
+def test_another_sentence_starts_from_itself() -> None:
+    here = visit(show="word", text="Cats sleep.")
+    assert here.at.text_input(key="second").value == "Cats sleep."
+    assert heads(here) == ["L0H0"] or len(heads(here)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "   ", *SOME], ids=ascii)
+def test_whatever_is_typed_as_the_second_sentence(text: str) -> None:
+    here = visit(show="word", second=text)
+    assert not here.at.exception
+    assert len(heads(here)) in (1, 2)
+
+
+def test_two_models_by_the_head_that_does_the_same(tiny_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.SETTING, f"minilm,{tiny_folder('bert')}")
+    here = visit(show="models")
+    assert len(heads(here)) == 2
+    assert "most similar word by word" in here.said
+
+
+def test_a_server_with_one_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.SETTING, "minilm")
+    here = visit(show="models")
+    assert "one model only" in here.said
+    assert heads(here) == ["L3H1"]
+
+
+def test_a_model_that_is_not_here_is_one_click_away() -> None:
+    here = visit(show="models", **{"with": "gpt2"})
+    assert "not on this machine yet" in here.said
+    assert heads(here) == ["L3H1"]
+
+
+def test_any_panel_of_a_comparison_can_be_pinned() -> None:
+    here = visit(show="similar")
+    edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="L5H11")
+    assert kept(here) == (Pin(FIRST, "", "minilm", Head(5, 11)),)
+    edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="<b>")
+    assert len(kept(here)) == 1
+    assert "not the name of a head" in here.said
+
+
+def test_the_view_is_kept_in_the_url_and_only_what_a_view_may_say() -> None:
+    here = visit(show="layer")
+    here.send(
+        "mha_compare", "view", {"as": "links", "links": "top2", "diff": "0-3", "tray": "x", "text": "y", "unit": "z"}
+    )
+    assert (here.url["as"], here.url["links"], here.url["diff"]) == ("links", "top2", "0-3")
+    assert not {"tray", "text", "unit"} & set(here.url)
+
+
+@pytest.mark.parametrize("show", ["", "nothing", "TRAY", *SOME[:5]], ids=ascii)
+def test_a_choice_that_does_not_exist_is_the_usual_one(show: str) -> None:
+    assert len(heads(visit(show=show))) == 6
+
+
+# ---- The map ---------------------------------------------------------------------------------------------
+
+
+def test_the_map_has_a_point_for_every_head_and_lists_the_nearest() -> None:
+    here = visit(show="map", head="L0H2")
+    chart = json.loads(here.at.get("plotly_chart")[0].proto.spec)
+    named = [name for trace in chart["data"] for name in trace["customdata"]]
+    assert sorted(named) == sorted(str(Head(i, j)) for i in range(6) for j in range(12))
+    assert "stress" in here.said
+    config = json.loads(here.at.get("plotly_chart")[0].proto.config)
+    assert config["toImageButtonOptions"]["format"] == "svg"
+    here.at.button(key=next(b.key for b in here.at.button if b.key.startswith("pin_M"))).click().run()
+    here.check()
+    assert len(kept(here)) == 1
+
+
+def test_a_map_of_a_pair_and_of_one_word() -> None:
+    for text, pair in (("Cats", ""), ("Cats sleep.", "Dogs too.")):
+        assert visit(show="map", text=text, pair=pair).at.get("plotly_chart")
+
+
+# ---- Taking it away --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("page", "url"), [
+    (None, {"head": "L3H1", "on": "2.4", "special": "rescale", "pin": "q8"}),
+    (None, {"text": "Cats sleep.", "pair": "Dogs too.", "side": "ab", "scale": "row"}),
+    (PAGE, {"show": "word", "diff": "0-1", "as": "links", "scale": "head"}),
+    (PAGE, {"tray": tray.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
+])  # fmt: skip
+def test_the_figure_on_screen_can_be_taken_away(page: str | None, url: dict[str, str]) -> None:
+    here = Visit(url, page)
+    here.at.session_state["takeaway"] = True
+    here.at.run()
+    here.check()
+    code = [c.value for c in here.at.code]
+    assert any("L3H1" in c or "L0H0" in c for c in code)
+    assert any(c.startswith("import mha_viz as mv") for c in code)
+    for label in here.at.radio(key="take_figure").options:
+        here.at.radio(key="take_figure").set_value(label).run()
+        here.check()
+        assert not [m for m in here.at.get("html") if '<div class="mha-problem"' in m.proto.body]

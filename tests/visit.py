@@ -1,0 +1,80 @@
+"""A visitor's session without a browser: what is sent, what the URL becomes, what is drawn and said."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.BidiComponent_pb2 import BidiComponent
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.testing.v1 import AppTest
+
+from tests.test_packet import Unpacked, unpack
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 60  # seconds for one run of the script
+
+
+class Visit:
+    """One visitor's session on the page."""
+
+    def __init__(self, url: dict[str, Any] | None = None, page: str | None = None) -> None:
+        self.at = AppTest.from_file(ROOT / "app.py", default_timeout=PATIENCE)
+        for name, value in (url or {}).items():
+            self.at.query_params[name] = value
+        if page:
+            self.at.switch_page(page)
+        self.at.run()
+        self.check()
+
+    def check(self) -> None:
+        assert not self.at.exception, [e.value for e in self.at.exception]
+
+    def send(self, component: str, event: str, value: object) -> None:
+        """What the browser sends when a component triggers an event."""
+        name = _make_trigger_id(self._drawn()[component].id, "events")
+        sent = json.dumps([{"event": event, "value": value}])
+        self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
+        self.check()
+
+    def view(self, **changes: object) -> None:
+        """The visitor changes the view of what is drawn."""
+        self.send("mha_explorer", "view", {"of": self.shown().header["of"], **changes})
+
+    def read(self, text: str, pair: str = "") -> None:
+        self.send("mha_sentence", "read", {"text": text, "pair": pair})
+
+    @property
+    def url(self) -> dict[str, str]:
+        given = self.at.query_params
+        return {name: v if isinstance(v, str) else v[-1] for name, v in given.items()}
+
+    @property
+    def typed(self) -> dict[str, Any]:
+        """What the sentence component was given."""
+        given: dict[str, Any] = json.loads(self._drawn()["mha_sentence"].json)
+        return given
+
+    @property
+    def picture(self) -> Unpacked | None:
+        drawn = self._drawn().get("mha_explorer")
+        return unpack(drawn.bytes) if drawn else None
+
+    @property
+    def said(self) -> str:
+        """All that is said around the picture."""
+        pieces = [e.proto.body for e in self.at.get("html")]
+        asides = [unescape(p) for p in pieces if p.startswith(('<div class="mha-problem"', '<div class="mha-remark"'))]
+        elements = [*self.at.text, *self.at.markdown, *self.at.error, *self.at.warning, *self.at.info, *self.at.caption]
+        return "\n".join([*asides, *(str(e.value) for e in elements)])
+
+    def shown(self) -> Unpacked:
+        picture = self.picture
+        assert picture is not None, f"no picture; said: {self.said}"
+        return picture
+
+    def _drawn(self) -> dict[str, BidiComponent]:
+        return {c.proto.component_name: c.proto for c in self.at.get("bidi_component")}

@@ -249,8 +249,8 @@ def _trace(path: Any, strokes: Sequence[Stroke], matrix: Matrix) -> None:
             here = place(points[0])
             path.lineTo(*here)
         elif kind == "curveTo":
-            a, b, here = (place(point) for point in points)
-            path.curveTo(*a, *b, *here)
+            first, second, here = (place(point) for point in points)
+            path.curveTo(*first, *second, *here)
         elif kind == "qCurveTo":
             here = _quadratic(path, here, [None if p is None else place(p) for p in points])
         else:

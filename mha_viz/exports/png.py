@@ -7,31 +7,31 @@ take longer than drawing.
 
 from __future__ import annotations
 
-import io
+import struct
+import zlib
+from dataclasses import replace
 
 import resvg_py
-from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
 from mha_viz import fonts
-from mha_viz.drawing import Drawing, Text
+from mha_viz.drawing import Drawing, Mark, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.exports.svg import svg
+from mha_viz.text import clean
 
-MAX_PIXELS = 100_000_000
+MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; takes half a gigabyte while it is drawn
+DPI = (10, 2400)
+RECTANGLES = 20_000  # cells up to which rectangles are drawn faster than an enlarged picture
+HEADER = 33  # bytes of a PNG before anything may be said about it: signature and IHDR
 
 
 def png(drawing: Drawing, dpi: int = 300) -> bytes:
     """The bytes of a PNG file with its resolution, caption and settings inside. Raises ExportError when too large."""
-    width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
-    if width * height > MAX_PIXELS:
-        raise ExportError(
-            f"At {dpi} dpi the picture would have {width:,} × {height:,} pixels.", "Choose fewer dpi, or SVG or PDF."
-        )
+    width, height = _pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.used(texts)))
     raster = resvg_py.svg_to_bytes(
-        svg_string=svg(drawing).decode(),
+        svg_string=svg(_snapped(drawing, dpi / 72), RECTANGLES, crisp=True).decode(),
         width=width,
         height=height,
         dpi=96,
@@ -43,13 +43,51 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
     return _described(bytes(raster), drawing, dpi)
 
 
+def _pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
+    if not DPI[0] <= dpi <= DPI[1]:
+        raise ExportError(f"The resolution is {dpi} dpi.", f"Expected {DPI[0]} to {DPI[1]}.")
+    width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
+    if width * height > MAX_PIXELS:
+        raise ExportError(
+            f"At {dpi} dpi the picture would have {width:,} × {height:,} pixels.", "Choose fewer dpi, or SVG or PDF."
+        )
+    return width, height
+
+
+def _snapped(drawing: Drawing, scale: float) -> Drawing:
+    """Filled rectangles moved onto whole pixels: lines between cells come out equally sharp, and three times as fast."""
+    return replace(drawing, marks=tuple(_on_pixels(mark, scale) for mark in drawing.marks))
+
+
+def _on_pixels(mark: Mark, scale: float) -> Mark:
+    if not isinstance(mark, Rect) or mark.stroke:
+        return mark
+    (x, width), (y, height) = (_span(mark.x, mark.width, scale), _span(mark.y, mark.height, scale))
+    return replace(mark, x=x, y=y, width=width, height=height)
+
+
+def _span(start: float, length: float, scale: float) -> tuple[float, float]:
+    """Thin ones keep one thickness wherever they stand, wider ones have both edges where the cells have theirs."""
+    if length * scale < 4:
+        pixels = max(1, round(length * scale))
+        return round((start + length / 2) * scale - pixels / 2) / scale, pixels / scale
+    first, last = round(start * scale), round((start + length) * scale)
+    return first / scale, (last - first) / scale
+
+
 def _described(raster: bytes, drawing: Drawing, dpi: int) -> bytes:
-    said = PngInfo()
-    said.add_itxt("Description", drawing.caption)
-    said.add_itxt("Software", "mha_viz")
-    for name, value in drawing.about.items():
-        said.add_itxt(name, value)
-    buffer = io.BytesIO()
-    with Image.open(io.BytesIO(raster)) as image:
-        image.save(buffer, "PNG", dpi=(dpi, dpi), pnginfo=said, compress_level=4)
-    return buffer.getvalue()
+    """The file with resolution and words put in, without packing its pixels anew."""
+    a_metre = round(dpi / 0.0254)
+    said = {"Description": drawing.caption, "Software": "mha_viz", **drawing.about}
+    chunks = [_chunk(b"pHYs", struct.pack(">IIB", a_metre, a_metre, 1)), *(_words(*item) for item in said.items())]
+    return raster[:HEADER] + b"".join(chunks) + raster[HEADER:]
+
+
+def _words(name: str, value: str) -> bytes:
+    """An iTXt chunk: a keyword of at most 79 Latin letters, two flags, language, translated keyword, UTF-8."""
+    keyword = name.encode("latin-1", "replace")[:79]
+    return _chunk(b"iTXt", keyword + b"\0\0\0\0\0" + clean(value).encode())
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -25,8 +25,11 @@ for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
     Tree.register_namespace(_prefix, _name)
 
 
-def svg(drawing: Drawing) -> bytes:
-    """The bytes of an SVG file; lengths are points."""
+def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> bytes:
+    """The bytes of an SVG file; lengths are points.
+
+    Pictures of up to ``editable`` cells are rectangles. ``crisp``: filled rectangles get no soft edges.
+    """
     wide, high = _number(drawing.width), _number(drawing.height)
     size = {"width": f"{wide}pt", "height": f"{high}pt", "viewBox": f"0 0 {wide} {high}"}
     root = Tree.Element(_in(SVG, "svg"), size | {"role": "img"})
@@ -37,7 +40,7 @@ def svg(drawing: Drawing) -> bytes:
         Tree.SubElement(root, _in(SVG, "rect"), {"width": wide, "height": high, "fill": drawing.background})
     group = Tree.SubElement(root, _in(SVG, "g"), {"font-family": families(drawing), "fill": "none"})
     for mark in drawing.marks:
-        _draw(group, mark)
+        _draw(group, mark, editable, crisp)
     written: bytes = Tree.tostring(root, "utf-8", xml_declaration=True)
     return written + b"\n"
 
@@ -59,7 +62,7 @@ def families(drawing: Drawing) -> str:
     return ", ".join([*(f"'{name.replace(chr(39), '')}'" for name in names), "sans-serif"])
 
 
-def _draw(group: Tree.Element, mark: Mark) -> None:
+def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
     if isinstance(mark, Text):
         _text(group, mark)
     elif isinstance(mark, Curve):
@@ -72,8 +75,10 @@ def _draw(group: Tree.Element, mark: Mark) -> None:
         if mark.stroke:
             look |= {"stroke": mark.stroke, "stroke-width": _number(mark.stroke_width)}
             look |= _opacity(mark.opacity, "stroke")
+        elif crisp:
+            look |= {"shape-rendering": "crispEdges"}
         Tree.SubElement(group, _in(SVG, "rect"), {**_box(mark), **look})
-    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= EDITABLE:
+    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= editable:
         _rectangles(group, mark)
     else:
         picture = {"href": f"data:image/png;base64,{_png(mark)}", "preserveAspectRatio": "none"}

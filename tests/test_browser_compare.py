@@ -1,0 +1,124 @@
+"""Comparing heads and taking figures away, in a real browser on the real server."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as Tree
+
+import pypdfium2
+import pytest
+from playwright.sync_api import Page, expect
+
+from mha_viz.attention import Head
+from mha_viz.ui import tray
+from mha_viz.ui.explore import examples
+from mha_viz.ui.tray import Pin
+from tests.visitor import PHONE, Visitor
+
+FIRST = examples()[0]["text"]
+WIDE = FIRST.replace("tired", "wide")
+TWO = tray.write([Pin(FIRST, "", "minilm", Head(3, 1)), Pin(WIDE, "", "minilm", Head(3, 1), "wide")]) or ""
+
+
+def panel(page: Page, number: int) -> str:
+    return " ".join(page.locator("article.panel").nth(number).inner_text().split())
+
+
+def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: Visitor) -> None:
+    page = visitor.explore()
+    page.get_by_text("+ Compare").click()
+    visitor.asked(tray=tray.write([Pin(FIRST, "", "minilm", Head(3, 1))]))
+    visitor.grid.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("c")
+    page.wait_for_function("new URLSearchParams(location.search).get('tray').includes('L3H2')")
+    visitor.read("Cats sleep.")  # the tray outlives the text it was filled from
+    page.get_by_role("link", name="Compare").click()
+    expect(page.locator("article.panel")).to_have_count(2)
+    expect(page.locator("article.panel").nth(1)).to_contain_text("L3H2")
+    page.get_by_role("button", name="Remove: panel 1").click()
+    expect(page.locator("article.panel")).to_have_count(1)
+    page.go_back()
+    expect(page.locator("article.panel")).to_have_count(2)  # Back is undo
+
+
+def test_a_word_pointed_at_is_shown_in_every_panel(visitor: Visitor) -> None:
+    page = visitor.visit("/compare", tray=TWO)
+    expect(page.locator("article.panel")).to_have_count(2)
+    canvas = page.locator("article.panel canvas").first
+    box = canvas.bounding_box()
+    assert box
+    for y in range(4, int(box["height"]), 6):
+        page.mouse.move(box["x"] + 8, box["y"] + y)
+        if "it → animal 0.677," in panel(page, 0):
+            break
+    assert "it → animal 0.677," in panel(page, 0)
+    assert "it → [CLS] 0.326, animal 0.281," in panel(page, 1)
+
+
+def test_a_cold_link_opens_the_difference(visitor: Visitor) -> None:
+    page = visitor.visit("/compare", tray=TWO, diff="0-1")
+    expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_visible()
+    expect(page.get_by_text("tired / wide").first).to_be_visible()
+
+
+def test_a_word_is_replaced_in_place(visitor: Visitor) -> None:
+    page = visitor.visit("/compare", show="word")
+    field = page.get_by_label("Change a word, then press Enter")
+    expect(field).to_have_value(WIDE)
+    field.fill(FIRST.replace("tired", "old"))
+    field.press("Enter")
+    visitor.asked(second=FIRST.replace("tired", "old"))
+    expect(page.locator("article.panel").nth(1)).to_contain_text("old")
+
+
+def test_a_point_of_the_map_is_chosen(visitor: Visitor) -> None:
+    page = visitor.visit("/compare", show="map")
+    points = page.locator(".js-plotly-plot .scatterlayer .point")
+    expect(points).to_have_count(72)
+    page.locator(".js-plotly-plot .nsewdrag").first.wait_for()
+    box = points.first.bounding_box()  # L0H0, which lies apart from the others
+    assert box
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_function("new URLSearchParams(location.search).get('head') !== null")
+    expect(page.get_by_text("Most similar to L")).to_be_visible()
+
+
+@pytest.mark.parametrize("suffix", ["SVG", "PDF", "PNG", "CSV"])
+def test_a_figure_is_downloaded(visitor: Visitor, suffix: str) -> None:
+    page = visitor.explore(head="L3H1", special="rescale")
+    page.get_by_text("Take this figure away").click()
+    with page.expect_download() as started:
+        page.get_by_role("button", name=suffix, exact=True).click()
+    path = Path(started.value.path())
+    assert started.value.suggested_filename == f"heatmap-L3H1.{suffix.lower()}"
+    if suffix == "SVG":
+        assert "L3H1 (4-2)" in (Tree.fromstring(path.read_bytes()).findtext("{http://www.w3.org/2000/svg}desc") or "")
+    elif suffix == "PDF":
+        assert "animal" in pypdfium2.PdfDocument(path)[0].get_textpage().get_text_range()
+    else:
+        assert path.stat().st_size > 1000
+    page.get_by_text("Links of L3H1", exact=True).click()
+    expect(page.get_by_text("a.links(layer=3, head=1")).to_be_visible()
+
+
+def test_the_whole_tray_is_downloaded(visitor: Visitor) -> None:
+    page = visitor.visit("/compare", tray=TWO)
+    page.get_by_text("Take this figure away").click()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Everything in the tray").click()
+    with zipfile.ZipFile(io.BytesIO(Path(started.value.path()).read_bytes())) as file:
+        assert file.testzip() is None
+        assert "2-L3H1-links.svg" in file.namelist()
+
+
+@pytest.mark.parametrize("show", ["tray", "layer", "word", "map"])
+def test_a_phone_shows_it_without_scrolling_sideways(newcomer: Callable[..., Visitor], show: str) -> None:
+    visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
+    page = visitor.visit("/compare", tray=TWO, show=show)
+    expect(page.locator("article.panel, .js-plotly-plot").first).to_be_visible()
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("m => m.scrollWidth - m.clientWidth") <= 0

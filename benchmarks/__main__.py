@@ -1,4 +1,4 @@
-"""`python -m benchmarks [grid head page encode] [--quick]`: measure, print tables, write results/."""
+"""`python -m benchmarks [NAME …] [--quick]`: measure, print tables, write results/."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.results import summary
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("encode", "grid", "head", "page")
+NAMES = ("encode", "grid", "head", "page", "figures", "standalone")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -119,7 +119,8 @@ def test_pdf_and_png_show_the_same_picture(name: str) -> None:
     difference_ = np.abs(np.asarray(png, float) - np.asarray(pdf, float))
     assert difference_.mean() < 4
     blurred = [np.asarray(image.reduce(8), float) for image in (png, pdf)]
-    assert np.abs(blurred[0] - blurred[1]).max() < 40  # nothing is missing or elsewhere
+    # Nothing is missing or elsewhere; lines between cells are one whole pixel in PNG, one to two in a reader of PDF.
+    assert np.abs(blurred[0] - blurred[1]).max() < 60
 
 
 def test_pdf_has_its_size_its_text_and_its_fonts_inside() -> None:

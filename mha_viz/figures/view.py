@@ -140,20 +140,25 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
 
     Raises UnknownHead.
     """
-    matrix = attention[head]
-    before = attention.hidden[head.layer, head.head]  # of a reading that was rescaled already
-    rows = np.stack([matrix[list(u.tokens)].mean(axis=0, dtype=np.float64) for u in axes.rows] or [matrix[0] * 0.0])
-    rows = rows[: len(axes.rows)]  # [row, key]
-    w = np.zeros((len(axes.rows), len(axes.cols)))
-    for c, unit in enumerate(axes.cols):
-        w[:, c] = rows[:, list(unit.tokens)].sum(axis=1)
+    matrix = attention[head].astype(np.float64)
+    before = attention.hidden[head.layer, head.head].astype(np.float64)  # of a reading that was rescaled already
+    means, sums = (_joining(side, len(attention.text)) for side in axes)
+    means /= np.maximum(means.sum(axis=1, keepdims=True), 1)
+    w = means @ matrix @ sums.T
     shown = w.sum(axis=1, keepdims=True)
-    gone = 1 - shown[:, 0]
-    known = np.array([before[list(u.tokens)].mean() for u in axes.rows])
-    hidden = known + (1 - known) * gone if len(known) else gone
+    known = means @ before
+    hidden = known + (1 - known) * (1 - shown[:, 0])
     if view.special == "rescale" and w.size:
         w = np.where(shown > 1e-12, w / np.maximum(shown, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32))
+
+
+def _joining(side: tuple[Unit, ...], tokens: int) -> npt.NDArray[np.float64]:
+    """[unit, token]: 1 where a unit holds a token."""
+    found = np.zeros((len(side), tokens))
+    for i, unit in enumerate(side):
+        found[i, unit.tokens[0] : unit.tokens[-1] + 1] = 1  # the tokens of a unit are neighbours
+    return found
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:

@@ -1,0 +1,77 @@
+"""Heatmaps as files, one each: ours as SVG, PDF and PNG, and kaleido writing the same Plotly heatmaps."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+
+import kaleido
+import plotly.graph_objects as go
+
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.tensors import random_attention
+from mha_viz import exports
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.heatmap import heatmap
+from tools import browser as tool
+
+TOKENS = 64
+LAYERS, HEADS = 12, 12
+TARGETS = {".svg": 30, ".pdf": 20, ".png": 2.5}
+DPI = 100  # 701 pixels, as kaleido writes 700
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/figures.json``. ``quick``: 12 figures instead of 144."""
+    attention = random_attention(LAYERS, HEADS, TOKENS)
+    every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)][: 12 if quick else None]
+    os.environ.setdefault("BROWSER_PATH", os.environ.get("CHROMIUM") or str(tool.find()))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix, target in TARGETS.items():
+            ours = _each(lambda head, path: _ours(attention, head, path), every, Path(folder), suffix)
+            theirs = _kaleido(attention, every, Path(folder), suffix)
+            what = f"{len(every)} heatmaps of {TOKENS} × {TOKENS} as {suffix[1:].upper()}, each"
+            rows.append(Row(what, ours, "ms", theirs, Target("faster", target)))
+    write(results, "figures", "Figures as files", "kaleido, warm browser", rows, f"kaleido {version('kaleido')}")
+
+
+def _each(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
+    """Milliseconds of every file, from data in Python to the file on disk; one before, which is not counted."""
+    save(every[0], folder / f"warm{suffix}")
+    times = []
+    for head in every:
+        begun = time.perf_counter()
+        save(head, folder / f"{head}{suffix}")
+        times.append((time.perf_counter() - begun) * 1000)
+    if not all((folder / f"{head}{suffix}").stat().st_size > 1000 for head in every):
+        raise RuntimeError(f"A {suffix} file is empty.")
+    return Sample(tuple(times))
+
+
+def _ours(attention: Attention, head: Head, path: Path) -> None:
+    exports.write_drawing(heatmap(attention, head), path, DPI)
+
+
+def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str) -> Sample:
+    """The same matrices as Plotly heatmaps through one browser that stays open."""
+    labels = [escape(token) for token in attention.tokens]
+    places = list(range(len(labels)))
+
+    def save(head: Head, path: Path) -> None:
+        figure = go.Figure(go.Heatmap(z=attention[head], zmin=0, zmax=1, colorscale="Blues"))
+        figure.update_xaxes(tickvals=places, ticktext=labels)
+        figure.update_yaxes(tickvals=places, ticktext=labels, autorange="reversed")
+        figure.update_layout(width=700, height=700)
+        kaleido.write_fig_sync(figure, path=str(path), opts={"format": suffix[1:]})
+
+    kaleido.start_sync_server(n=1, silence_warnings=True)
+    try:
+        return _each(save, every, folder, suffix)
+    finally:
+        kaleido.stop_sync_server(silence_warnings=True)

@@ -1,0 +1,51 @@
+"""A page with all heads inside, opened from disk: ours, and BertViz's ``model_view`` of the same tensor."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from benchmarks.chromium import chromium, named, visitor
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.tensors import random_attention
+from benchmarks.views import bench
+from mha_viz import notebook
+
+TOKENS = 128
+PAINTED = """() => new Promise((done) => {
+  const look = () => document.documentElement.dataset.painted
+    ? requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))) : setTimeout(look, 5);
+  look();
+})"""
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/standalone.json``. ``quick``: BertViz is left out."""
+    attention = random_attention(12, 12, TOKENS)
+    written = notebook.grid(attention).to_html().encode()
+    rows = [Row("144 heads, n = 128, file", Sample((len(written) / 1e6,)), "MB", target=Target("below", 5))]
+    with chromium() as browser:
+        ours = _opened(browser, written, 3 if quick else 9)
+        theirs, target = None, None
+        if not quick:
+            with bench(browser) as desk:
+                shown = desk.bertviz("model_view", attention)
+                theirs, target = Sample((shown.times["presented"],)), Target("faster", 20)
+        rows.append(Row("144 heads, n = 128, opened to painted", ours, "ms", theirs, target))
+        write(results, "standalone", "A page that stands alone", "BertViz model_view", rows, named(browser))
+
+
+def _opened(browser: Browser, written: bytes, times: int) -> Sample:
+    """Milliseconds from the start of the navigation until the picture is on screen, in a new window each time."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "heads.html"
+        path.write_bytes(written)
+        for _ in range(times):
+            with visitor(browser) as context:
+                page = context.new_page()
+                page.goto(path.as_uri())
+                found.append(float(page.evaluate(PAINTED)))
+    return Sample(tuple(found))

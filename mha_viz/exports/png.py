@@ -21,7 +21,7 @@ from mha_viz.text import clean
 
 MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; takes half a gigabyte while it is drawn
 DPI = (10, 2400)
-RECTANGLES = 20_000  # cells up to which rectangles are drawn faster than an enlarged picture
+CELL = 60  # pixels of a cell from which on shapes are drawn faster than an enlarged picture of cells
 HEADER = 33  # bytes of a PNG before anything may be said about it: signature and IHDR
 
 
@@ -31,7 +31,7 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.used(texts)))
     raster = resvg_py.svg_to_bytes(
-        svg_string=svg(_snapped(drawing, dpi / 72), RECTANGLES, crisp=True).decode(),
+        svg_string=svg(_snapped(drawing, dpi / 72), width * height // CELL, crisp=True).decode(),
         width=width,
         height=height,
         dpi=96,

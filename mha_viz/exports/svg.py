@@ -9,6 +9,7 @@ import unicodedata
 from itertools import groupby
 from xml.etree import ElementTree as Tree
 
+import numpy as np
 from PIL import Image
 
 from mha_viz import fonts
@@ -28,7 +29,8 @@ for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
 def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> bytes:
     """The bytes of an SVG file; lengths are points.
 
-    Pictures of up to ``editable`` cells are rectangles. ``crisp``: filled rectangles get no soft edges.
+    Pictures of up to ``editable`` cells are shapes. ``crisp`` is for pixels: filled rectangles get no soft edges, and
+    all cells of one colour are one shape.
     """
     wide, high = _number(drawing.width), _number(drawing.height)
     size = {"width": f"{wide}pt", "height": f"{high}pt", "viewBox": f"0 0 {wide} {high}"}
@@ -79,7 +81,7 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
             look |= {"shape-rendering": "crispEdges"}
         Tree.SubElement(group, _in(SVG, "rect"), {**_box(mark), **look})
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= editable:
-        _rectangles(group, mark)
+        (_areas if crisp else _rectangles)(group, mark)
     else:
         picture = {"href": f"data:image/png;base64,{_png(mark)}", "preserveAspectRatio": "none"}
         sharp = {"image-rendering": "optimizeSpeed", "style": "image-rendering:pixelated"}
@@ -120,6 +122,21 @@ def _rectangles(group: Tree.Element, mark: Cells) -> None:
             fill = "#" + bytes(colour).hex()
             Tree.SubElement(cells, _in(SVG, "rect"), {k: _number(v) for k, v in box.items()} | {"fill": fill})
             c += count
+
+
+def _areas(group: Tree.Element, mark: Cells) -> None:
+    """One path a colour: less than half the time of a rectangle a cell, where nobody is going to edit them."""
+    rows, cols = mark.pixels.shape[:2]
+    wide, high = mark.width / cols, mark.height / rows
+    colours, which = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    cells: list[list[str]] = [[] for _ in colours]
+    across, down = (f"{length + 0.0005:.3f}" for length in (wide, high))  # rounded up: no gaps
+    cell = f"h{across}v{down}h-{across}z"
+    for i, colour in enumerate(which.reshape(-1).tolist()):
+        cells[colour].append(f"M{mark.x + i % cols * wide:.3f} {mark.y + i // cols * high:.3f}{cell}")
+    areas = Tree.SubElement(group, _in(SVG, "g"), {"shape-rendering": "crispEdges"})
+    for colour, paths in zip(colours.tolist(), cells, strict=True):
+        Tree.SubElement(areas, _in(SVG, "path"), {"d": "".join(paths), "fill": "#" + bytes(colour).hex()})
 
 
 def magnified(pixels: Pixels) -> Pixels:

@@ -142,23 +142,27 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     """
     matrix = attention[head].astype(np.float64)
     before = attention.hidden[head.layer, head.head].astype(np.float64)  # of a reading that was rescaled already
-    means, sums = (_joining(side, len(attention.text)) for side in axes)
-    means /= np.maximum(means.sum(axis=1, keepdims=True), 1)
-    w = means @ matrix @ sums.T
-    shown = w.sum(axis=1, keepdims=True)
-    known = means @ before
-    hidden = known + (1 - known) * (1 - shown[:, 0])
+    sizes = np.array([len(unit.tokens) for unit in axes.rows])
+    rows = _joined(matrix, axes.rows) / sizes[:, None]  # [row, key]
+    w = _joined(rows.T, axes.cols).T
+    shown = w.sum(axis=1)
+    known = _joined(before, axes.rows) / sizes
+    hidden = known + (1 - known) * (1 - shown)
     if view.special == "rescale" and w.size:
-        w = np.where(shown > 1e-12, w / np.maximum(shown, 1e-12), 1 / w.shape[1])
+        left = shown[:, None]
+        w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32))
 
 
-def _joining(side: tuple[Unit, ...], tokens: int) -> npt.NDArray[np.float64]:
-    """[unit, token]: 1 where a unit holds a token."""
-    found = np.zeros((len(side), tokens))
-    for i, unit in enumerate(side):
-        found[i, unit.tokens[0] : unit.tokens[-1] + 1] = 1  # the tokens of a unit are neighbours
-    return found
+def _joined(values: npt.NDArray[np.float64], side: tuple[Unit, ...]) -> npt.NDArray[np.float64]:
+    """[token, …] → [unit, …]: the tokens of each unit added up."""
+    tokens = [token for unit in side for token in unit.tokens]
+    taken: npt.NDArray[np.float64] = values[tokens]
+    if len(tokens) == len(side):
+        return taken
+    starts = np.cumsum([0, *(len(unit.tokens) for unit in side[:-1])])
+    summed: npt.NDArray[np.float64] = np.add.reduceat(taken, starts, axis=0)
+    return summed
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:

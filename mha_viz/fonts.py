@@ -229,7 +229,7 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
 
 def forget() -> None:
     """Look for fonts anew: after ``MHA_VIZ_FONTS`` has changed, or a font was installed."""
-    for found in (_others, _ranges, font_for, _advance, _short_width):
+    for found in (face, second, _others, _ranges, font_for, _advance, _short_width):
         found.cache_clear()
 
 

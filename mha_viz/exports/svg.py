@@ -19,6 +19,7 @@ SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 EDITABLE = 1_000  # cells up to which each is a rectangle of its own; more are one picture
+SIMILAR = ("Helvetica Neue", "Arial")  # where the screen's family is not installed: wider by less than a tenth
 SHARP = 256  # pixels along a picture of cells
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters XML cannot hold
 
@@ -58,10 +59,10 @@ def _metadata(root: Tree.Element, drawing: Drawing) -> None:
 
 
 def families(drawing: Drawing) -> str:
-    """The fonts to ask for: the screen's, then those that the texts need here, then any."""
+    """The fonts to ask for: the screen's, the nearest in width to it, those that the texts need here, then any."""
     used = [font.family for font in fonts.used((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))]
-    names = dict.fromkeys(["Source Sans 3", *used])
-    return ", ".join([*(f"'{name.replace(chr(39), '')}'" for name in names), "sans-serif"])
+    names = dict.fromkeys(["Source Sans 3", fonts.face(400).family, *SIMILAR, *used])
+    return ", ".join([*(f"'{_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
 
 
 def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
@@ -77,7 +78,7 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
         if mark.stroke:
             look |= {"stroke": mark.stroke, "stroke-width": _number(mark.stroke_width)}
             look |= _opacity(mark.opacity, "stroke")
-        elif crisp:
+        elif crisp or mark.opacity < 1:  # what veils cells ends where they end
             look |= {"shape-rendering": "crispEdges"}
         Tree.SubElement(group, _in(SVG, "rect"), {**_box(mark), **look})
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= editable:

@@ -37,6 +37,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """Every name, those that are imported on first use among them."""
+    return sorted({*globals(), *__all__})
+
+
 def _drawn_by(name: str) -> Callable[..., Any]:
     """The notebook's function of this name, imported when it is first called."""
 

@@ -39,7 +39,8 @@ def test_it_is_half_the_two_kullback_leibler_divergences_to_the_mean(p: list[flo
     a, b = (np.array([row], np.float32) / np.float32(sum(row)) for row in (p, q))
     mean = (a.astype(float) + b) / 2
     halves = [
-        np.sum(x * np.log(np.where(x > 0, x / mean, 1)), where=mean > 0) for x in (a.astype(float), b.astype(float))
+        np.sum(x * np.log(np.where(x > 0, x / np.where(mean > 0, mean, 1), 1)), where=mean > 0)
+        for x in (a.astype(float), b.astype(float))
     ]
     assert divergence(a, b) == pytest.approx(sum(halves) / 2, abs=1e-6)
     assert 0 <= divergence(a, b) <= math.log(2) + 1e-6

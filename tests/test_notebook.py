@@ -41,7 +41,10 @@ CELLS = [
 ]
 
 
-def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(tmp_path: Path) -> None:
+def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # which another test may have set for all that follow
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     root = Path(__file__).resolve().parent.parent
     nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": root}}).execute()

@@ -19,7 +19,19 @@ _INDENT = re.compile(r"^\s+", re.MULTILINE)
 
 # The modules of each component, used before users; `dom` lies beside the folders.
 _MODULES = {
-    "explorer": ("../dom", "../post", "geometry", "ink", "grid", "links", "heatmap", "page", "words", "explorer"),
+    "explorer": (
+        "../dom",
+        "../post",
+        "geometry",
+        "ink",
+        "grid",
+        "links",
+        "heatmap",
+        "../controls",
+        "page",
+        "words",
+        "explorer",
+    ),
     "sentence": ("../dom", "../post", "sentence"),
     "compare": (
         "../dom",

@@ -1,7 +1,7 @@
 // One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import {
-  block, chosen, encodeView, gridCellAt, headName, heatmapCellAt, isPair, paperName, parseView, shades, units, unpack,
+  block, chosen, encodeView, gridCellAt, headName, heatmapSpotAt, isPair, linksSpotAt, paperName, parseView, shades, units, unpack,
 } from "./geometry.js";
 import { isDark, palette } from "./ink.js";
 import { drawGrid } from "./grid.js";
@@ -318,26 +318,11 @@ export function explorer(root, send, locate = () => window.location.search) {
     part.grid.onclick = (event) => { const at = gridCell(event); if (at !== null) open(at); };
     part.grid.onkeydown = gridKey;
 
-    const heatCell = (event) => {
-      const [x, y] = spot(event);
-      const { rows, cols } = derive().axes;
-      if (!layouts.heat) return null; // nothing is drawn yet
-      const cell = heatmapCellAt(layouts.heat, rows.length, cols.length, x, y);
-      if (cell) return cell;
-      const { left, top, cell: side } = layouts.heat; // on a label: the whole row or column
-      const [r, c] = [Math.floor((y - top) / side), Math.floor((x - left) / side)];
-      if (x < left && r >= 0 && r < rows.length) return { row: r, col: null };
-      if (y < top && c >= 0 && c < cols.length) return { row: null, col: c };
-      return null;
-    };
+    const counts = () => { const { rows, cols } = derive().axes; return [rows.length, cols.length]; };
+    const heatCell = (event) => layouts.heat ? heatmapSpotAt(layouts.heat, ...counts(), ...spot(event)) : null;
     const linkSpot = (event) => {
       const [x, y] = spot(event);
-      const { rows, cols } = derive().axes;
-      if (!layouts.links) return null;
-      const i = Math.floor((y + part.scroller.scrollTop) / layouts.links.rowHeight);
-      if (x < layouts.links.left + 40) return i < rows.length ? { row: i, col: null } : null;
-      if (x > layouts.links.right - 40) return i < cols.length ? { row: null, col: i } : null;
-      return null;
+      return layouts.links ? linksSpotAt(layouts.links, ...counts(), x, y + part.scroller.scrollTop) : null;
     };
     for (const [canvas, where] of [[part.heat, heatCell], [part.links, linkSpot]]) {
       canvas.onpointermove = (event) => hover(where(event));

@@ -1,19 +1,7 @@
 // The explorer's page elements. What a person does is told to `on`: {change, ask, more, compare, table}.
-import { linkRule } from "./geometry.js";
+import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
 
-const UNITS = [
-  ["words", "words", "Attention to a word is the sum over its pieces, from a word the mean"],
-  ["pieces", "pieces", "Exactly the tokens that the model reads"],
-];
-const SPECIALS = [
-  ["keep", "shown", "Every weight is shown"],
-  ["hide", "hidden", "Special tokens are left out, nothing is rescaled"],
-  ["rescale", "hidden, rescaled", "Special tokens are left out and each row is rescaled to sum to 1"],
-];
-const LINKS = [["all", "all"], ["top", "top k per word"], ["min", "weight ≥ t"], ["mass", "cumulative mass"]];
-const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" };
-const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
 const SCALES = [["fixed", "0 to 1"], ["head", "per head"], ["row", "per row"], ["log", "logarithmic"]];
 const SIDES = [["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]];
 
@@ -44,7 +32,7 @@ function askOf(p, on) {
   p.ranks = make("ol");
   p.more = make("button", { type: "button", class: "quiet", hidden: true, onclick: on.more });
   p.ask = make("section", { class: "ask" }, make("h3", {}, "Which heads link two words?"),
-    make("div", { class: "row" }, from.label, make("span", { class: "arrow" }, "→"), to.label), p.askNote, p.ranks, p.more);
+    make("div", { class: "row" }, from.box, make("span", { class: "arrow" }, "→"), to.box), p.askNote, p.ranks, p.more);
   return p.ask;
 }
 
@@ -68,34 +56,15 @@ function headOf(p, on) {
 }
 
 function controlsOf(p, on) {
-  const links = choice("Links", LINKS, () => on.change({ links: FIRST_LINKS[p.linkMode.value] }));
+  const set = {
+    unit: segments("Tokens", "unit", UNITS, on.change),
+    special: segments("Special tokens", "special", SPECIALS, on.change),
+    links: linksChoice(on.change),
+  };
   const scale = choice("Colour", SCALES, () => on.change({ scale: p.scale.value }));
   const side = choice("Pair", SIDES, () => on.change({ side: p.side.value }));
-  [p.linkMode, p.scale, p.side, p.sideBox] = [links.select, scale.select, side.select, side.label];
-  p.linkNumber = make("output");
-  p.linkValue = make("input", { type: "range", "aria-label": "Value for the choice of links" });
-  p.linkValue.oninput = () => {
-    const [mode, value] = [p.linkMode.value, +p.linkValue.value];
-    on.change({ links: mode + (mode === "top" ? value : value.toFixed(2)) }, 300);
-  };
-  p.radios = [...segments("unit", UNITS, on), ...segments("special", SPECIALS, on)];
-  const [unit, special] = [p.radios[0], p.radios[UNITS.length]].map((input) => input.closest(".segments"));
-  return make("div", { class: "controls" }, legend("Tokens", unit), legend("Special tokens", special),
-    make("div", { class: "choice" }, links.label, p.linkValue, p.linkNumber), scale.label, side.label);
-}
-
-const legend = (text, inside) => make("fieldset", {}, make("legend", {}, text), inside);
-
-// Radio buttons side by side; returns the inputs, which lie in one `.segments`.
-function segments(name, options, on) {
-  const inputs = options.map(([value]) => make("input", { type: "radio", name, value, onchange: () => on.change({ [name]: value }) }));
-  make("div", { class: "segments" }, ...options.map(([, text, title], i) => make("label", { title }, inputs[i], make("span", {}, text))));
-  return inputs;
-}
-
-function choice(text, options, onchange) {
-  const select = make("select", { onchange }, ...options.map(([value, shown]) => make("option", { value, textContent: shown })));
-  return { select, label: make("label", { class: "choice" }, make("span", {}, text), select) };
+  [p.set, p.scale, p.side, p.sideBox] = [set, scale.select, side.select, side.box];
+  return make("div", { class: "controls" }, ...Object.values(set).map((control) => control.box), scale.box, side.box);
 }
 
 const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
@@ -103,13 +72,7 @@ const ends = (left, right) => make("div", { class: "ends soft" }, make("span", {
 
 // Set the controls to what a view says.
 export function setControls(p, view, pair) {
-  for (const input of p.radios) input.checked = view[input.name] === input.value;
-  const { mode, value } = linkRule(view.links);
-  p.linkMode.value = mode;
-  p.linkValue.hidden = p.linkNumber.hidden = mode === "all";
-  [p.linkValue.min, p.linkValue.max, p.linkValue.step] = RANGES[mode];
-  p.linkValue.value = value;
-  p.linkNumber.textContent = mode === "top" ? `${value}` : value.toFixed(2);
+  for (const [name, control] of Object.entries(p.set)) control.set(view[name]);
   p.scale.value = view.scale;
   p.side.value = view.side;
   p.sideBox.hidden = !pair;

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
+from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from threading import RLock
@@ -46,7 +47,7 @@ class Font:
     def _tables(self) -> Any:
         from fontTools.ttLib import TTFont
 
-        return TTFont(self.path, fontNumber=self.number, lazy=True)
+        return TTFont(BytesIO(Path(self.path).read_bytes()), fontNumber=self.number, lazy=True)
 
     @cached_property
     def glyphs(self) -> dict[int, str]:

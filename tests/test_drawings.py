@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Tree
@@ -26,6 +29,7 @@ from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.view import View
+from mha_viz.text import clean
 from tests import hostile
 from tests.explorer import reading
 
@@ -148,6 +152,53 @@ def test_png_has_its_resolution_its_words_and_its_background() -> None:
         assert image.info["dpi"][0] == pytest.approx(200, abs=0.1)
         assert image.text["Description"] == drawing.caption  # type: ignore[attr-defined]
         assert (image.convert("RGBA").getpixel((0, 0))[3] == 0) is mode_clear  # type: ignore[index]
+
+
+def test_the_same_figure_is_the_same_file_in_every_process() -> None:
+    code = (
+        "import hashlib; from tests.test_drawings import FIGURES, exports\n"
+        "for s in exports.drawing_suffixes():\n"
+        "  print(hashlib.sha256(exports.drawing_bytes(FIGURES['compare'], s)).hexdigest())"
+    )
+    root = Path(__file__).resolve().parent.parent
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=root, env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("dpi", [0, -5, 9, 2401, float("nan"), float("inf")])
+def test_a_resolution_that_no_picture_has_is_refused(dpi: float) -> None:
+    with pytest.raises(ExportError, match="Expected 10 to 2400"):
+        exports.drawing_bytes(Drawing(50, 50, ()), ".png", dpi)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dpi", [96, 150, 300])
+def test_lines_between_cells_are_equally_thick_and_sharp_in_png(dpi: int) -> None:
+    pixels = np.zeros((40, 40, 3), np.uint8)
+    lines = [Rect(10 + c * 7.3 - 0.3, 10, 0.6, 292, fill="#ffffff") for c in range(1, 40)]
+    drawing = Drawing(312, 312, (Cells(10, 10, 292, 292, pixels), *lines))
+    image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", dpi))).convert("L")
+    row = np.asarray(image)[image.height // 2]
+    assert set(row.tolist()) == {0, 255}
+    edges = np.flatnonzero(np.diff(row.astype(int)))[1:-1]  # without the matrix's own
+    assert set(np.diff(edges)[::2].tolist()) == {max(1, round(0.6 * dpi / 72))}
+    assert len(edges) == 2 * len(lines)
+
+
+def test_a_veil_leaves_no_edge_of_the_cells_uncovered() -> None:
+    pixels = np.zeros((7, 7, 3), np.uint8)
+    for at in (10.0, 10.13, 10.27, 10.41):
+        veil = Rect(at, at, 70.7, 70.7, fill="#ffffff", opacity=0.5)
+        drawing = Drawing(90, 90, (Cells(at, at, 70.7, 70.7, pixels), veil))
+        image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("L")
+        assert np.asarray(image).min() >= 120
+        rect = Tree.fromstring(exports.drawing_bytes(drawing, ".svg")).findall(f".//{SVG}rect[@fill-opacity]")[0]
+        assert rect.get("shape-rendering") == "crispEdges"  # as the cells: a browser rounds both alike
 
 
 def test_a_picture_beyond_all_bounds_is_refused_before_it_is_drawn() -> None:
@@ -294,6 +345,18 @@ def test_hostile_tokens_in_every_format(text: str) -> None:
     assert Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 50))).size[0] > 10
 
 
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_words_about_a_figure(text: str) -> None:
+    said = text[:300]
+    drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), caption=said, alt=said, about={"text": said})
+    root = Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
+    assert [e.tag for e in root.iter() if e.tag.endswith("script")] == []
+    pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf")).get_metadata_dict()
+    image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 72)))
+    image.load()
+    assert image.text["text"] == clean(said)  # type: ignore[attr-defined]
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
     path.write_text("before")
@@ -329,10 +392,28 @@ def test_axes_hold_every_mark_and_a_formula_is_only_text() -> None:
     axes = exports.draw(drawing)
     assert [t.get_text() for t in axes.texts] == list(drawing.texts())
     assert len(axes.images) == len([m for m in drawing.marks if isinstance(m, Cells)])
-    assert len(axes.patches) == len([m for m in drawing.marks if isinstance(m, Rect | Curve)])
+    assert len(axes.patches) == 1 + len([m for m in drawing.marks if isinstance(m, Rect | Curve)])  # 1: the paper
     axes.figure.canvas.draw()
     assert tuple(axes.figure.get_size_inches()) == pytest.approx((drawing.width / 72, drawing.height / 72))
-    figure, own = plt.subplots()
-    assert exports.draw(FIGURES["links"], own) is own
+    sizes = [mark.size for mark in drawing.marks if isinstance(mark, Text)]
+    assert [t.get_fontsize() for t in axes.texts] == pytest.approx(sizes)
+    plt.close("all")
+
+
+def test_on_somebodys_axes_text_shrinks_with_the_drawing_and_the_rest_of_their_figure_stays() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    dark = FIGURES["dark"]
+    figure, (own, other) = plt.subplots(1, 2, figsize=(4, 3))
+    before = figure.get_facecolor(), other.get_xlim()
+    assert exports.draw(dark, own) is own
+    assert (figure.get_facecolor(), other.get_xlim()) == before
+    assert own.patches[0].get_facecolor() == mpl.colors.to_rgba(dark.background or "")
     figure.canvas.draw()
+    share = own.get_window_extent().width / figure.dpi * 72 / dark.width
+    sizes = [mark.size * share for mark in dark.marks if isinstance(mark, Text)]
+    assert [t.get_fontsize() for t in own.texts] == pytest.approx(sizes, rel=0.01)
     plt.close("all")

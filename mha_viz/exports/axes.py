@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mha_viz import fonts
-from mha_viz.drawing import Cells, Curve, Drawing, Rect, Text
+from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
     """Draw on ``ax``, or on the Axes of a new figure of the drawing's own size; returns the Axes.
 
-    The Axes count points, y downward, with equal aspect and no frame, so text has the size it was given only where
-    the Axes are as large as the drawing.
+    The Axes count points, y downward, with equal aspect and no frame. Text and lines are scaled with the drawing to
+    the size that the Axes have at this moment.
     """
     import matplotlib.pyplot as plt
     from matplotlib.font_manager import FontProperties, fontManager
@@ -22,17 +22,28 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     known = {entry.fname for entry in fontManager.ttflist}
     for font in _fonts(drawing):
-        if font.path not in known and font.outlines == "glyf":
+        if font.path not in known:
             fontManager.addfont(font.path)
-    families = [font.family for font in _fonts(drawing)]
+    families = list(dict.fromkeys(font.family for font in _fonts(drawing)))
+    scale = _scale(drawing, ax)
+    for order, mark in enumerate(_sheet(drawing)):
+        _mark(ax, mark, order, scale, lambda weight: FontProperties(family=families, weight=weight))
     ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="equal")
     ax.axis("off")
-    if drawing.background:
-        ax.figure.patch.set_facecolor(drawing.background)
-    for order, mark in enumerate(drawing.marks):
-        _mark(ax, mark, order, lambda weight: FontProperties(family=families, weight=weight))
-    ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0))
     return ax
+
+
+def _scale(drawing: Drawing, ax: Any) -> float:
+    """Points of the Axes to a point of the drawing."""
+    place, (width, height) = ax.get_position(), ax.figure.get_size_inches()
+    return float(min(place.width * width * 72 / drawing.width, place.height * height * 72 / drawing.height))
+
+
+def _sheet(drawing: Drawing) -> tuple[Mark, ...]:
+    """The marks on their background, which is the drawing's and not the whole figure's."""
+    if drawing.background is None:
+        return drawing.marks
+    return (Rect(0, 0, drawing.width, drawing.height, fill=drawing.background), *drawing.marks)
 
 
 def _fonts(drawing: Drawing) -> list[fonts.Font]:
@@ -40,25 +51,25 @@ def _fonts(drawing: Drawing) -> list[fonts.Font]:
     return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.used(texts)]))
 
 
-def _mark(ax: Any, mark: Any, order: int, font: Any) -> None:
+def _mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
     if isinstance(mark, Text):
         align = {"start": "left", "middle": "center", "end": "right"}[mark.anchor]
         ax.text(
-            mark.x, mark.y, mark.text, color=mark.colour, alpha=mark.opacity, ha=align,
+            mark.x, mark.y, fonts.plain(mark.text), color=mark.colour, alpha=mark.opacity, ha=align,
             va="center_baseline" if not mark.turn else "center", rotation=mark.turn, rotation_mode="anchor",
-            parse_math=False, zorder=order, fontproperties=font(mark.weight), fontsize=mark.size,
+            parse_math=False, zorder=order, fontproperties=font(mark.weight), fontsize=mark.size * scale,
         )  # fmt: skip
     elif isinstance(mark, Curve):
-        path = Path(mark.points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-        line = {"edgecolor": mark.colour, "linewidth": mark.width, "alpha": mark.opacity, "zorder": order}
+        path = Path(list(mark.points), [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+        line = {"edgecolor": mark.colour, "linewidth": mark.width * scale, "alpha": mark.opacity, "zorder": order}
         ax.add_patch(PathPatch(path, facecolor="none", **line))
     elif isinstance(mark, Rect):
         look: dict[str, Any] = {"facecolor": mark.fill or "none", "edgecolor": mark.stroke or "none"}
-        look |= {"linewidth": mark.stroke_width}
+        look |= {"linewidth": mark.stroke_width * scale}
         ax.add_patch(Rectangle((mark.x, mark.y), mark.width, mark.height, alpha=mark.opacity, zorder=order, **look))
-    elif isinstance(mark, Cells):
+    else:
         extent = (mark.x, mark.x + mark.width, mark.y + mark.height, mark.y)
         ax.imshow(mark.pixels, extent=extent, interpolation="nearest", zorder=order, aspect="equal")

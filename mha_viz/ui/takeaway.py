@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz import exports, fonts, notebook
+from mha_viz import fonts, notebook
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import recipe
@@ -33,7 +33,6 @@ MIME = {
     ".zip": "application/zip",
 }
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
-PREVIEW_DPI = 144
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
@@ -168,11 +167,13 @@ def _size() -> Size:
 
 
 def _preview(figure: Figure) -> None:
-    """The figure as a PNG: its letters are the file's own, whatever fonts the visitor has."""
-    png = base64.b64encode(exports.drawing_bytes(figure.drawing, ".png", PREVIEW_DPI)).decode()
+    """The figure as an image, in which nothing can run; its letters are the file's own, whatever fonts are here."""
+    from mha_viz.exports.preview import preview  # fontTools, for those who open this
+
+    svg = base64.b64encode(preview(figure.drawing)).decode()
     wide = round(figure.drawing.width * 96 / 72)
     st.html(
-        f'<img alt="Preview of the figure" src="data:image/png;base64,{png}" width="{wide}" '
+        f'<img alt="Preview of the figure" src="data:image/svg+xml;base64,{svg}" width="{wide}" '
         f'style="max-width:100%;max-height:640px;object-fit:contain;object-position:left top;'
         f'border:1px solid rgba(127,127,127,0.3);box-sizing:border-box">'
     )

@@ -1,0 +1,57 @@
+"""The preview of a file: the same picture, with its letters inside and nothing to load."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from xml.etree import ElementTree as Tree
+
+import pytest
+from fontTools.ttLib import TTFont
+
+from mha_viz import exports, fonts
+from mha_viz.attention import Attention, Head
+from mha_viz.exports.preview import preview
+from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.view import View
+from tests import hostile
+from tests.explorer import reading
+
+
+def inside(written: bytes) -> dict[str, TTFont]:
+    rules = re.findall(
+        r"font-family:'([^']*)';font-weight:(\d+);src:url\(data:font/ttf;base64,([^)]*)\)", written.decode()
+    )
+    return {f"{family} {weight}": TTFont(io.BytesIO(base64.b64decode(data))) for family, weight, data in rules}
+
+
+def test_every_letter_is_inside_in_its_strength() -> None:
+    drawing = heatmap(reading(), Head(0, 0), View(pin="q1"))
+    found = inside(preview(drawing))
+    assert set(found) == {"Source Sans 3 400", "Source Sans 3 600"}
+    assert {ord(c) for text in drawing.texts() for c in text} <= set(found["Source Sans 3 400"].getBestCmap())
+
+
+def test_it_is_the_file_but_for_the_letters() -> None:
+    drawing = heatmap(reading(), Head(0, 0))
+    root, file = Tree.fromstring(preview(drawing)), Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
+    root.remove(root[0])
+    assert Tree.canonicalize(Tree.tostring(root)) == Tree.canonicalize(Tree.tostring(file))
+
+
+def test_other_scripts_bring_their_fonts() -> None:
+    attention = Attention.from_tensors([[[[0.5, 0.5], [0.5, 0.5]]]], ["مرحبا", "abc"])
+    found = inside(preview(heatmap(attention, Head(0, 0))))
+    arabic = fonts.font_for("م")
+    assert arabic is not None
+    assert ord("م") in found[f"{arabic.family} 400"].getBestCmap()
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_tokens_bring_nothing_to_load(text: str) -> None:
+    attention = Attention.from_tensors([[[[0.5, 0.5], [0.5, 0.5]]]], [text[:200], "x"])
+    root = Tree.fromstring(preview(heatmap(attention, Head(0, 0))))
+    style = root[0].text or ""
+    assert re.sub(r"url\(data:font/ttf;base64,[A-Za-z0-9+/=]*\)", "", style).count("url") == 0
+    assert "@import" not in style

@@ -342,9 +342,7 @@ def test_unknown_names_are_one_family_of_errors() -> None:
 
 
 def test_importing_the_package_brings_no_torch() -> None:
-    code = (
-        "import sys, mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz)}; sys.exit('torch' in sys.modules)"
-    )
+    code = "import sys, mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz)}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -64,15 +64,22 @@ def compare(
     across = columns or max(1, min(len(panels), int((size.pixels + GAP) // (NARROWEST[kind] + GAP))))
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
     marks, y = _rows([_panel(panels, p, view, top, width, theme, kind) for p in panels], across, width)
-    words = f"one scale, {span(view.scale, top)}"
+    words = f"one scale{' of opacity' if kind == 'links' else ''}, {span(view.scale, top)}"
+    ramp = (theme.paper, theme.ink) if kind == "links" else theme.ramp
     total = across * width + (across - 1) * GAP
-    marks += scale_bar(total, y + FOOT / 2, 90, theme, theme.ramp, words)
+    marks += scale_bar(total, y + FOOT / 2, 90, theme, ramp, words)
     drawn = Drawing(
         total,
         y + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_words(panels, view, parts, "compare", f"Colour, for all panels: {span(view.scale, top)}."),
+        **_words(
+            panels,
+            view,
+            parts,
+            "compare",
+            f"{'Opacity' if kind == 'links' else 'Colour'}, for all panels: {span(view.scale, top)}.",
+        ),
     )
     return sheet(drawn, size)
 

@@ -19,6 +19,7 @@ from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
 HAIRLINES = 10  # cells from this size on are parted by lines
+GAP = 11  # between a colour scale and its words, pixels
 FOOT = 26  # below a matrix: axes and colour scale, pixels
 
 
@@ -151,7 +152,7 @@ def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str)
     y = layout.height + FOOT / 2 + 2
     said = Text(0, y, "rows: from (query)   columns: to (key)", 11, theme.muted)
     text_width = fonts.width(words, 11)
-    bar = min(90.0, layout.width - fonts.width(said.text, 11) - text_width - 30)
+    bar = min(90.0, layout.width - fonts.width(said.text, 11) - text_width - GAP - 24)
     if bar < 24:  # too narrow for both: the scale matters more
         bar = min(90.0, max(24.0, layout.width - text_width - 8))
         return scale_bar(layout.width, y, bar, theme, ramp, words)
@@ -160,6 +161,6 @@ def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str)
 
 def scale_bar(right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
     """A colour scale that ends at ``right``, its range in words after it."""
-    x = right - fonts.width(words, 11) - 6 - bar
+    x = right - fonts.width(words, 11) - GAP - bar
     colours = palette(ramp)[None, ::4]  # [1, 64, rgb]
     return (Cells(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))

@@ -1,0 +1,208 @@
+"""Treebanks read right, and what is broken named by its line; nothing half-read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.errors import CorpusError, MhaVizError
+from mha_viz.treebank import Mention, decoded, read_conllu, read_gap, read_plain
+from tests import hostile
+
+
+def line(number: int | str, form: str, head: int | str = "_", relation: str = "_", misc: str = "_") -> str:
+    return "\t".join([str(number), form, form.lower(), "NOUN", "_", "Number=Sing", str(head), relation, "_", misc])
+
+
+def conllu(*lines: str) -> str:
+    return "\n".join(lines) + "\n\n"
+
+
+CATS = conllu(
+    "# newdoc id = one",
+    "# text = The cat's toys.",
+    line(1, "The", 2, "det"),
+    line("2-3", "cat's"),
+    line(2, "cat", 4, "nmod:poss"),
+    line(3, "'s", 2, "case"),
+    line(4, "toys", 0, "root"),
+    line("4.1", "are"),
+    line(5, ".", 4, "punct"),
+)
+
+
+def test_words_are_the_plain_ids_with_their_heads() -> None:
+    corpus = read_conllu(CATS, "cats")
+    (sentence,) = corpus.sentences
+    assert sentence.forms == ("The", "cat", "'s", "toys", ".")
+    assert [word.head for word in sentence.words] == [1, 3, 1, None, 3]
+    assert [word.relation for word in sentence.words] == ["det", "nmod:poss", "case", "root", "punct"]
+    assert sentence.words[1].base == "nmod"
+    assert sentence.words[0].features == "Number=Sing"
+    assert (sentence.document, sentence.line) == ("one", 1)
+    assert corpus.has_trees
+    assert not corpus.has_chains
+    assert corpus.left_out == ()
+
+
+# ---- Coreference -----------------------------------------------------------------------------------------
+
+
+def chained(*entities: str, heads: tuple[int, ...] = ()) -> str:
+    lines = [
+        line(i, f"w{i}", heads[i - 1] if heads else (i - 1), "dep" if i > 1 else "root", f"Entity={e}" if e else "_")
+        for i, e in enumerate(entities, 1)
+    ]
+    return conllu("# newdoc id = d", *lines)
+
+
+def test_mentions_open_close_nest_and_have_a_head() -> None:
+    corpus = read_conllu(chained("(1-person-new-cf1-2-coref", "(2-x)", "1)", "(1-person)", heads=(3, 3, 0, 3)))
+    assert corpus.has_chains
+    assert corpus.sentences[0].mentions == (Mention("1", 0, 3, 2), Mention("2", 1, 2, 1), Mention("1", 3, 4, 3))
+
+
+def test_several_brackets_on_one_word() -> None:
+    corpus = read_conllu(chained("(1-a(2-b", "2)1)"))
+    assert {(m.chain, m.start, m.end) for m in corpus.sentences[0].mentions} == {("1", 0, 2), ("2", 0, 2)}
+
+
+def test_the_head_is_the_first_word_whose_head_lies_outside() -> None:
+    corpus = read_conllu(chained("(7-a", "", "7)", "", heads=(2, 4, 2, 0)))
+    assert corpus.sentences[0].mentions[0].word == 1
+
+
+@pytest.mark.parametrize(
+    ("entities", "said"),
+    [
+        (("(1-a", "", ""), "line 1: Entity=(1 never closes"),
+        (("", "1)", ""), "line 1: Entity=1) closes what was never opened"),
+    ],
+)
+def test_brackets_that_do_not_match_leave_out_their_document_only(entities: tuple[str, ...], said: str) -> None:
+    good = chained("(5-a)", "(5-a)").replace("id = d", "id = good")
+    corpus = read_conllu(chained(*entities) + good)
+    assert len(corpus.sentences) == 2
+    assert corpus.sentences[0].mentions == ()
+    assert len(corpus.sentences[1].mentions) == 2
+    assert len(corpus.left_out) == 1
+    assert corpus.left_out[0].startswith(said)
+    assert "coreference of this document is left out" in corpus.left_out[0]
+
+
+def test_a_mention_across_sentences_is_left_out_with_its_document() -> None:
+    second = conllu(line(1, "x", 0, "root", "Entity=1)"))
+    corpus = read_conllu(chained("(1-a", "") + second)
+    assert not corpus.has_chains
+    assert "closes in another sentence" in corpus.left_out[0]
+
+
+# ---- What is broken --------------------------------------------------------------------------------------
+
+BROKEN_TREES = [
+    ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "circle"),
+    ((line(1, "a", 0, "root"), line(2, "b")), "word 2 has no head"),
+    ((line(1, "a", 9, "x"),), "a head that is not there"),
+    ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "ids are not 1 to 2"),
+    ((line(2, "a", 0, "root"),), "ids are not 1 to 1"),
+]
+
+
+@pytest.mark.parametrize(("lines", "said"), BROKEN_TREES, ids=[said for _, said in BROKEN_TREES])
+def test_a_broken_tree_is_left_out_and_the_others_stay(lines: tuple[str, ...], said: str) -> None:
+    corpus = read_conllu(CATS + conllu(*lines) + CATS)
+    assert len(corpus.sentences) == 2
+    assert len(corpus.left_out) == 1
+    assert corpus.left_out[0].startswith("line 11: ")
+    assert said in corpus.left_out[0]
+
+
+def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
+    corpus = read_conllu(conllu(line(1, "a"), line(2, "b")))
+    assert not corpus.has_trees
+    assert corpus.sentences[0].forms == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no sentence"),
+        ("\n\n\n", "holds no sentence"),
+        ("# only a comment\n", "holds no sentence"),
+        ("The cat sat.\n", "line 1: 1 columns"),
+        (CATS + "1\ttoo\tfew\n", "line 11: 3 columns"),
+        (conllu(line("x", "a", 0, "root")), "line 1"),
+        (conllu(line(1, "a", "zero", "root")), "line 1"),
+    ],
+    ids=["empty", "blank lines", "a comment", "plain text", "few columns", "no id", "no number"],
+)
+def test_what_is_no_conllu_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        read_conllu(text, "file")
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for read in (read_conllu, read_plain, read_gap):
+        with suppress(MhaVizError):  # anything else is a fault of ours
+            assert read(text)
+
+
+@pytest.mark.parametrize("form", [t for t in hostile.TEXTS.values() if t.strip() and len(t) < 500], ids=ascii)
+def test_hostile_words_are_words(form: str) -> None:
+    word = " ".join(form.replace("\t", " ").split()) or "x"
+    if word.startswith("#"):
+        word = f"x{word}"
+    corpus = read_conllu(conllu(line(1, word, 0, "root")))
+    assert len(corpus.sentences[0].forms) == 1
+
+
+def test_files_that_are_no_text_or_too_large() -> None:
+    with pytest.raises(CorpusError, match="line 2: not UTF-8"):
+        decoded(b"good\n\xff\xfe bad", "file")
+    with pytest.raises(CorpusError, match="MB; at most"):
+        decoded(b"x" * 64_000_001, "file")
+    assert decoded("\ufeffé".encode(), "file") == "é"
+
+
+# ---- GAP and plain text ----------------------------------------------------------------------------------
+
+HEADING = "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+ROW = "d-1\tMary met Ann; she left.\tshe\t14\tMary\t0\tTRUE\tAnn\t9\tFALSE\thttp://x\n"
+
+
+def test_a_gap_row() -> None:
+    (row,) = read_gap(HEADING + ROW)
+    assert row.pronoun == ("she", 14)
+    assert row.a == ("Mary", 0, True)
+    assert row.b == ("Ann", 9, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "line 1: the column ID is missing"),
+        (HEADING, "holds no example"),
+        (HEADING + ROW + ROW.replace("\t14\t", "\t15\t"), "line 3: “she” does not stand at character 15"),
+        (HEADING + ROW.replace("TRUE", "YES"), "line 2: “YES”"),
+        (HEADING + ROW.replace("\t14\t", "\tx\t"), "line 2"),
+        (HEADING + "d-1\tonly\n", "line 2"),
+    ],
+    ids=["empty", "heading alone", "offset", "truth", "number", "columns"],
+)
+def test_what_is_no_gap_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        read_gap(text)
+
+
+def test_plain_sentences_one_a_line() -> None:
+    corpus = read_plain("The cat's toys, well-kept.\n\n  Two!\n")
+    assert corpus.sentences[0].forms == ("The", "cat's", "toys", ",", "well-kept", ".")
+    assert corpus.sentences[1].forms == ("Two", "!")
+    assert corpus.sentences[1].line == 3
+    assert not corpus.has_trees
+    with pytest.raises(CorpusError, match="no sentence"):
+        read_plain(" \n ")

@@ -7,9 +7,7 @@ the coreference of a document whose brackets do not match, are left out, and :at
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -300,12 +298,12 @@ def _order(mention: Mention) -> tuple[int, int]:
 
 def read_gap(text: str, name: str = "corpus") -> tuple[GapRow, ...]:
     """The rows of a GAP table (Webster et al. 2018). Raises CorpusError with the line of what does not fit."""
-    lines = csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
-    heading = next(lines, [])
+    heading, *lines = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
     missing = [column for column in GAP_COLUMNS if column not in heading]
     if missing:
         raise CorpusError(f"{name}, line 1: the column {missing[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}.")
-    rows = [_gap_row(dict(zip(heading, line, strict=False)), number, name) for number, line in enumerate(lines, 2)]
+    filled = [(number, line) for number, line in enumerate(lines, 2) if any(line)]
+    rows = [_gap_row(dict(zip(heading, line, strict=False)), number, name) for number, line in filled]
     if not rows:
         raise CorpusError(f"{name} holds no example.", "Expected a GAP table with a line an example.")
     return tuple(rows)

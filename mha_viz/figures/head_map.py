@@ -27,7 +27,7 @@ def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int]
     figure = go.Figure()
     for layer in layers:
         of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
-        ring = [2.5 if i == chosen else 1.5 if i in close else 0 for i in of_layer]
+        ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
         figure.add_scatter(
             x=drawn.points[of_layer, 0],
             y=drawn.points[of_layer, 1],
@@ -41,7 +41,7 @@ def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int]
             marker={
                 "size": 19,
                 "color": _shade(theme, layer, len(layers)),
-                "line": {"width": ring, "color": theme.accent},
+                "line": {"width": ring, "color": theme.heads[1]},
             },
         )
     axis = {"visible": False, "scaleanchor": "x", "scaleratio": 1}

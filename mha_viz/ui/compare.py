@@ -56,6 +56,7 @@ def show(what: Asked) -> None:
         from mha_viz.ui import head_map  # plotly and the map's arithmetic, for those who ask
 
         head_map.show(attention, head)
+        _draw([Panel(attention, head)])  # the chosen point, opened
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
     _draw(builder(attention, head, what))

@@ -12,26 +12,31 @@ from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.ui import address, frame, tray
 from mha_viz.ui.cache import office
-from mha_viz.ui.parts import complain_later
+from mha_viz.ui.parts import complain_later, remark
 from mha_viz.ui.tray import Pin
 
 LISTED = 6
+FEWEST = 3
 
 
 def show(attention: Attention, head: Head) -> None:
     """The map, its stress in words, the two lists, and the matrix it is made from."""
     heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
+    if len(heads) < FEWEST:
+        remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
+        return
     own = heads.index(head)
     with st.spinner("Comparing every two heads…"):
         distances, drawn = office().distances(attention), office().plane(attention)
     theme = DARK if st.context.theme.type == "dark" else LIGHT
-    close = nearest(distances, own, LISTED)
     st.markdown(
         f"Each point is a head; near means similar on this text. Colour is the layer, the ring {both(head)} and the "
-        f"heads most similar to it. Click a point to choose it. Distances are Jensen–Shannon divergences squeezed "
+        f"heads most similar to it. Click a point to open it below. Distances are Jensen–Shannon divergences squeezed "
         f"into a plane (metric MDS); stress {drawn.stress:.2f}: {_trust(drawn.stress)}"
     )
     left, right = st.columns([3, 1], gap="large")
+    listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
+    close = nearest(distances, own, listed)
     with left:
         st.plotly_chart(
             scatter(heads, drawn, own, close, theme),
@@ -44,7 +49,7 @@ def show(attention: Attention, head: Head) -> None:
         )
     with right:
         _list(f"Most similar to {both(head)}", attention, heads, close, distances[own].tolist())
-        _list("Least similar", attention, heads, farthest(distances, own, LISTED), distances[own].tolist())
+        _list("Least similar", attention, heads, farthest(distances, own, listed), distances[own].tolist())
     with st.expander("The divergence of every two heads", on_change="rerun", key="matrix") as box:
         if box.open:
             st.plotly_chart(matrix(heads, distances, theme), key="pairs", theme=None, config=CONFIG)

@@ -216,7 +216,8 @@ def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
 
 
 def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
-    found = office().similar(attention, head, SIMILAR)
+    with st.spinner("Comparing every two heads…"):
+        found = office().similar(attention, head, SIMILAR)
     st.markdown(
         f"{both(head)} and the {len(found)} heads of this model whose rows differ least from its own on this text, "
         "wherever they are; beside each, the Jensen–Shannon divergence in nats (0: the same, 0.693: nothing in common)."

@@ -9,6 +9,7 @@ import streamlit as st
 
 from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError
+from mha_viz.ui import tray
 from mha_viz.ui.parts import complain
 
 _inside: ContextVar[bool] = ContextVar("inside_frame")
@@ -67,7 +68,9 @@ def _mast(found: list[st.Page]) -> None:
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         for page in found:
-            st.page_link(page, query_params=kept)
+            set_aside = len(tray.read(kept.get("tray"))[0]) if page.url_path == "compare" else 0
+            label = f"{page.title} ({set_aside})" if set_aside else page.title
+            st.page_link(page, label=label, query_params=kept)
 
 
 def view() -> None:

@@ -33,7 +33,7 @@ from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, shown
 
-HEIGHTS = {"all": 760, "grid": 520, "links": 560, "heatmap": 560, "compare": 640}  # of a notebook's frame, pixels
+HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # of a notebook's frame, pixels
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ FLOORS = {
     "figures": 4,
     "exports": 4,
     "study": 4,
+    "training": 4,  # on sentences of grammar
     "models": 3,
     "analysis": 3,
-    "training": 3,
+    "grammar": 3,  # on the types of treebank
     "attention": 2,
     "treebank": 2,
-    "grammar": 2,
     "drawing": 2,
     "text": 1,
     "fonts": 1,

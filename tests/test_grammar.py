@@ -1,0 +1,199 @@
+"""Generated sentences: trees are trees, everybody meant is clear, and no fixed distance gives it away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha_viz.grammar import VOCABULARY, as_conllu, corpus, sentence
+from mha_viz.treebank import Corpus, Mention, Sentence, Word, read_conllu
+
+SEEDS = st.integers(0, 2**32)
+DIGEST = "0103222f8337d0c94ea445f5c09622e716d60e606afcf7d75975aed9e9dd2f0f"
+
+
+@pytest.fixture(scope="module")
+def many() -> Corpus:
+    return corpus(2000, seed=1)
+
+
+def anaphors(told: Sentence) -> list[tuple[Mention, list[Mention]]]:
+    """Each mention of somebody known, with all mentions before it."""
+    mentions = sorted(told.mentions, key=lambda mention: mention.word)
+    before = [(m, [e for e in mentions if e.word < m.word]) for m in mentions]
+    return [(m, earlier) for m, earlier in before if m.chain in {e.chain for e in earlier}]
+
+
+def feature(word: Word, name: str) -> str:
+    return dict(part.split("=") for part in word.features.split("|") if part).get(name, "")
+
+
+def fits(word: Word) -> str:
+    """What a pronoun and its antecedent share: the gender, or the plural."""
+    return "Plur" if feature(word, "Number") == "Plur" else feature(word, "Gender")
+
+
+def subjects(told: Sentence) -> list[tuple[int, int]]:
+    """(predicate, subject) of every clause."""
+    return [(w.head, i) for i, w in enumerate(told.words) if w.relation == "nsubj" and w.head is not None]
+
+
+# ---- the annotation -------------------------------------------------------------------------------------
+
+
+@given(SEEDS)
+def test_trees_are_trees(seed: int) -> None:
+    words = sentence(Random(seed)).words
+    assert [w.relation for w in words if w.head is None] == ["root"]
+    for start in range(len(words)):
+        seen, at = set[int](), start
+        while (head := words[at].head) is not None:
+            assert at not in seen
+            seen.add(at)
+            at = head
+    assert all(w.upos and w.relation for w in words)
+
+
+@given(SEEDS)
+def test_arcs_do_not_cross(seed: int) -> None:
+    words = sentence(Random(seed)).words
+    arcs = [sorted((i, w.head)) for i, w in enumerate(words) if w.head is not None]
+    assert not [(a, b) for a in arcs for b in arcs if a[0] < b[0] < a[1] < b[1]]
+
+
+@given(SEEDS)
+def test_the_word_of_a_mention_is_its_head(seed: int) -> None:
+    told = sentence(Random(seed))
+    for mention in told.mentions:
+        span = range(mention.start, mention.end)
+        assert mention.word == next(i for i in span if told.words[i].head not in span)
+    nouns = {i for i, w in enumerate(told.words) if w.upos in ("NOUN", "PROPN") or "PronType=Prs" in w.features}
+    assert nouns == {mention.word for mention in told.mentions}
+
+
+@given(SEEDS)
+def test_a_reader_of_treebanks_reads_the_same(seed: int) -> None:
+    made = corpus(3, seed)
+    assert read_conllu(as_conllu(made.sentences), "grammar") == made
+
+
+@given(SEEDS)
+def test_verbs_agree_with_their_subjects(seed: int) -> None:
+    words = sentence(Random(seed)).words
+    for verb, subject in subjects(Sentence(words)):
+        parts = [verb, *(i for i, w in enumerate(words) if w.head == verb and w.relation in ("aux", "cop"))]
+        numbers = {feature(words[i], "Number") for i in parts} - {""}
+        actor = words[verb].head if words[subject].features == "PronType=Rel" else subject
+        assert actor is not None
+        assert numbers <= {feature(words[actor], "Number")}
+
+
+@given(SEEDS)
+def test_exactly_one_of_those_before_fits_a_pronoun(seed: int) -> None:
+    told = sentence(Random(seed))
+    for mention, earlier in anaphors(told):
+        pronoun = told.words[mention.word]
+        assert pronoun.upos == "PRON"
+        assert {e.chain for e in earlier if fits(told.words[e.word]) == fits(pronoun)} == {mention.chain}
+    known = {mention for mention, _ in anaphors(told)}
+    assert all(m in known for m in told.mentions if told.words[m.word].upos == "PRON")
+
+
+@given(SEEDS)
+def test_an_object_that_is_the_subject_is_reflexive(seed: int) -> None:
+    told = sentence(Random(seed))
+    chains = {mention.word: mention.chain for mention in told.mentions}
+    for verb, subject in subjects(told):
+        objects = [i for i, w in enumerate(told.words) if w.head == verb and w.relation in ("obj", "iobj", "obl")]
+        for i in objects:
+            same = chains.get(i) is not None and chains.get(i) == chains.get(subject)
+            assert same == ("Reflex=Yes" in told.words[i].features) or subject not in chains
+
+
+# ---- the words ------------------------------------------------------------------------------------------
+
+
+@given(SEEDS)
+def test_sentences_are_written_as_sentences(seed: int) -> None:
+    first, *rest = sentence(Random(seed)).forms
+    assert first[0].isupper()
+    assert rest[-1] == "."
+    assert {*rest, first} <= {*VOCABULARY, first}
+    assert first in VOCABULARY or first.lower() in VOCABULARY
+    assert all(after[0] in "aeiou" for form, after in zip([first, *rest], rest, strict=False) if form in ("An", "an"))
+
+
+def test_the_vocabulary_is_small_sorted_and_used(many: Corpus) -> None:
+    used = {form for told in many.sentences for form in told.forms[1:]}
+    assert list(VOCABULARY) == sorted(set(VOCABULARY))
+    assert 150 <= len(VOCABULARY) <= 300
+    assert set(VOCABULARY) == used
+
+
+def test_relations_and_lengths_vary(many: Corpus) -> None:
+    relations = Counter(word.relation for told in many.sentences for word in told.words)
+    expected = "nsubj obj iobj det amod acl:relcl nmod nmod:poss case mark advcl ccomp obl conj cc aux cop advmod punct"
+    assert set(relations) == {*expected.split(), "root"}
+    assert min(relations.values()) >= 150
+    assert {len(told.words) for told in many.sentences} >= set(range(5, 25))
+    assert max(len(told.words) for told in many.sentences) <= 40
+
+
+# ---- what a simple rule would get -----------------------------------------------------------------------
+
+
+def test_no_fixed_distance_leads_from_a_verb_to_its_subject(many: Corpus) -> None:
+    distances = Counter(subject - verb for told in many.sentences for verb, subject in subjects(told))
+    assert distances.total() > 2000
+    assert max(distances.values()) / distances.total() <= 0.4
+    across = [
+        any(w.upos == "NOUN" for w in told.words[subject + 1 : verb])
+        for told in many.sentences
+        for verb, subject in subjects(told)
+    ]
+    assert sum(across) / len(across) >= 0.2
+
+
+def test_the_nearest_candidate_is_seldom_the_antecedent(many: Corpus) -> None:
+    nearest = [earlier[-1].chain == m.chain for told in many.sentences for m, earlier in anaphors(told)]
+    assert len(nearest) > 1500
+    assert sum(nearest) / len(nearest) <= 0.5
+    several = [len({e.chain for e in earlier}) > 1 for told in many.sentences for _, earlier in anaphors(told)]
+    assert sum(several) / len(several) >= 0.6
+
+
+# ---- a corpus -------------------------------------------------------------------------------------------
+
+
+def test_a_corpus_is_the_same_everywhere() -> None:
+    assert corpus().digest == DIGEST
+    code = "from mha_viz.grammar import corpus; print(corpus(50, 3).digest)"
+    for seed in ("1", "2"):
+        said = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        assert said.stdout.strip() == corpus(50, 3).digest
+    assert corpus(50, 4).digest != corpus(50, 3).digest
+
+
+def test_what_a_corpus_says_of_itself(many: Corpus) -> None:
+    assert (many.name, many.has_trees, many.has_chains, many.left_out) == ("grammar", True, True, ())
+    assert len({told.document for told in many.sentences}) == len(many.sentences) == 2000
+    assert len({told.forms for told in many.sentences}) >= 1980
+
+
+@settings(deadline=None)
+@given(st.integers(1, 30), SEEDS)
+def test_a_longer_corpus_begins_with_the_shorter(count: int, seed: int) -> None:
+    assert corpus(count + 1, seed).sentences[:count] == corpus(count, seed).sentences

@@ -112,6 +112,40 @@ class TokenizedText:
         return Token(visible(typed[start:end]), first.word, first.segment, start, end, known)
 
 
+@dataclass(frozen=True)
+class WordPieces:
+    """A sentence given as words, as a model reads it: ``ids``, ``types`` and ``pieces`` have an entry a piece.
+
+    ``text`` are the words with one blank between them; the pieces' spans point into it, their ``word`` into the list.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def words(self) -> tuple[int | None, ...]:
+        """The word of each piece; None for special tokens."""
+        return tuple(piece.word for piece in self.pieces)
+
+    @cached_property
+    def punctuation(self) -> tuple[bool, ...]:
+        """Which pieces are punctuation only."""
+        return tuple(p.word is not None and is_punctuation(self.text[p.start : p.end].strip()) for p in self.pieces)
+
+    def tokenized(self) -> TokenizedText:
+        """The same as a text with tokens, whose words are the given ones."""
+        tokens = []
+        for i, piece in enumerate(self.pieces):
+            start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
+            tokens.append(Token(_shown(self.pieces, i, (self.text, "")), piece.word, 0, start, end, piece.known))
+        return TokenizedText(self.text, "", tuple(tokens))
+
+
 class Alignment(NamedTuple):
     """Which unit of a second text stands for each unit of a first one: an index, or None. Units are words and special
     tokens, as in :meth:`TokenizedText.by_words`.

@@ -80,6 +80,15 @@ class Corpus:
     left_out: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The examples of a GAP table in order; ``digest`` is the SHA-256 of what was read."""
+
+    name: str
+    rows: tuple[GapRow, ...]
+    digest: str
+
+
 class GapRow(NamedTuple):
     """One example of GAP: a pronoun and two names with character offsets; which of them it refers to, if either."""
 
@@ -88,6 +97,20 @@ class GapRow(NamedTuple):
     pronoun: tuple[str, int]
     a: tuple[str, int, bool]
     b: tuple[str, int, bool]
+
+
+def read(data: bytes, name: str) -> Corpus | Gap:
+    """A file of any kind that is known, told by what is in it: a GAP table by its heading, CoNLL-U by its ten columns,
+    anything else as plain text. Raises CorpusError."""
+    text = decoded(data, name)
+    if not text.strip():
+        raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence a line.")
+    heading = text[: text.find("\n")].split("\t")
+    if "Pronoun-offset" in heading:
+        return read_gap(text, name)
+    lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
+    looks = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
+    return read_conllu(text, name) if looks else read_plain(text, name)
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -296,7 +319,7 @@ def _order(mention: Mention) -> tuple[int, int]:
 # ---- GAP and plain text ---------------------------------------------------------------------------------
 
 
-def read_gap(text: str, name: str = "corpus") -> tuple[GapRow, ...]:
+def read_gap(text: str, name: str = "corpus") -> Gap:
     """The rows of a GAP table (Webster et al. 2018). Raises CorpusError with the line of what does not fit."""
     heading, *lines = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
     missing = [column for column in GAP_COLUMNS if column not in heading]
@@ -306,7 +329,7 @@ def read_gap(text: str, name: str = "corpus") -> tuple[GapRow, ...]:
     rows = [_gap_row(dict(zip(heading, line, strict=False)), number, name) for number, line in filled]
     if not rows:
         raise CorpusError(f"{name} holds no example.", "Expected a GAP table with a line an example.")
-    return tuple(rows)
+    return Gap(name, tuple(rows), _digest(text))
 
 
 def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:

@@ -175,7 +175,7 @@ ROW = "d-1\tMary met Ann; she left.\tshe\t14\tMary\t0\tTRUE\tAnn\t9\tFALSE\thttp
 
 
 def test_a_gap_row() -> None:
-    (row,) = read_gap(HEADING + ROW)
+    (row,) = read_gap(HEADING + ROW).rows
     assert row.pronoun == ("she", 14)
     assert row.a == ("Mary", 0, True)
     assert row.b == ("Ann", 9, False)

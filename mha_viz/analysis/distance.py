@@ -6,12 +6,13 @@ share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.reduce import TINY, Batch, Running
 from mha_viz.attention import Attention, Weights
 from mha_viz.errors import ShapeError
 
@@ -47,6 +48,59 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
             progress(done * (2 * count - done - 1) / (count * (count - 1)))  # of all pairs
     symmetric: Matrix = found + found.T
     return symmetric
+
+
+class Distances:
+    """Running sums over batches of sentences, for the divergence of every two heads over a corpus.
+
+    ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·log x of s = p + q and of p, over all cells;
+    rows. :meth:`matrix` makes divergences of them. Each sentence's sum is float32 by itself, all others are float64.
+    """
+
+    BLOCK = 1 << 15  # cells that are worked on at a time: they stay in the processor's cache
+
+    def __init__(self, heads: int) -> None:
+        self.sums: Running = {
+            "mixed": np.zeros((heads, heads)),
+            "own": np.zeros(heads),
+            "rows": np.zeros((), np.int64),
+        }
+
+    def add(self, batch: Batch, spread: Callable[..., Iterable[Any]] = map) -> None:
+        """Take in a batch; ``spread`` may work on several heads at once, as the ``map`` of a pool of threads does."""
+        heads, sentences, n, _ = batch.weights.shape
+        flat = batch.weights.reshape(heads, sentences, n * n) + TINY
+        found = list(spread(lambda head: self._mixed(flat, head), range(heads)))
+        for head, (own, mixed) in enumerate(found):
+            self.sums["own"][head] += own
+            self.sums["mixed"][head, head + 1 :] += mixed
+        self.sums["rows"] += sentences * n
+
+    def _mixed(self, flat: Weights, head: int) -> tuple[float, Matrix]:
+        """Σ x·log x over the cells of ``head``, and of its sum with each head after it."""
+        own = float(_x_log_x(flat[head : head + 1]).sum())
+        others = len(flat) - head - 1
+        mixed = np.empty(others)
+        step = max(1, self.BLOCK // flat[0].size)
+        for start in range(0, others, step):
+            block = flat[head + 1 + start : head + 1 + min(start + step, others)]
+            mixed[start : start + len(block)] = _x_log_x(block + flat[head])
+        return own, mixed
+
+    def matrix(self) -> Matrix:
+        """[head, head]: the mean Jensen–Shannon divergence over all rows, nats. With s = p + q, whose rows sum to 2,
+        JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s)."""
+        mixed, own, rows = self.sums["mixed"], self.sums["own"], max(1, int(self.sums["rows"]))
+        above = np.log(2) + (own[:, None] + own[None] - mixed) / (2 * rows)
+        found = np.triu(np.maximum(0, above), 1)
+        symmetric: Matrix = found + found.T
+        return symmetric
+
+
+def _x_log_x(cells: Weights) -> Matrix:
+    """[head]: Σ x·log x of [head, sentence, cell], every sentence by itself first."""
+    sums: Matrix = np.einsum("hsc,hsc->hs", cells, np.log(cells)).sum(axis=1, dtype=np.float64)
+    return sums
 
 
 def _entropy(weights: npt.NDArray[np.floating]) -> float:

@@ -30,8 +30,9 @@ class LastLayerSeen(Exception):  # a signal, not an error
 class Tap:
     """What one forward pass leaves behind; a subclass sees, and may change, what each layer's heads put out.
 
-    ``weights`` is [layer, head, query, key], float32, and is written in place. ``seen`` counts the layers so far:
-    layers are numbered by call, because ALBERT runs one module many times.
+    ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
+    [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
+    runs one module many times.
     """
 
     stop_after_last = True
@@ -43,7 +44,7 @@ class Tap:
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        """Called once a layer. query, key, value: [1, head, n, d_head]; output: [1, n, head, d_head].
+        """Called once a layer. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head, d_head].
 
         What is returned goes on to the output projection W_O in place of ``output``.
         """
@@ -78,12 +79,12 @@ def capture(
     if tap is None:
         return _own(module, query, key, value, attention_mask, **options)
     index, tap.seen = tap.seen, tap.seen + 1
-    slot = tap.weights[index]  # [head, query, key]
+    slot = tap.weights[index]  # [head, query, key], or [head, sentence, query, key]
     if getattr(module.config, "model_type", None) in PLAIN:
         output, weights = _plain(slot, query, key, value, attention_mask, options["scaling"])
     else:
         output, weights = _own(module, query, key, value, attention_mask, **options)
-        slot.copy_(weights[0])
+        slot.copy_(weights.transpose(0, 1).reshape(slot.shape))
     output = tap.layer(index, query, key, value, output)
     if tap.stop_after_last and tap.seen == len(tap.weights):
         raise LastLayerSeen
@@ -106,13 +107,21 @@ def _plain(
     mask: torch.Tensor | None,
     scaling: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    # One sentence a pass: the batch axis is dropped. Q is scaled, not the scores: n·d products instead of n·n.
-    torch.bmm(query[0] * scaling, key[0].transpose(1, 2), out=slot)
+    # Head before sentence: the numbers of a head lie together. Q is scaled, not the scores: n·d products, not n·n.
+    sentences, heads = query.shape[:2]
+    scores = slot.view(-1, *slot.shape[-2:])  # [head · sentence, query, key]
+    torch.bmm(_flat(query) * scaling, _flat(key).transpose(1, 2), out=scores)
     if mask is not None:
-        slot += mask[0]
-    torch.softmax(slot, -1, out=slot)
-    output = torch.bmm(slot, value[0])  # [head, query, d_head]
-    return output.transpose(0, 1)[None], slot[None]
+        slot.view(heads, sentences, *slot.shape[-2:]).add_(mask.transpose(0, 1))
+    torch.softmax(scores, -1, out=scores)
+    output = torch.bmm(scores, _flat(value))  # [head · sentence, query, d_head]
+    output = output.view(heads, sentences, *output.shape[-2:])
+    return output.permute(1, 2, 0, 3), scores.view(heads, sentences, *scores.shape[-2:]).transpose(0, 1)
+
+
+def _flat(projected: torch.Tensor) -> torch.Tensor:
+    """[sentence, head, n, d_head] → [head · sentence, n, d_head]."""
+    return projected.transpose(0, 1).flatten(0, 1)
 
 
 AttentionInterface.register(NAME, capture)

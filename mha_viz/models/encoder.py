@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from mha_viz.models import capture, catalog, hub, linear
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.folder import check_folder
-from mha_viz.text import Cut, Piece, TokenizedText, clean, tokenized
+from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
 MAX_PIECES = 512  # more than this no drawing can show
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
@@ -75,6 +76,8 @@ class Encoder:
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
         self._has_pairs = _has_pairs(self._tokenizer)
+        self._blank = _blank(self._tokenizer)
+        self._whole = tokenizer
         self._tapped = bool(model._supports_attention_backend)
         self.causal = False  # True when no token attends to a later one (GPT-2); seen in _prepare
 
@@ -117,6 +120,67 @@ class Encoder:
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
         """The tokens of a text without running the model. Raises as :meth:`encode`."""
         return self._tokenized(text, pair, self._read(clean(text), clean(pair)))
+
+    # ---- sentences given as words -----------------------------------------------------------------------------------
+
+    def read_words(self, forms: Sequence[str]) -> WordPieces:
+        """The pieces of a sentence that is given as words, such as a treebank's.
+
+        Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
+        """
+        forms = [clean(form) for form in forms]
+        if not any(form.strip() for form in forms):
+            raise EmptyText("The sentence has no word.", "Give at least one.")
+        found = self._tokenizer.encode(
+            [self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True
+        )
+        if len(found) > self.limit:
+            raise TextError(f"{len(found)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
+        starts = [0, *accumulate(len(form) + 1 for form in forms)]
+        pieces = tuple(self._given(found, i, starts, forms) for i in range(len(found)))
+        lost = set(range(len(forms))) - {piece.word for piece in pieces}
+        if lost:
+            word = min(lost)
+            raise TextError(
+                f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
+                "Leave it out.",
+            )
+        return WordPieces(" ".join(forms), tuple(found.ids), tuple(found.type_ids), pieces)
+
+    def _given(self, found: Any, index: int, starts: Sequence[int], forms: Sequence[str]) -> Piece:
+        word, name = found.word_ids[index], found.tokens[index]
+        if found.sequence_ids[index] is None or word is None:
+            return Piece(name, 0, 0, None, 0)
+        blank = len(self._blank) * (word > 0)
+        start, end = (min(max(0, at - blank), len(forms[word])) + starts[word] for at in found.offsets[index])
+        return Piece(name, start, end, word, 0, found.ids[index] != self._unknown)
+
+    def encode_words(self, forms: Sequence[str]) -> Attention:
+        """What every head does with a sentence that is given as words. Raises as :meth:`read_words`."""
+        read = self.read_words(forms)
+        return Attention(self.name, self.revision, read.tokenized(), self.batch([read])[:, :, 0])
+
+    def batch(self, sentences: Sequence[WordPieces]) -> Weights:
+        """[layer, head, sentence, query, key] of sentences that have equally many pieces: no padding, one pass.
+
+        The numbers of a sentence do not depend on the others in its batch.
+        """
+        count, n = len(sentences), len(sentences[0])
+        if any(len(sentence) != n for sentence in sentences):
+            raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
+        weights = np.empty((self.layers, self.heads, count, n, n), np.float32)
+        self._pass([s.ids for s in sentences], [s.types for s in sentences], Tap(torch.from_numpy(weights)))
+        return weights
+
+    def untrained(self, seed: int = 0) -> Encoder:
+        """The same architecture and tokenizer with random weights: what the shape alone does, without learning."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            how = capture.NAME if self._tapped else "eager"
+            model = AutoModel.from_config(self._model.config, attn_implementation=how)  # type: ignore[no-untyped-call]
+        encoder = Encoder(_without_pooler(model.eval()), self._whole, self.name, f"untrained, seed {seed}")
+        encoder._prepare()
+        return encoder
 
     # ---- the tokenizer ----------------------------------------------------------------------------------------------
 
@@ -172,8 +236,13 @@ class Encoder:
         # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
         weights = np.empty((self.layers, self.heads, len(read.ids), len(read.ids)), np.float32)
         tap = make_tap(torch.from_numpy(weights))
+        self._pass([read.ids], [read.types], tap)
+        weights.flags.writeable = False
+        return weights, tap
+
+    def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> None:
         try:
-            self._forward(read, tap)
+            self._forward(ids, types, tap)
         except IndexError as error:  # a token that the tokenizer knows and the weights do not
             raise ModelBroken(
                 f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
@@ -183,13 +252,11 @@ class Encoder:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
             )
-        weights.flags.writeable = False
-        return weights, tap
 
-    def _forward(self, read: _Read, tap: Tap) -> None:
-        inputs: dict[str, Any] = {"input_ids": torch.tensor([read.ids])}
+    def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> None:
+        inputs: dict[str, Any] = {"input_ids": torch.tensor(ids)}
         if self._typed:
-            inputs["token_type_ids"] = torch.tensor([read.types])
+            inputs["token_type_ids"] = torch.tensor(types)
         if "use_cache" in self._accepts:
             inputs["use_cache"] = False
         with _one_pass, torch.inference_mode():
@@ -198,7 +265,8 @@ class Encoder:
                     self._model(**inputs)
                 return
             for layer in self._model(**inputs, output_attentions=True).attentions:
-                tap.weights[tap.seen].copy_(layer[0])
+                slot = tap.weights[tap.seen]
+                slot.copy_(layer.transpose(0, 1).reshape(slot.shape))
                 tap.seen += 1
 
     def _prepare(self) -> None:
@@ -245,6 +313,10 @@ def _model(folder: Path, config: Any, name: str) -> Any:
         )
     if not model._supports_attention_backend:  # these give their weights only as output_attentions
         model.set_attn_implementation("eager")
+    return _without_pooler(model)
+
+
+def _without_pooler(model: Any) -> Any:
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
     return model
@@ -282,6 +354,13 @@ def _has_pairs(tokenizer: Any) -> bool:
     """True when the tokenizer puts something between two texts; GPT-2 runs them together."""
     sequence = tokenizer.encode("a", "a").sequence_ids
     return 1 in sequence and None in sequence[: sequence.index(1)]
+
+
+def _blank(tokenizer: Any) -> str:
+    """What a word of a list needs before it to be read as inside a text: a blank for byte-level tokenizers."""
+    with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
+    without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
+    return " " if tokenizer.encode("a b").ids == with_blank != without else ""
 
 
 def _shortened(sequence: list[int | None], limit: int) -> list[int]:

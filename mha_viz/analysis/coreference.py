@@ -1,0 +1,123 @@
+"""Which head leads from a mention to one of its antecedents (Clark et al. 2019, section 4.3), and names of GAP.
+
+Candidates are the head words of *all* earlier mentions in a chunk of consecutive sentences; a head is right when its
+largest weight among them is on a mention of the same chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.reduce import Running
+from mha_viz.attention import Weights
+from mha_viz.treebank import Sentence, Word
+
+CHUNK = 128  # pieces, special tokens not counted
+TYPES = ("all", "pronoun", "third_person", "proper", "nominal")
+NEAREST, SAME_FORM = "nearest", "same_form"
+BASELINES = (NEAREST, SAME_FORM)
+
+
+class Anaphor(NamedTuple):
+    """A mention with an earlier one of its chain. All numbers count words of the chunk: its own head word, the head
+    words of all earlier mentions (ascending), and those that are right. ``types`` are the lines it counts in; ``half``
+    is the parity of its sentence's number."""
+
+    word: int
+    candidates: tuple[int, ...]
+    right: frozenset[int]
+    types: tuple[str, ...]
+    half: int
+
+
+class Chunk(NamedTuple):
+    """Consecutive sentences of a document, read together: their words, and the anaphors among them."""
+
+    words: tuple[Word, ...]
+    anaphors: tuple[Anaphor, ...]
+    numbers: tuple[int, ...]  # of its sentences
+
+
+def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
+    """Numbers of the sentences of each chunk: as many consecutive ones of a document as fit into ``most`` pieces.
+
+    ``lengths`` are pieces a sentence, None for one that cannot be read: it ends a chunk. One that is longer by itself
+    than ``most`` is a chunk of its own.
+    """
+    chunk: list[int] = []
+    room = most
+    for number, length in enumerate(lengths):
+        starts = length is None or length > room or (chunk and documents[chunk[-1]] != documents[number])
+        if starts and chunk:
+            yield tuple(chunk)
+        if starts:
+            chunk, room = [], most
+        if length is not None:
+            chunk.append(number)
+            room -= length
+    if chunk:
+        yield tuple(chunk)
+
+
+def chunk(sentences: Sequence[Sentence], numbers: Sequence[int]) -> Chunk:
+    """The sentences with these numbers as one text, with its anaphors."""
+    words: list[Word] = []
+    mentions: dict[tuple[str, int], int] = {}  # (chain, head word) → parity of the sentence
+    for number in numbers:
+        for mention in sentences[number].mentions:
+            mentions[mention.chain, len(words) + mention.word] = number % 2
+        words += sentences[number].words
+    return Chunk(tuple(words), tuple(_anaphors(words, mentions)), tuple(numbers))
+
+
+def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:
+    ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
+    for chain, word in ordered:
+        earlier = [mention for mention in ordered if mention[1] < word]
+        right = frozenset(other for name, other in earlier if name == chain)
+        if right:
+            candidates = tuple(sorted({other for _, other in earlier}))
+            yield Anaphor(word, candidates, right, types_of(words[word]), mentions[chain, word])
+
+
+def types_of(word: Word) -> tuple[str, ...]:
+    """The lines of the table that a mention with this head word counts in."""
+    if word.upos == "PRON":
+        third = "Person=3" in word.features.split("|")
+        return ("all", "pronoun", "third_person") if third else ("all", "pronoun")
+    return ("all", "proper") if word.upos == "PROPN" else ("all", "nominal")
+
+
+class Coreference:
+    """Running counts over chunks. ``sums``: correct [half, type, head], n [half, type], baseline [half, type, 2]."""
+
+    def __init__(self, heads: int) -> None:
+        self.sums: Running = {
+            "correct": np.zeros((2, len(TYPES), heads), np.int64),
+            "n": np.zeros((2, len(TYPES)), np.int64),
+            "baseline": np.zeros((2, len(TYPES), len(BASELINES)), np.int64),
+        }
+
+    def add(self, block: Weights, chunk: Chunk) -> None:
+        """Take in one chunk; ``block`` is [head, word, word]."""
+        for anaphor in chunk.anaphors:
+            types = [TYPES.index(name) for name in anaphor.types]
+            candidates = np.array(anaphor.candidates)
+            right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
+            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; of equal ones, the first
+            self.sums["correct"][anaphor.half, types] += right[chosen]
+            self.sums["n"][anaphor.half, types] += 1
+            guesses = [guess in anaphor.right for guess in guessed(anaphor, chunk.words)]
+            self.sums["baseline"][anaphor.half, types] += np.array(guesses, np.int64)
+
+
+def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
+    """What the two baselines answer: the nearest candidate; the nearest with the same form (capitals aside), else the
+    nearest."""
+    nearest = anaphor.candidates[-1]
+    form = words[anaphor.word].form.casefold()
+    alike = [candidate for candidate in anaphor.candidates if words[candidate].form.casefold() == form]
+    return nearest, alike[-1] if alike else nearest

@@ -1,0 +1,104 @@
+"""Patterns that need no annotation, over a corpus: fixed positions, delimiters, broad attention.
+
+The sums are float64 and counts int64; two of them, of different sentences, add up to those of both.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.reduce import TINY, Batch, Running, Sums
+from mha_viz.attention import Weights
+
+OFFSETS = tuple(range(-5, 6))
+DELIMITERS = ("cls", "sep", "punctuation")
+POSITIONS = {-1: "previous", 0: "same", 1: "next"}
+
+
+class Patterns:
+    """Running sums of position, delimiter and entropy over batches of sentences.
+
+    ``sums``: mass, maxima [head, offset] with mass_rows, maxima_rows [offset]; delimiter [head, 3] and nats [head] with
+    rows; normalised [head] with sentences. ``even_mass`` [offset] and ``even_delimiter`` [3] are what a head would have
+    that spreads its attention evenly: 1/T to each of T tokens.
+    """
+
+    def __init__(self, heads: int) -> None:
+        self.sums: Running = {
+            "mass": np.zeros((heads, len(OFFSETS))),
+            "mass_rows": np.zeros(len(OFFSETS), np.int64),
+            "even_mass": np.zeros(len(OFFSETS)),
+            "maxima": np.zeros((heads, len(OFFSETS)), np.int64),
+            "maxima_rows": np.zeros(len(OFFSETS), np.int64),
+            "delimiter": np.zeros((heads, len(DELIMITERS))),
+            "even_delimiter": np.zeros(len(DELIMITERS)),
+            "nats": np.zeros(heads),
+            "rows": np.zeros((), np.int64),
+            "normalised": np.zeros(heads),
+            "sentences": np.zeros((), np.int64),
+        }
+
+    def add(self, batch: Batch) -> None:
+        """Take in a batch. Sentences of one batch have their special tokens in the same places."""
+        ordinary = np.array([word is not None for word in batch.pieces[0].words])
+        self._positions(batch.weights, ordinary)
+        self._maxima(batch.weights, np.flatnonzero(ordinary))
+        self._delimiters(batch)
+        self._entropy(batch.weights)
+
+    def _positions(self, weights: Weights, ordinary: npt.NDArray[np.bool_]) -> None:
+        n, sentences = weights.shape[-1], weights.shape[1]
+        for at, offset in enumerate(OFFSETS):
+            rows = np.arange(max(0, -offset), max(0, min(n, n - offset)))
+            kept = ordinary[rows]
+            cells = np.diagonal(weights, offset, 2, 3)[..., kept]  # [head, sentence, row]
+            self.sums["mass"][:, at] += cells.sum(axis=(1, 2), dtype=np.float64)
+            self.sums["mass_rows"][at] += sentences * kept.sum()
+            self.sums["even_mass"][at] += sentences * kept.sum() / n
+
+    def _maxima(self, weights: Weights, ordinary: npt.NDArray[np.intp]) -> None:
+        """Where the largest weight of a row lies, special columns aside; of equal ones, the first."""
+        if not ordinary.size:
+            return
+        first, last = ordinary[0], ordinary[-1]
+        if last - first + 1 == ordinary.size:  # a view, where the special tokens stand around the sentence
+            content = weights[:, :, first : last + 1, first : last + 1]
+        else:
+            content = weights[:, :, ordinary[:, None], ordinary]
+        places = ordinary[content.argmax(axis=3)] - ordinary  # [head, sentence, row]: offset of the maximum
+        for at, offset in enumerate(OFFSETS):
+            exists = np.isin(ordinary + offset, ordinary)
+            self.sums["maxima"][:, at] += np.count_nonzero(places == offset, axis=(1, 2))
+            self.sums["maxima_rows"][at] += weights.shape[1] * exists.sum()
+
+    def _delimiters(self, batch: Batch) -> None:
+        words = batch.pieces[0].words
+        special = [i for i, word in enumerate(words) if word is None]
+        begins = [i for i in special if i == 0]
+        ends = [i for i in special if i > 0]
+        columns = batch.weights.sum(axis=2, dtype=np.float64)  # [head, sentence, key]: mass that each token receives
+        marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
+        for at, mass in enumerate((columns[..., begins], columns[..., ends], columns * marks)):
+            self.sums["delimiter"][:, at] += mass.sum(axis=(1, 2))
+        sentences, n = marks.shape
+        self.sums["even_delimiter"] += (sentences * len(begins), sentences * len(ends), marks.sum())
+        self.sums["rows"] += sentences * n
+
+    def _entropy(self, weights: Weights) -> None:
+        n = weights.shape[-1]
+        nats = entropies(weights)  # [head, sentence]: all rows together
+        self.sums["nats"] += nats.sum(axis=1)
+        if n > 1:
+            self.sums["normalised"] += nats.sum(axis=1) / (n * math.log(n))
+            self.sums["sentences"] += weights.shape[1]
+
+
+def entropies(weights: Weights) -> Sums:
+    """Entropy of the rows of each matrix added up, in nats, 0 · log 0 = 0: [head, sentence] from [head, sentence,
+    query, key]."""
+    logs = np.log(np.maximum(weights, TINY))
+    nats: Sums = -np.einsum("hsqk,hsqk->hsq", weights, logs).sum(axis=2, dtype=np.float64)
+    return nats

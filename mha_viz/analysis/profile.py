@@ -1,0 +1,129 @@
+"""The profile of a model: what each head does over a corpus, as tables with fixed headings, in a folder of small files.
+
+``profile.json`` says of which model and corpus, and is written last: a folder without it is unfinished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from mha_viz.attention import Head
+from mha_viz.errors import CorpusError, ExportError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DEFINITIONS = "1"  # of the measures; goes up when a number comes to mean something else
+
+_ACCURACY = ("n", "correct", "accuracy")
+HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "syntax": ("level", "relation", "direction", "layer", "head", *_ACCURACY, "ci_low", "ci_high"),
+        "syntax_baselines": ("level", "relation", "direction", "baseline", "detail", *_ACCURACY),
+        "syntax_chosen": (
+            *("level", "relation", "direction", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
+            *("ci_low", "ci_high", "offset_odd", "upos_odd", "untrained_odd"),
+        ),
+        "uas": ("layer", "head", *_ACCURACY),
+        "position": ("layer", "head", "offset", "mass", "share_of_maxima"),
+        "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
+        "entropy": ("layer", "head", "nats", "normalised"),
+        "coreference": ("layer", "head", "mention_type", *_ACCURACY),
+        "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
+        "gap": ("layer", "head", *_ACCURACY),
+        "distance": ("head_a", "head_b", "js"),
+        "roles": ("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
+    }
+)
+UNTRAINED = ("position", "delimiter", "entropy", "coreference", "uas", "gap")  # written for the control as well
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """``facts`` is what stands in profile.json; ``tables`` has those of HEADINGS that the corpus allows; ``control``
+    the same measures of the untrained model, for the tables in UNTRAINED."""
+
+    facts: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame]
+    control: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return str(self.facts["model"])
+
+    @property
+    def corpus(self) -> str:
+        """The corpus's name."""
+        return str(self.facts["corpus"])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers, and heads a layer."""
+        return int(self.facts["layers"]), int(self.facts["heads"])
+
+    def heads(self) -> tuple[Head, ...]:
+        """All heads in order."""
+        layers, heads = self.shape
+        return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
+
+    def write(self, folder: Path) -> None:
+        """One CSV file a table, and profile.json last; each takes its place whole. Raises ExportError."""
+        try:
+            for below, tables in (("", self.tables), ("untrained", self.control)):
+                for name, table in tables.items():
+                    _put(
+                        folder / below / f"{name}.csv",
+                        table.to_csv(index=False, float_format="%.9g", lineterminator="\n"),
+                    )
+            _put(folder / "profile.json", json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise ExportError(
+                f"{folder} cannot be written: {error.strerror or error}.", "Name a folder that can."
+            ) from error
+
+
+def read_profile(folder: Path) -> Profile:
+    """The profile in ``folder``. Raises CorpusError when there is none, or it is damaged."""
+    import pandas as pd
+
+    try:
+        facts = json.loads((folder / "profile.json").read_text("utf-8"))
+        tables, control = (
+            {name: _table(pd, path, name) for name, path in _files(at)} for at in (folder, folder / "untrained")
+        )
+        layers, heads = int(facts["layers"]), int(facts["heads"])
+        if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
+            raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorpusError(
+            f"{folder} holds no profile that can be read: {error}", "Make it again: mha-viz profile."
+        ) from error
+    return Profile(facts, tables, control)
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    return [(name, folder / f"{name}.csv") for name in HEADINGS if (folder / f"{name}.csv").is_file()]
+
+
+def _table(pandas: Any, path: Path, name: str) -> pd.DataFrame:
+    table: pd.DataFrame = pandas.read_csv(path, keep_default_na=False, na_values=[""])
+    if tuple(table.columns) != HEADINGS[name]:
+        raise ValueError(f"{path.name} has the headings {', '.join(map(str, table.columns))[:200]}")
+    return table
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, "utf-8", newline="")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,188 @@
+"""Which head follows which dependency relation: arg-max accuracy against gold trees, with two baselines from the gold.
+
+Definitions: Clark et al. 2019, section 4.2 (word attention, arg-max, fixed offset); Voita et al. 2019, section 5.2.1
+(ten points over the offset); Htut et al. 2019 (undirected). A relation is counted with its subtype ("nmod:poss", level
+*full*), without it ("nmod", *base*) and in the aggregates "all" and "all without punct" (*agg*). Roots are not scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.reduce import Counts, Running
+from mha_viz.attention import Weights
+from mha_viz.treebank import Sentence
+
+DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
+OFFSETS = tuple(o for o in range(-10, 11) if o)
+SIDES = ("left", "right")
+HALVES = (
+    "even",
+    "odd",
+)  # of the sentences, by their number in the file: roles are chosen on one, reported on the other
+
+Indices = npt.NDArray[np.intp]
+
+
+class Row(NamedTuple):
+    """One line of a table: level "full", "base" or "agg", and a relation."""
+
+    level: str
+    relation: str
+
+
+class Tree(NamedTuple):
+    """The gold of one sentence as arrays over words: ``heads`` (−1 for roots), ``relations`` (index into
+    :attr:`Relations.names`, −1 for roots), ``upos`` (index into :attr:`Relations.upos`)."""
+
+    heads: Indices
+    relations: Indices
+    upos: Indices
+
+
+class Relations:
+    """The relations that a corpus has, in a fixed order, and how full ones add up to ``rows`` of the tables."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        words = [word for sentence in sentences for word in sentence.words]
+        self.names = tuple(sorted({word.relation for word in words if word.head is not None}))
+        self.upos = tuple(sorted({word.upos for word in words}))
+        self._number = {name: i for i, name in enumerate(self.names)}
+        self._upos = {name: i for i, name in enumerate(self.upos)}
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every line of a table, in order."""
+        base = sorted({_base(name) for name in self.names})
+        aggregates = [Row("agg", "all"), Row("agg", "all without punct")] if self.names else []
+        return (*(Row("full", name) for name in self.names), *(Row("base", name) for name in base), *aggregates)
+
+    @cached_property
+    def member(self) -> Counts:
+        """[relation, row]: 1 where a full relation counts in a row."""
+        return np.array([[_belongs(name, row) for row in self.rows] for name in self.names], np.int64).reshape(
+            len(self.names), len(self.rows)
+        )
+
+    def tree(self, sentence: Sentence) -> Tree:
+        """The gold of a sentence as arrays."""
+        heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
+        relations = [-1 if w.head is None else self._number[w.relation] for w in sentence.words]
+        return Tree(
+            heads, np.array(relations, np.intp), np.array([self._upos[w.upos] for w in sentence.words], np.intp)
+        )
+
+
+def _base(relation: str) -> str:
+    return relation.partition(":")[0]
+
+
+def _belongs(name: str, row: Row) -> bool:
+    if row.level == "full":
+        return name == row.relation
+    if row.level == "base":
+        return _base(name) == row.relation
+    return row.relation == "all" or _base(name) != "punct"
+
+
+class Syntax:
+    """Running counts over sentences.
+
+    ``sums``: correct [half, direction, relation, head] by full relation; edges [head] of the undirected measure with
+    edge_count. The numbers of cases depend on the gold alone: :func:`gold`.
+    """
+
+    def __init__(self, relations: Relations, heads: int) -> None:
+        self.relations = relations
+        shape = (len(HALVES), len(DIRECTIONS), len(relations.names), heads)
+        self.sums: Running = {
+            "correct": np.zeros(shape, np.int64),
+            "edges": np.zeros(heads, np.int64),
+            "edge_count": np.zeros((), np.int64),
+        }
+        self._punct = np.array([_base(name) == "punct" for name in relations.names] or [False])
+
+    def add(self, block: Weights, tree: Tree, number: int) -> None:
+        """Take in one sentence: ``block`` [head, word, word] is overwritten on its diagonal."""
+        n = len(tree.heads)
+        dependents = np.flatnonzero(tree.heads >= 0)
+        if n < 2 or not dependents.size:
+            return
+        block[:, np.arange(n), np.arange(n)] = -1
+        heads, relations = tree.heads[dependents], tree.relations[dependents]
+        row, column = block.argmax(axis=2), block.argmax(axis=1)  # [head, word]
+        correct = self.sums["correct"][number % 2]
+        one_hot = np.eye(len(self.relations.names), dtype=np.float32)[relations]  # counts below 2^24 are exact
+        for at, found in enumerate((row, column)):
+            correct[at] += ((found[:, dependents] == heads).astype(np.float32) @ one_hot).T.astype(np.int64)
+        which, words = np.nonzero(tree.heads[row] == np.arange(n))  # a row that points to a dependent of its word
+        pairs = tree.relations[row[which, words]] * len(row) + which
+        correct[2] += np.bincount(pairs, minlength=correct[2].size).reshape(correct[2].shape)
+        plain = ~self._punct[relations]
+        down = row[:, heads] == dependents
+        self.sums["edges"] += np.count_nonzero(((row[:, dependents] == heads) | down)[:, plain], axis=1)
+        self.sums["edge_count"] += np.count_nonzero(plain)
+
+
+class Gold(NamedTuple):
+    """What the annotation alone gives, by :attr:`Relations.rows`: ``n`` [half, direction, row] cases;
+    ``offset`` [half, direction, row, offset] and ``upos`` [half, direction, row, side, upos]: how many of them a fixed
+    offset, or the nearest word of a part of speech on one side, gets right."""
+
+    n: Counts
+    offset: Counts
+    upos: Counts
+
+
+def gold(relations: Relations, sentences: Sequence[tuple[int, Sentence]]) -> Gold:
+    """Cases and baselines of ``sentences``, each with its number in the file."""
+    names, tags = len(relations.names), len(relations.upos)
+    n = np.zeros((2, 3, len(relations.rows)), np.int64)
+    offset = np.zeros((2, 2, names, len(OFFSETS)), np.int64)  # [half, dependents or head's row, relation, offset]
+    upos = np.zeros((2, 2, names, len(SIDES), tags), np.int64)
+    for number, sentence in sentences:
+        tree = relations.tree(sentence)
+        half, dependents = number % 2, np.flatnonzero(tree.heads >= 0)
+        if len(tree.heads) < 2 or not dependents.size:
+            continue
+        n[half, :2] += relations.member[tree.relations[dependents]].sum(axis=0)
+        n[half, 2] += _rows_of_heads(relations, tree, dependents)
+        _offsets(offset[half], tree, dependents)
+        _nearest(upos[half], tree, tags)
+    by_row = [np.einsum("hdr...,rt->hdt...", table, relations.member)[:, [0, 0, 1]] for table in (offset, upos)]
+    return Gold(n, by_row[0], by_row[1])
+
+
+def _rows_of_heads(relations: Relations, tree: Tree, dependents: Indices) -> Counts:
+    """[row]: how many words have at least one dependent that counts in a row."""
+    has = np.zeros((len(tree.heads), len(relations.rows)), bool)
+    np.logical_or.at(has, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
+    counts: Counts = has.sum(axis=0)
+    return counts
+
+
+def _offsets(table: Counts, tree: Tree, dependents: Indices) -> None:
+    for offset, at in ((o, i) for i, o in enumerate(OFFSETS)):
+        far = tree.heads[dependents] - dependents
+        np.add.at(table[0, :, at], tree.relations[dependents[far == offset]], 1)
+        np.add.at(table[1, :, at], tree.relations[dependents[far == -offset]], 1)
+
+
+def _nearest(table: Counts, tree: Tree, tags: int) -> None:
+    """The nearest word of each part of speech on each side of every word: is it the head, is it a dependent?"""
+    n = len(tree.heads)
+    for side, order in enumerate((range(n), range(n - 1, -1, -1))):
+        last = np.full(tags, -1, np.intp)  # by part of speech: the latest word seen on the way
+        for word in order:
+            seen = np.flatnonzero(last >= 0)
+            found = last[seen]
+            if tree.heads[word] >= 0:
+                table[0, tree.relations[word], side, seen[found == tree.heads[word]]] += 1
+            below = tree.heads[found] == word
+            np.add.at(table[1, :, side], (tree.relations[found[below]], seen[below]), 1)
+            last[tree.upos[word]] = word

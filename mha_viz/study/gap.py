@@ -1,0 +1,77 @@
+"""GAP: of two names, which one does a head's pronoun look at more? (Webster et al. 2018)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mha_viz.attention import Attention
+from mha_viz.errors import TextError
+from mha_viz.models.encoder import Encoder
+from mha_viz.study.tally import Tally
+from mha_viz.text import TokenizedText
+from mha_viz.treebank import Gap, GapRow
+
+MOST = 30  # rows between two steps
+
+
+def decided(row: GapRow) -> bool:
+    """True when the pronoun refers to one of the names: other rows are not scored."""
+    return row.a[2] != row.b[2]
+
+
+def add_gap(encoder: Encoder, gap: Gap, tally: Tally) -> Iterator[int]:
+    """Score every decided row; yields how many rows were passed. A row that the model's limit cuts is skipped."""
+    yield int(tally.done.sum())
+    passed = 0
+    for number, row in enumerate(gap.rows):
+        if tally.done[number]:
+            continue
+        if decided(row):
+            _score(encoder, row, tally)
+        tally.done[number] = True
+        passed += 1
+        if passed == MOST:
+            yield passed
+            passed = 0
+    yield passed
+
+
+def _score(encoder: Encoder, row: GapRow, tally: Tally) -> None:
+    try:
+        attention = encoder.encode(row.text)
+    except TextError:
+        return
+    pieces = [_pieces(attention.text, at) for at in (row.pronoun[1], *(_last_word(n[0], n[1]) for n in (row.a, row.b)))]
+    if not all(pieces):
+        return
+    a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
+    tally.gap["correct"] += (a > b) == row.a[2]
+    tally.gap["n"] += 1
+
+
+def _last_word(name: str, start: int) -> int:
+    """Where the last word of a name begins."""
+    return start + len(name) - len(name.split()[-1]) if name.split() else start
+
+
+def _pieces(text: TokenizedText, at: int) -> list[int]:
+    """The pieces of the word that holds the character at ``at``; none when it was cut off."""
+    word = next(
+        (t.word for t in text.tokens if t.start is not None and t.end is not None and t.start <= at < t.end), None
+    )
+    return [i for i, token in enumerate(text.tokens) if word is not None and token.word == word]
+
+
+def _weight(attention: Attention, query: list[int], key: list[int]) -> np.ndarray:
+    """[head]: attention from a word to a word, heads of all layers in order."""
+    cells = attention.weights[:, :, query][..., key].sum(axis=3).mean(axis=2)
+    flat: np.ndarray = cells.reshape(-1)
+    return flat
+
+
+def nearest_name(row: GapRow) -> bool:
+    """True when the name that is nearer to the pronoun, in characters, is the right one."""
+    far = [abs(name[1] - row.pronoun[1]) for name in (row.a, row.b)]
+    return (row.a if far[0] <= far[1] else row.b)[2]

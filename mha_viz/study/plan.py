@@ -1,0 +1,65 @@
+"""What will be read, and in which order: sentences of equal length together, so that nothing is padded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mha_viz.analysis.coreference import Chunk, chunk, pack
+from mha_viz.errors import TextError
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import WordPieces
+from mha_viz.treebank import Corpus
+
+BATCH = 1024  # pieces a pass
+CELLS = 160_000  # of one head a pass at most: 72 heads make 46 MB of them
+
+
+class Plan(NamedTuple):
+    """``sentences`` and ``chunks`` as the model reads them, by their number; None for what is left out.
+    ``left_out`` says why, one line each."""
+
+    sentences: tuple[WordPieces | None, ...]
+    chunks: tuple[tuple[Chunk, WordPieces], ...]
+    left_out: tuple[str, ...]
+
+
+def plan(encoder: Encoder, corpus: Corpus) -> Plan:
+    """Every sentence in pieces, and for coreference in chunks of consecutive ones."""
+    sentences: list[WordPieces | None] = []
+    left_out: list[str] = []
+    for number, sentence in enumerate(corpus.sentences):
+        try:
+            sentences.append(encoder.read_words(sentence.forms))
+        except TextError as error:
+            sentences.append(None)
+            left_out.append(f"line {sentence.line or number + 1}: {error.problem}")
+    return Plan(tuple(sentences), tuple(_chunks(encoder, corpus, sentences)), tuple(left_out))
+
+
+def _chunks(encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None]) -> list[tuple[Chunk, WordPieces]]:
+    if not corpus.has_chains:
+        return []
+    lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
+    found = []
+    for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences]):
+        made = chunk(corpus.sentences, numbers)
+        if made.anaphors:
+            found.append((made, encoder.read_words([word.form for word in made.words])))
+    return found
+
+
+def batches(pieces: Sequence[WordPieces | None], todo: Sequence[int], size: int = BATCH) -> list[tuple[int, ...]]:
+    """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
+    places; at most ``size`` pieces a batch, shortest first."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for number in todo:
+        text = pieces[number]
+        if text is not None:
+            special = tuple(i for i, word in enumerate(text.words) if word is None)
+            alike.setdefault((len(text), special), []).append(number)
+    found = []
+    for (length, _), numbers in sorted(alike.items()):
+        most = max(1, min(size // length, CELLS // length**2))
+        found += [tuple(numbers[start : start + most]) for start in range(0, len(numbers), most)]
+    return found

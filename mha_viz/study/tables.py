@@ -1,0 +1,274 @@
+"""From sums to the tables of a profile."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mha_viz.analysis import patterns, roles
+from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis.profile import HEADINGS, UNTRAINED
+from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, SIDES, Gold, Relations, gold
+from mha_viz.attention import Head
+from mha_viz.models.encoder import Encoder
+from mha_viz.study.gap import decided, nearest_name
+from mha_viz.study.plan import Plan
+from mha_viz.study.tally import Tally
+from mha_viz.treebank import Corpus, Gap
+
+Lines = Iterator[tuple[Any, ...]]
+
+
+class Measured(NamedTuple):
+    """A corpus, and what the model and its untrained twin did over it."""
+
+    corpus: Corpus | Gap
+    relations: Relations
+    trained: Tally
+    untrained: Tally
+
+
+class _Syntax(NamedTuple):
+    """Counts [half, direction, row, head] of one pass with the gold's."""
+
+    relations: Relations
+    gold: Gold
+    correct: np.ndarray
+    untrained: np.ndarray
+
+
+def facts(encoder: Encoder, corpus: Corpus | Gap, plan: Plan, definitions: str, seed: int) -> dict[str, Any]:
+    """What profile.json says."""
+    counts: dict[str, int] = {"rows": len(corpus.rows)} if isinstance(corpus, Gap) else _counts(corpus, plan)
+    left_out = [*plan.left_out, *([] if isinstance(corpus, Gap) else corpus.left_out)]
+    return {
+        "model": encoder.name,
+        "revision": encoder.revision,
+        "layers": encoder.layers,
+        "heads": encoder.heads,
+        "corpus": corpus.name,
+        "sha256": corpus.digest,
+        "counts": counts,
+        "left_out": len(left_out),
+        "left_out_first": left_out[:50],
+        "untrained_seed": seed,
+        "definitions": definitions,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: _version(name) for name in ("mha-viz", "torch", "transformers", "numpy")},
+        },
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _counts(corpus: Corpus, plan: Plan) -> dict[str, int]:
+    read = [s for s in plan.sentences if s is not None]
+    return {
+        "sentences": len(read),
+        "words": sum(len(corpus.sentences[i].words) for i, s in enumerate(plan.sentences) if s is not None),
+        "pieces": sum(len(s) for s in read),
+        "chunks": len(plan.chunks),
+        "anaphors": sum(len(chunk.anaphors) for chunk, _ in plan.chunks),
+    }
+
+
+def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
+    """All tables that the corpus allows, of the model and of its untrained twin."""
+    heads = [Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
+    trained, untrained = (_of_one(tally, heads, measured) for tally in (measured.trained, measured.untrained))
+    found: list[roles.Role] = []
+    if isinstance(measured.corpus, Corpus):
+        sums = measured.trained.patterns.sums
+        found += [*roles.positional(sums), *roles.delimiting(sums), *roles.broad(sums)]
+        if measured.corpus.has_trees:
+            syntax = _syntax(measured)
+            trained |= _syntax_tables(syntax, heads)
+            found += roles.syntactic(syntax.relations, syntax.gold, syntax.correct)
+        if measured.corpus.has_chains:
+            sums = measured.trained.coreference.sums
+            found += roles.coreferential(sums["n"], sums["correct"], sums["baseline"])
+    if not isinstance(measured.corpus, Corpus) or measured.corpus.has_chains:
+        trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
+    trained["roles"] = _frame("roles", _roles(found, heads))
+    return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
+
+
+def _frame(name: str, lines: Lines) -> pd.DataFrame:
+    return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
+
+
+def _of_one(tally: Tally, heads: list[Head], measured: Measured) -> dict[str, pd.DataFrame]:
+    """The tables of one pass that need nothing of the other."""
+    if isinstance(measured.corpus, Gap):
+        return {"gap": _frame("gap", _counted(heads, tally.gap["n"], tally.gap["correct"]))}
+    found = {
+        "position": _frame("position", _position(tally, heads)),
+        "delimiter": _frame("delimiter", _per_head(heads, tally.patterns.sums, "delimiter", "rows")),
+        "entropy": _frame("entropy", _entropy(tally, heads)),
+        "distance": _frame("distance", _distance(tally, heads)),
+    }
+    if measured.corpus.has_trees:
+        found["uas"] = _frame("uas", _counted(heads, tally.syntax.sums["edge_count"], tally.syntax.sums["edges"]))
+    if measured.corpus.has_chains:
+        found["coreference"] = _frame("coreference", _coreference(tally, heads))
+    return found
+
+
+def _ratio(correct: Any, n: Any) -> float | None:
+    return int(correct) / int(n) if n else None
+
+
+def _counted(heads: list[Head], n: Any, correct: Any) -> Lines:
+    for at, head in enumerate(heads):
+        yield (*head, int(n), int(correct[at]), _ratio(correct[at], n))
+
+
+def _position(tally: Tally, heads: list[Head]) -> Lines:
+    sums = tally.patterns.sums
+    mass, maxima = roles.share(sums["mass"], sums["mass_rows"]), roles.share(sums["maxima"], sums["maxima_rows"])
+    for at, head in enumerate(heads):
+        for i, offset in enumerate(patterns.OFFSETS):
+            yield (*head, offset, mass[at, i], maxima[at, i])
+
+
+def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> Lines:
+    shares = roles.share(sums[name], sums[rows])
+    for at, head in enumerate(heads):
+        yield (*head, *shares[at])
+
+
+def _entropy(tally: Tally, heads: list[Head]) -> Lines:
+    sums = tally.patterns.sums
+    nats, normalised = roles.share(sums["nats"], sums["rows"]), roles.share(sums["normalised"], sums["sentences"])
+    for at, head in enumerate(heads):
+        yield (*head, nats[at], normalised[at])
+
+
+def _distance(tally: Tally, heads: list[Head]) -> Lines:
+    matrix = tally.distances.matrix()
+    for a, head in enumerate(heads):
+        for b in range(a + 1, len(heads)):
+            yield (str(head), str(heads[b]), matrix[a, b])
+
+
+# ---- syntax ---------------------------------------------------------------------------------------------
+
+
+def _syntax(measured: Measured) -> _Syntax:
+    relations, corpus = measured.relations, measured.corpus
+    assert isinstance(corpus, Corpus)
+    read = [(number, corpus.sentences[number]) for number in np.flatnonzero(measured.trained.done).tolist()]
+    by_row = [
+        np.einsum("hdrk,rt->hdtk", tally.syntax.sums["correct"], relations.member)
+        for tally in (measured.trained, measured.untrained)
+    ]
+    return _Syntax(relations, gold(relations, read), *by_row)
+
+
+def _syntax_tables(syntax: _Syntax, heads: list[Head]) -> dict[str, pd.DataFrame]:
+    return {
+        "syntax": _frame("syntax", _syntax_lines(syntax, heads)),
+        "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
+        "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
+    }
+
+
+def _syntax_lines(syntax: _Syntax, heads: list[Head]) -> Lines:
+    n, correct = syntax.gold.n.sum(axis=0), syntax.correct.sum(axis=0)
+    for r, row in enumerate(syntax.relations.rows):
+        for d, direction in enumerate(DIRECTIONS):
+            for at, head in enumerate(heads):
+                right, cases = int(correct[d, r, at]), int(n[d, r])
+                yield (*row, direction, *head, cases, right, _ratio(right, cases), *roles.wilson(right, cases))
+
+
+def _baselines(syntax: _Syntax, heads: list[Head]) -> Lines:
+    n = syntax.gold.n.sum(axis=0)
+    offset, upos = syntax.gold.offset.sum(axis=0), syntax.gold.upos.sum(axis=0)
+    untrained = syntax.untrained.sum(axis=0)
+    for r, row in enumerate(syntax.relations.rows):
+        for d, direction in enumerate(DIRECTIONS):
+            cases = int(n[d, r])
+            best = int(offset[d, r].argmax())
+            yield (*row, direction, "offset", f"{OFFSETS[best]:+d}", cases, *_of(offset[d, r, best], cases))
+            side, tag = np.unravel_index(int(upos[d, r].argmax()), upos[d, r].shape)
+            name = f"{SIDES[side]} {syntax.relations.upos[tag]}"
+            yield (*row, direction, "pos", name, cases, *_of(upos[d, r, side, tag], cases))
+            head = int(untrained[d, r].argmax())
+            yield (*row, direction, "untrained", str(heads[head]), cases, *_of(untrained[d, r, head], cases))
+
+
+def _of(correct: Any, cases: int) -> tuple[int, float | None]:
+    return int(correct), _ratio(correct, cases)
+
+
+def _chosen(syntax: _Syntax, heads: list[Head]) -> Lines:
+    for choice in roles.choose(syntax.relations, syntax.gold, syntax.correct):
+        (n_even, n_odd), (even, odd) = choice.n, choice.correct
+        untrained = syntax.untrained[1, choice.direction, choice.row].max()
+        yield (
+            *syntax.relations.rows[choice.row],
+            DIRECTIONS[choice.direction],
+            *heads[choice.head],
+            n_even,
+            _ratio(even, n_even),
+            n_odd,
+            _ratio(odd, n_odd),
+            *roles.wilson(odd, n_odd),
+            *(_ratio(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
+        )
+
+
+# ---- coreference, roles ---------------------------------------------------------------------------------
+
+
+def _coreference(tally: Tally, heads: list[Head]) -> Lines:
+    n, correct = (tally.coreference.sums[name].sum(axis=0) for name in ("n", "correct"))
+    for at, head in enumerate(heads):
+        for i, name in enumerate(TYPES):
+            yield (*head, name, int(n[i]), *_of(correct[i, at], int(n[i])))
+
+
+def _coreference_baselines(measured: Measured, heads: list[Head]) -> Lines:
+    if isinstance(measured.corpus, Gap):
+        yield from _gap_baselines(measured.corpus, measured.untrained, heads)
+        return
+    sums = measured.trained.coreference.sums
+    n, baseline = sums["n"].sum(axis=0), sums["baseline"].sum(axis=0)
+    untrained = measured.untrained.coreference.sums["correct"].sum(axis=0)
+    for i, name in enumerate(TYPES):
+        for b, rule in enumerate(BASELINES):
+            yield (name, rule, "", int(n[i]), *_of(baseline[i, b], int(n[i])))
+        head = int(untrained[i].argmax())
+        yield (name, "untrained", str(heads[head]), int(n[i]), *_of(untrained[i, head], int(n[i])))
+
+
+def _gap_baselines(gap: Gap, untrained: Tally, heads: list[Head]) -> Lines:
+    rows = [row for row in gap.rows if decided(row)]
+    yield ("gap", "nearest", "name nearer in characters", len(rows), *_of(sum(map(nearest_name, rows)), len(rows)))
+    head = int(untrained.gap["correct"].argmax())
+    yield (
+        "gap",
+        "untrained",
+        str(heads[head]),
+        int(untrained.gap["n"]),
+        *_of(untrained.gap["correct"][head], int(untrained.gap["n"])),
+    )
+
+
+def _roles(found: list[roles.Role], heads: list[Head]) -> Lines:
+    order = {name: i for i, name in enumerate(roles.ROLES)}
+    for role in sorted(found, key=lambda r: (r.head, order[r.role], -r.gain)):
+        interval = role.interval or (None, None)
+        yield (*heads[role.head], role.role, role.detail, role.score, role.baseline, role.gain, role.n, *interval)

@@ -1,0 +1,94 @@
+"""The running sums of one model over one corpus: they grow by batches, add up, and are kept in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.coreference import Chunk, Coreference
+from mha_viz.analysis.distance import Distances
+from mha_viz.analysis.patterns import Patterns
+from mha_viz.analysis.reduce import Batch, Running, word_block
+from mha_viz.analysis.syntax import Relations, Syntax, Tree
+
+Spread = Callable[..., Iterable[Any]]
+
+
+class Tally:
+    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are in the sums."""
+
+    def __init__(self, heads: int, relations: Relations, sentences: int, chunks: int) -> None:
+        self.patterns = Patterns(heads)
+        self.distances = Distances(heads)
+        self.syntax = Syntax(relations, heads)
+        self.coreference = Coreference(heads)
+        self.gap: Running = {"correct": np.zeros(heads, np.int64), "n": np.zeros((), np.int64)}
+        self.done = np.zeros(sentences, bool)
+        self.chunks_done = np.zeros(chunks, bool)
+
+    def add(self, batch: Batch, trees: Mapping[int, Tree], spread: Spread) -> None:
+        """Take in whole sentences; ``trees`` are those of the annotated ones, by number."""
+        self.patterns.add(batch)
+        self.distances.add(batch, spread)
+        for at, number in enumerate(batch.numbers):
+            if number in trees:
+                block = word_block(batch.weights[:, at], batch.pieces[at].words)
+                self.syntax.add(block, trees[number], number)
+        self.done[list(batch.numbers)] = True
+
+    def add_chunks(self, batch: Batch, chunks: Mapping[int, Chunk]) -> None:
+        """Take in chunks of several sentences; ``batch.numbers`` number the chunks."""
+        for at, number in enumerate(batch.numbers):
+            self.coreference.add(word_block(batch.weights[:, at], batch.pieces[at].words), chunks[number])
+        self.chunks_done[list(batch.numbers)] = True
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything by name; the arrays are the tally's own."""
+        parts: dict[str, Running] = {
+            "patterns": self.patterns.sums,
+            "distances": self.distances.sums,
+            "syntax": self.syntax.sums,
+            "coreference": self.coreference.sums,
+            "gap": self.gap,
+            "done": {"sentences": self.done, "chunks": self.chunks_done},
+        }
+        return {f"{part}/{name}": array for part, sums in parts.items() for name, array in sums.items()}
+
+    def merge(self, other: Tally) -> None:
+        """Add what ``other`` has seen of the same corpus: other sentences."""
+        self._take(other.arrays())
+
+    def _take(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        mine = self.arrays()
+        if {name: array.shape for name, array in arrays.items()} != {name: array.shape for name, array in mine.items()}:
+            raise ValueError("sums of another corpus")
+        for name, array in mine.items():
+            array[...] = (array | arrays[name]) if array.dtype == bool else array + arrays[name]
+
+    def save(self, path: Path, key: Mapping[str, Any]) -> None:
+        """Put the sums into one file, whole or not at all. ``key`` says what they are of."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with part.open("wb") as file:
+                np.savez(file, key=np.array(json.dumps(key, sort_keys=True)), **self.arrays())  # type: ignore[arg-type]
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def resume(self, path: Path, key: Mapping[str, Any]) -> bool:
+        """Take in a file that :meth:`save` made with the same key; False when there is none."""
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                if str(kept["key"]) != json.dumps(key, sort_keys=True):
+                    return False
+                self._take({name: kept[name] for name in kept.files if name != "key"})
+        except (OSError, ValueError, KeyError, EOFError):
+            return False
+        return True

@@ -18,10 +18,11 @@ from typing import Any, NoReturn
 from mha_viz import exports, fonts
 from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import ExportError, MhaVizError, SettingError, TextError
+from mha_viz.errors import CorpusError, ExportError, MhaVizError, SettingError, TextError
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
+BUILT_IN = "grammar"
 MAX_STDIN_BYTES = 16_000_000  # far beyond what any model reads; a pipe may be endless
 
 EXAMPLES = """examples:
@@ -36,6 +37,8 @@ EXAMPLES = """examples:
   mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
+  mha-viz profile treebank.conllu --out profile/
+  mha-viz profile grammar --model distilbert-base-uncased --out profile/
 """
 
 
@@ -90,6 +93,8 @@ def _parser() -> _Parser:
     _attention_options(command("attention", _attention, "Write what every head does to a file.", _epilog("attention")))
     summary = "Draw heads of one text, or of several side by side, for a paper, a slide or a web page."
     _figure_options(command("figure", _figure, summary, _epilog("figure")))
+    summary = "Measure what each head does over a corpus, against gold annotations and baselines."
+    _profile_options(command("profile", _profile, summary, _epilog("profile")))
     return parser
 
 
@@ -159,6 +164,26 @@ def _figure_options(figure: _Parser) -> None:
     figure.add_argument("--caption", action="store_true", help="print the caption")
 
 
+def _profile_options(profile: _Parser) -> None:
+    profile.add_argument(
+        "corpus",
+        metavar="CORPUS",
+        help=f'a file: CoNLL-U, a GAP table, or a sentence a line; or "{BUILT_IN}", which comes with this program',
+    )
+    profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as of `mha-viz attention`")
+    profile.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="the tables; one that exists is replaced"
+    )
+    profile.add_argument(
+        "--batch",
+        default=1024,
+        type=_batch,
+        metavar="N",
+        help="pieces of text in a pass (default: 1024); no number changes",
+    )
+    profile.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+
+
 def _suffixes() -> tuple[str, ...]:
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
 
@@ -173,6 +198,12 @@ def _number(given: str) -> float:
 def _dpi(given: str) -> int:
     if not (given.isascii() and given.isdigit() and 20 <= int(given[:6]) <= 2400):
         raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a resolution; expected 20 to 2400")
+    return int(given)
+
+
+def _batch(given: str) -> int:
+    if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= 1_000_000):
+        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a size; expected 1 to 1000000 pieces")
     return int(given)
 
 
@@ -284,19 +315,14 @@ def _every_head(asked: argparse.Namespace, attention: Attention, suffix: str, op
 
     if asked.kind not in ("heatmap", "links"):
         raise SettingError(f"--all-heads does not go with {asked.kind}.", "Use heatmap or links.")
-    try:
-        asked.all_heads.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        name = str(asked.all_heads)[:200]
-        raise ExportError(f"The folder {name} cannot be made: {said.lower()}.", "Choose another.") from error
+    _folder(asked.all_heads)
     every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
     figure = None
-    with _counted(len(every)) as count:
-        for head in every:
+    with _bar("files") as show:
+        for done, head in enumerate(every, 1):
             figure = getattr(notebook, asked.kind)(attention, heads=[head], **options)
             figure.save(asked.all_heads / f"{head}{suffix}", asked.dpi)
-            count()
+            show(done, len(every))
     print(f"{asked.all_heads}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
     if figure is not None:
         _warn(figure)
@@ -307,13 +333,68 @@ def _warn(figure: Any) -> None:
         print(f"mha-viz: {line}", file=sys.stderr)
 
 
-def _read(model: Model, text: str, pair: str) -> Attention:
+def _profile(asked: argparse.Namespace) -> None:
+    corpus = _corpus(asked.corpus)
+    encoder = _loaded(catalog.resolve(asked.model), asked.device)
+    _folder(asked.out)
+    from mha_viz.study import Progress, study
+
+    with _bar("of the text") as show:
+
+        def progress(so_far: Progress) -> None:
+            show(so_far.done, so_far.total)
+
+        try:
+            profile = study(encoder, corpus, resume=asked.out, batch=asked.batch, progress=progress)
+        except OSError as error:
+            raise ExportError(
+                f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another."
+            ) from error
+    profile.write(asked.out)
+    counted = ", ".join(f"{count:,} {name}" for name, count in profile.facts["counts"].items() if count)
+    print(f"{asked.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
+    for line in profile.facts["left_out_first"][:5]:
+        print(f"mha-viz: left out: {_one_line(line)}", file=sys.stderr)
+    if profile.facts["left_out"] > 5:
+        print(f"mha-viz: {profile.facts['left_out']} left out in all; profile.json names them.", file=sys.stderr)
+
+
+def _corpus(name: str) -> Any:
+    from mha_viz import grammar, treebank
+
+    if name == BUILT_IN:
+        return grammar.corpus()
+    path = Path(name)
+    try:
+        if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
+            treebank.too_large(path.name, path.stat().st_size)
+        return treebank.read(path.read_bytes(), path.name)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise CorpusError(
+            f"{name[:200]} cannot be read: {said.lower()}.", f"Name a file, or {BUILT_IN} for the built-in corpus."
+        ) from error
+
+
+def _folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise ExportError(f"The folder {str(path)[:200]} cannot be made: {said.lower()}.", "Choose another.") from error
+
+
+def _loaded(model: Model, device: str = "cpu") -> Any:
     if hub.local_folder(model) is None:
         with _progress(model.name) as show:
             hub.fetch(model, progress=show)
     from mha_viz.models.encoder import load  # loads torch: 2 s that `models` and `serve` do not need
 
-    attention = load(model.name).encode(text, pair)
+    return load(model.name, device)
+
+
+def _read(model: Model, text: str, pair: str) -> Attention:
+    attention: Attention = _loaded(model).encode(text, pair)
     cut = attention.text.cut
     if cut and cut.pieces <= cut.limit:
         kept = " and ".join(f"{n:,}" for n in cut.kept if n)
@@ -351,19 +432,18 @@ def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def _counted(total: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each file: a bar on one line; silent where stderr is not a terminal."""
-    terminal, done = sys.stderr.isatty(), 0
+def _bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many of how many are done: a bar on one line; silent where stderr is no terminal."""
+    terminal = sys.stderr.isatty()
 
-    def count() -> None:
-        nonlocal done
-        done += 1
+    def show(done: int, total: int) -> None:
         if terminal:
-            bar = "█" * (30 * done // total)
-            print(f"\r{bar:<30} {done} of {total} files", end="", file=sys.stderr, flush=True)
+            bar = "█" * (30 * done // max(1, total))
+            so_far = f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total} % {unit}"
+            print(f"\r{bar:<30} {so_far}", end="", file=sys.stderr, flush=True)
 
     try:
-        yield count
+        yield show
     finally:
         if terminal:
             print(file=sys.stderr)

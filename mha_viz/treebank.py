@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import conllu
 
@@ -21,8 +21,6 @@ from mha_viz.text import clean
 MAX_BYTES = 64_000_000  # of a file; larger ones are refused by size before they are read
 
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
-
-Kind = Literal["pronoun", "proper", "nominal"]
 
 
 class Word(NamedTuple):
@@ -116,14 +114,18 @@ def read(data: bytes, name: str) -> Corpus | Gap:
 def decoded(data: bytes, name: str) -> str:
     """The text of a file. Raises CorpusError when it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
-        raise CorpusError(
-            f"{name} has {len(data) / 1e6:.0f} MB; at most {MAX_BYTES // 10**6} are read.", "Split the file."
-        )
+        too_large(name, len(data))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise CorpusError(f"{name}, line {line}: not UTF-8 text.", "Save the file as UTF-8.") from error
+
+
+def too_large(name: str, size: int) -> NoReturn:
+    """Raises the CorpusError for a file of ``size`` bytes, which need not be read for it."""
+    most = MAX_BYTES // 10**6
+    raise CorpusError(f"{name} has {size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
 
 
 # ---- CoNLL-U ------------------------------------------------------------------------------------------

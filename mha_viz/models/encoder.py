@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from mha_viz.attention import Attention, Weights
-from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, ShapeError, TextError
+from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, SettingError, ShapeError, TextError
 from mha_viz.models import capture, catalog, hub, linear
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
@@ -38,11 +38,13 @@ transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def load(name: str) -> Encoder:
-    """The model that ``name`` means, downloaded first if need be. Raises ModelError's family."""
+def load(name: str, device: str = "cpu") -> Encoder:
+    """The model that ``name`` means, downloaded first if need be, on "cpu" or "cuda". Raises ModelError's family."""
     model = catalog.resolve(name)
     folder = hub.local_folder(model) or hub.fetch(model)
-    return Encoder.from_folder(folder, name=model.name, revision=hub.BUNDLE_SHA256.get(model.path, "")[:12])
+    return Encoder.from_folder(
+        folder, name=model.name, revision=hub.BUNDLE_SHA256.get(model.path, "")[:12], device=device
+    )
 
 
 class _Read(NamedTuple):
@@ -57,7 +59,7 @@ class _Read(NamedTuple):
 class Encoder:
     """One model with its tokenizer. Nothing in it changes after loading: any number of threads may call it."""
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str) -> None:
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         config = model.config
         self.name = name
         self.revision = revision
@@ -67,7 +69,8 @@ class Encoder:
         self.d_model = int(config.hidden_size)
         self.limit = _limit(model, tokenizer)  # pieces, special ones included
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
-        self._model = model
+        self.device = device
+        self._model = model.to(_there(device))
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -82,7 +85,7 @@ class Encoder:
         self.causal = False  # True when no token attends to a later one (GPT-2); seen in _prepare
 
     @classmethod
-    def from_folder(cls, folder: Path, *, name: str = "", revision: str = "") -> Encoder:
+    def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Encoder:
         """The model in ``folder``: config.json, tokenizer, safetensors. Never touches the network.
 
         Raises ModelBroken for files that are damaged or do not fit together, ModelUnsupported for models whose
@@ -91,7 +94,7 @@ class Encoder:
         check_folder(folder)
         name = name or folder.name
         try:
-            encoder = cls(*_opened(folder, name), name, revision or _revision(folder))
+            encoder = cls(*_opened(folder, name), name, revision or _revision(folder), device)
             encoder._prepare()
         except MhaVizError:
             raise
@@ -168,9 +171,9 @@ class Encoder:
         count, n = len(sentences), len(sentences[0])
         if any(len(sentence) != n for sentence in sentences):
             raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
-        weights = np.empty((self.layers, self.heads, count, n, n), np.float32)
-        self._pass([s.ids for s in sentences], [s.types for s in sentences], Tap(torch.from_numpy(weights)))
-        return weights
+        tap = Tap(self._space(self.layers, self.heads, count, n, n))
+        self._pass([s.ids for s in sentences], [s.types for s in sentences], tap)
+        return _fetched(tap)
 
     def untrained(self, seed: int = 0) -> Encoder:
         """The same architecture and tokenizer with random weights: what the shape alone does, without learning."""
@@ -178,7 +181,8 @@ class Encoder:
             torch.manual_seed(seed)
             how = capture.NAME if self._tapped else "eager"
             model = AutoModel.from_config(self._model.config, attn_implementation=how)  # type: ignore[no-untyped-call]
-        encoder = Encoder(_without_pooler(model.eval()), self._whole, self.name, f"untrained, seed {seed}")
+        revision = f"untrained, seed {seed}"
+        encoder = Encoder(_without_pooler(model.eval()), self._whole, self.name, revision, self.device)
         encoder._prepare()
         return encoder
 
@@ -233,12 +237,17 @@ class Encoder:
 
     def _run(self, read: _Read, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """One pass: weights [layer, head, query, key], read-only, and the tap that took them."""
-        # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
-        weights = np.empty((self.layers, self.heads, len(read.ids), len(read.ids)), np.float32)
-        tap = make_tap(torch.from_numpy(weights))
+        tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
         self._pass([read.ids], [read.types], tap)
+        weights = _fetched(tap)
         weights.flags.writeable = False
         return weights, tap
+
+    def _space(self, *shape: int) -> torch.Tensor:
+        if self.device != "cpu":
+            return torch.empty(shape, device=self.device)
+        # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
+        return torch.from_numpy(np.empty(shape, np.float32))
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> None:
         try:
@@ -254,9 +263,9 @@ class Encoder:
             )
 
     def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> None:
-        inputs: dict[str, Any] = {"input_ids": torch.tensor(ids)}
+        inputs: dict[str, Any] = {"input_ids": torch.tensor(ids, device=self.device)}
         if self._typed:
-            inputs["token_type_ids"] = torch.tensor(types)
+            inputs["token_type_ids"] = torch.tensor(types, device=self.device)
         if "use_cache" in self._accepts:
             inputs["use_cache"] = False
         with _one_pass, torch.inference_mode():
@@ -271,12 +280,25 @@ class Encoder:
 
     def _prepare(self) -> None:
         """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""
-        linear.pack(self._model)
+        if self.device == "cpu":
+            linear.pack(self._model)
         try:
             weights = self.encode(_PROBE).weights
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
         self.causal = not np.triu(weights, 1).any()
+
+
+def _there(device: str) -> torch.device:
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SettingError("No GPU was found that this PyTorch can use.", 'Use "cpu".')
+    return torch.device(device)
+
+
+def _fetched(tap: Tap) -> Weights:
+    """The tap's numbers in memory of this process."""
+    weights: Weights = tap.weights.cpu().numpy()
+    return weights
 
 
 def _opened(folder: Path, name: str) -> tuple[Any, Any]:

@@ -54,8 +54,9 @@ def study(
     """The profile of a model over a corpus.
 
     ``resume`` names a folder where finished sums are kept, so that a study that was stopped goes on; they are deleted
-    at the end. ``batch`` is the most pieces of text in one pass and changes nothing but speed and memory. ``progress``
-    is called after each batch. Raises Cancelled soon after ``cancelled`` says so, CorpusError when no sentence can be read.
+    at the end. ``batch`` is the most pieces of text in one pass: it changes speed and memory, and no number.
+    ``progress`` is called after each batch. Raises Cancelled soon after ``cancelled`` says so, CorpusError when no
+    sentence can be read.
     """
     run = _Run(encoder, corpus, resume, batch, progress, cancelled)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:

@@ -18,7 +18,7 @@ TIRED, WIDE = "It was too tired.", "It was too wide."
 @pytest.fixture(autouse=True)
 def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call of the command would load the model anew."""
-    monkeypatch.setattr(encoder, "load", lambda name: minilm)
+    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": minilm)
 
 
 def figure(*arguments: str | Path) -> int:

@@ -99,6 +99,27 @@ def test_panels_name_their_reading_head_and_name() -> None:
     assert [(r["model"], r["full"]) for r in header["readings"]] == [("tiny", [1, 5]), ("other", [0])]
 
 
+def test_readings_of_one_text_keep_their_own_weights() -> None:
+    one, two = ({"attentions": reading(seed=seed).weights, "tokens": ["a", "b", "c", "d", "e", "f"]} for seed in (1, 2))
+    panels = [Panel(Attention.from_tensors(**given), Head(1, 2)) for given in (one, two)]
+    packed = pack(panels)
+    assert [p["reading"] for p in unpack(packed)["panels"]] == [0, 1]
+    assert unpack(packed)["divergence"][0][1] > 0.01
+    first_, second = (answer["w"] for answer in in_page({"packet": packed, "ask": "blocks"})[0])
+    assert first_ == pytest.approx(one["attentions"][1, 2].ravel(), abs=1e-4)
+    assert second == pytest.approx(two["attentions"][1, 2].ravel(), abs=1e-4)
+
+
+def test_a_reading_stands_beside_itself_without_special_tokens() -> None:
+    whole = first()
+    panels = [Panel(whole, Head(3, 1)), Panel(whole.without_special(), Head(3, 1)), Panel(whole.by_words(), Head(0, 2))]
+    header = unpack(pack(panels))
+    assert [p["reading"] for p in header["panels"]] == [0, 1, 2]
+    assert [r["n"] for r in header["readings"]] == [len(p.attention.text) for p in panels]
+    assert header["divergence"][0][1] is None  # rows of [CLS] and [SEP] correspond to none
+    assert header["divergence"][0][2] is not None
+
+
 def test_a_reading_says_what_was_read() -> None:
     attention = reading(2, 3, (1, 2), (1,))
     (said_,) = unpack(pack([Panel(attention, Head(0, 0))]))["readings"]

@@ -20,7 +20,7 @@ from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.compare import MOST, Panel, mismatch
-from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised, reading_key
+from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
 from mha_viz.text import align, clean
@@ -60,7 +60,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
     readings = _readings(panels)
     numbers = {key: number for number, key in enumerate(readings)}
-    of = [numbers[reading_key(panel.attention)] for panel in panels]
+    of = [numbers[id(panel.attention)] for panel in panels]
     known = list(readings.values())
     pairs = {(i, j): _pair(known[i].attention, known[j].attention) for i, j in combinations(range(len(known)), 2)}
     packets = [_packet(reading) for reading in known]
@@ -77,12 +77,13 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
     return _packed({"key": _key(header, packets), **header}, packets)
 
 
-def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
-    """Distinct readings by their keys, in the order of their first panels."""
-    found: dict[str, _Reading] = {}
+def _readings(panels: Sequence[Panel]) -> dict[int, _Reading]:
+    """Distinct readings in the order of their first panels. Each object is one: model and text do not tell a reading
+    from the same one without special tokens, or from one of other weights."""
+    found: dict[int, _Reading] = {}
     for attention, head, _ in panels:
         _ = attention[head]  # raises UnknownHead
-        key = reading_key(attention)
+        key = id(attention)
         before = found[key].heads if key in found else ()
         found[key] = _Reading(attention, tuple(sorted({*before, head})))
     return found

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, ExportError
@@ -44,6 +44,20 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 UNTRAINED = ("position", "delimiter", "entropy", "coreference", "uas", "gap")  # written for the control as well
 
 
+class Finding(NamedTuple):
+    """A line of roles.csv. ``low`` and ``high`` are NaN where the score is no share of cases."""
+
+    head: Head
+    role: str
+    detail: str
+    score: float
+    baseline: float
+    gain: float
+    n: int
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """``facts`` is what stands in profile.json; ``tables`` has those of HEADINGS that the corpus allows; ``control``
@@ -72,6 +86,11 @@ class Profile:
         """All heads in order."""
         layers, heads = self.shape
         return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """The roles that were found."""
+        lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
+        return tuple(Finding(Head(int(line[0]), int(line[1])), *line[2:]) for line in lines)
 
     def write(self, folder: Path) -> None:
         """One CSV file a table, and profile.json last; each takes its place whole. Raises ExportError."""

@@ -113,9 +113,8 @@ class Syntax:
         dependents = np.flatnonzero(tree.heads >= 0)
         if n < 2 or not dependents.size:
             return
-        block[:, np.arange(n), np.arange(n)] = -1
         heads, relations = tree.heads[dependents], tree.relations[dependents]
-        row, column = block.argmax(axis=2), block.argmax(axis=1)  # [head, word]
+        row, column = pointers(block)
         correct = self.sums["correct"][number % 2]
         one_hot = np.eye(len(self.relations.names), dtype=np.float32)[relations]  # counts below 2^24 are exact
         for at, found in enumerate((row, column)):
@@ -186,3 +185,49 @@ def _nearest(table: Counts, tree: Tree, tags: int) -> None:
             below = tree.heads[found] == word
             np.add.at(table[1, :, side], (tree.relations[found[below]], seen[below]), 1)
             last[tree.upos[word]] = word
+
+
+class Pointers(NamedTuple):
+    """Where the heads of a model point in one sentence: ``row`` [head, word] is the word that a word gives most weight
+    to, ``column`` [head, word] the word that gives it most."""
+
+    row: Indices
+    column: Indices
+
+
+def pointers(block: Weights) -> Pointers:
+    """The arg-max of each row and column of [head, word, word]; the diagonal, which is overwritten, does not count. Of
+    equal weights, the first."""
+    n = block.shape[-1]
+    block[:, np.arange(n), np.arange(n)] = -1
+    return Pointers(block.argmax(axis=2), block.argmax(axis=1))
+
+
+class Arc(NamedTuple):
+    """What a head says of one word of a sentence. ``word`` was asked about, ``pointed`` is the answer; ``gold`` are the
+    right ones (one, or for a head's row all dependents); ``relation`` is the gold relation."""
+
+    word: int
+    pointed: int
+    gold: tuple[int, ...]
+    relation: str
+
+    @property
+    def right(self) -> bool:
+        """True when the answer is a right one."""
+        return self.pointed in self.gold
+
+
+def arcs(sentence: Sentence, found: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
+    """The cases of a relation (with or without subtype) in a sentence, and what one head says of each."""
+    dependents = [
+        (word, gold.head, gold.relation)
+        for word, gold in enumerate(sentence.words)
+        if gold.head is not None and relation in (gold.relation, _base(gold.relation), "all")
+    ]
+    if direction == "head_row":
+        words = sorted({above for _, above, _ in dependents})
+        below = {word: tuple(d for d, above, _ in dependents if above == word) for word in words}
+        return tuple(Arc(word, int(found.row[head, word]), below[word], relation) for word in words)
+    answers = (found.row if direction == "dep_to_head" else found.column)[head]
+    return tuple(Arc(word, int(answers[word]), (above,), name) for word, above, name in dependents)

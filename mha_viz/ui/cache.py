@@ -104,6 +104,10 @@ class Office:
             return done
         return self._submit(lambda: self._read(model, text, pair))
 
+    def encoder(self, model: catalog.Model) -> Future[Any]:
+        """The model itself, loaded if need be. The Future raises what loading raises; raises Busy."""
+        return self._submit(lambda: self._encoder(model))
+
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
         reading = reading_key(attention)

@@ -1,0 +1,221 @@
+"""Charts of what heads do: the map of roles, and the profile of one head (Plotly). And the words for a role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mha_viz.analysis.profile import Finding
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
+from mha_viz.figures.theme import Theme
+
+COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
+SHORT = {
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "punctuation": ". ,",
+    "previous": "prev",
+    "entropy": "broad",
+    "third_person": "coref",
+}
+DIRECTIONS = {
+    "dep_to_head": "from the dependent to its head",
+    "head_to_dep": "the head attends most to it",
+    "head_row": "from the head to a dependent",
+}
+CELL, TOP, LEFT = (68, 40), 30, 40  # pixels
+FAINTEST = 0.18  # of a role whose gain is nothing
+
+
+def short(finding: Finding) -> str:
+    """A word that fits into a cell of the map."""
+    return SHORT.get(finding.detail, finding.detail.split()[0])
+
+
+def told(finding: Finding) -> str:
+    """A role in a sentence, with its numbers."""
+    score, baseline = _percent(finding.score), _percent(finding.baseline)
+    if finding.role == "syntax":
+        relation, direction = finding.detail.split()
+        return (
+            f"coincides with {relation} ({DIRECTIONS[direction]}): right in {score} of {finding.n:,} held-out cases "
+            f"({_interval(finding)}); best fixed offset {baseline}"
+        )
+    if finding.role == "coreference":
+        return (
+            f"coincides with coreference: from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
+            f"held-out cases ({_interval(finding)}); better baseline {baseline}"
+        )
+    if finding.role == "position":
+        where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
+        if np.isnan(finding.low):
+            return f"position: {score} of its attention goes to {where}; evenly spread it would be {baseline}"
+        return f"position: its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
+    if finding.role == "delimiter":
+        return (
+            f"delimiter: {score} of its attention goes to {SHORT[finding.detail]}; evenly spread it would be {baseline}"
+        )
+    return f"broad: its entropy is {score} of the largest possible; the mean of the model’s heads is {baseline}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _interval(finding: Finding) -> str:
+    return f"95 % interval {100 * finding.low:.1f} to {100 * finding.high:.1f}"
+
+
+def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
+    """The roles of each head that has any, largest gain first."""
+    found: dict[Head, list[Finding]] = {}
+    for finding in sorted(findings, key=lambda f: -f.gain):
+        found.setdefault(finding.head, []).append(finding)
+    return found
+
+
+def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head | None, theme: Theme) -> go.Figure:
+    """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour.
+
+    A cell's ``customdata`` is the head's name.
+    """
+    layers, heads = shape
+    roles = by_head(findings)
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    figure = go.Figure()
+    for role in COLOURS:
+        strength = np.full(shape, np.nan)
+        for head, found in roles.items():
+            if found[0].role == role:
+                strength[head] = FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, found[0].gain))
+        scale = [[0, theme.paper], [1, theme.heads[COLOURS[role]]]]
+        figure.add_heatmap(
+            z=strength, zmin=0, zmax=1, colorscale=scale, showscale=False, hoverinfo="skip", xgap=2, ygap=2
+        )
+        figure.add_scatter(x=[None], y=[None], mode="markers", name=role, marker=_legend(theme, role))
+    figure.add_scatter(
+        x=[head.head for head in every],
+        y=[head.layer for head in every],
+        mode="text+markers",
+        text=[_cell(roles.get(head, [])) for head in every],
+        textfont={"size": 11, "color": [_ink(roles.get(head), theme) for head in every]},
+        marker={"symbol": "square", "size": 30, "opacity": 0},
+        customdata=[str(head) for head in every],
+        hovertext=[_hover(head, roles.get(head, [])) for head in every],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+    if chosen is not None:
+        figure.add_shape(
+            type="rect",
+            **{
+                f"{axis}{end}": at + side
+                for axis, at in (("x", chosen.head), ("y", chosen.layer))
+                for end, side in ((0, -0.5), (1, 0.5))
+            },
+            line={"color": theme.accent, "width": 3},
+        )
+    figure.update_layout(**_sheet(theme, shape))
+    return figure
+
+
+def _legend(theme: Theme, role: str) -> dict[str, Any]:
+    return {"symbol": "square", "size": 12, "color": theme.heads[COLOURS[role]]}
+
+
+def _cell(found: Sequence[Finding]) -> str:
+    if not found:
+        return "·"
+    more = len({(f.role, short(f)) for f in found}) - 1
+    return escape(short(found[0])) + (f" +{more}" if more else "")
+
+
+def _ink(found: Sequence[Finding] | None, theme: Theme) -> str:
+    """Readable on the cell: paper on strong colours, ink on faint ones."""
+    strong = bool(found) and found is not None and found[0].gain > 0.45
+    return theme.paper if strong else theme.ink if found else theme.muted
+
+
+def _hover(head: Head, found: Sequence[Finding]) -> str:
+    lines = [f"<b>{both(head)}</b>", *(_folded(told(f)) for f in found[:4])]
+    if len(found) > 4:
+        lines.append(f"and {len(found) - 4} more")
+    return "<br>".join(lines if found else [*lines, "no role found"])
+
+
+def _folded(text: str, width: int = 70) -> str:
+    words, lines = escape(text).split(), [""]
+    for word in words:
+        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < width else [*lines, word]
+    return "<br>".join(lines)
+
+
+def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
+    layers, heads = shape
+    width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
+    ticks = {"showgrid": False, "zeroline": False, "tickfont": {"size": 11, "color": theme.muted}, "fixedrange": True}
+    return {
+        "width": LEFT + width * heads + 10,
+        "height": TOP + height * layers + 50,
+        "margin": {"l": LEFT, "r": 10, "t": TOP, "b": 50},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": theme.ink, "size": 13},
+        "xaxis": {
+            **ticks,
+            "side": "top",
+            "tickvals": list(range(heads)),
+            "ticktext": [f"H{h}" for h in range(heads)],
+            "range": [-0.5, heads - 0.5],
+        },
+        "yaxis": {
+            **ticks,
+            "tickvals": list(range(layers)),
+            "ticktext": [f"L{layer}" for layer in range(layers)],
+            "range": [layers - 0.5, -0.5],
+        },
+        "legend": {"orientation": "h", "y": 0, "yanchor": "top", "x": 0, "itemclick": False, "itemdoubleclick": False},
+        "hoverlabel": {"align": "left"},
+    }
+
+
+def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> go.Figure:
+    """Where a head looks: mean weight, and share of the largest weights, at each distance from the token itself."""
+    names = [f"{place:+d}" if place else "itself" for place in places]
+    figure = go.Figure()
+    figure.add_bar(x=names, y=list(mass), name="mean weight", marker={"color": theme.heads[0]})
+    figure.add_bar(x=names, y=list(maxima), name="share of the largest weights", marker={"color": theme.heads[1]})
+    return _bars(figure, theme, legend=True)
+
+
+def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Figure:
+    """Shares of a whole as bars."""
+    figure = go.Figure()
+    figure.add_bar(x=list(map(escape, names)), y=list(values), marker={"color": theme.heads[4]})
+    return _bars(figure, theme, legend=False)
+
+
+def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:
+    figure.update_layout(
+        height=230,
+        margin={"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": theme.ink, "size": 12},
+        yaxis={"range": [0, 1], "gridcolor": _faint(theme), "fixedrange": True},
+        xaxis={"fixedrange": True, "type": "category"},
+        bargap=0.25,
+        showlegend=legend,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+    )
+    return figure
+
+
+def _faint(theme: Theme) -> str:
+    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},0.25)"

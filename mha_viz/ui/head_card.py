@@ -1,0 +1,167 @@
+"""One head in full: its roles, its profile, and the sentences where it is most and least right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from mha_viz.analysis.syntax import Arc, arcs
+from mha_viz.attention import Head
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.role_map import DIRECTIONS, by_head, offsets, shares, told
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.models import catalog
+from mha_viz.ui import frame
+from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.studies import Evidence, built_in, studies
+
+LISTED = 8  # relations
+SHOWN = 4  # sentences of each kind
+
+
+class Case(NamedTuple):
+    """One sentence of the built-in corpus and what the head says of a relation in it."""
+
+    number: int
+    arcs: tuple[Arc, ...]
+
+    @property
+    def right(self) -> int:
+        """How many arcs are right."""
+        return sum(arc.right for arc in self.arcs)
+
+
+def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """The card of one head."""
+    with st.container(border=True, key="head_card"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"#### {both(head)}")
+            kept = {k: v for k, v in st.query_params.to_dict().items() if k not in ("on", "pin", "corpus")}
+            st.page_link(frame.page("explore"), label="Open in Explore", query_params={**kept, "head": str(head)})
+        found = by_head(evidence.findings()).get(head, [])
+        st.markdown("\n".join(f"* {plain(told(f))}" for f in found) or "No role was found for this head.")
+        _patterns(evidence, head)
+        relation = _relations(evidence, head)
+        if relation is not None:
+            _sentences(model, head, *relation)
+
+
+def _patterns(evidence: Evidence, head: Head) -> None:
+    position, delimiter, entropy = (_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
+    if position is None or delimiter is None or entropy is None:
+        return
+    theme = DARK if st.context.theme.type == "dark" else LIGHT
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.markdown("**Where it looks**, in pieces from the token itself")
+        chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), theme)
+        st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
+    with right:
+        st.markdown("**What it gives to delimiters**")
+        values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()
+        st.plotly_chart(
+            shares(("[CLS]", "[SEP]", "punctuation"), values, theme), key="card_delimiters", theme=None, config=CONFIG
+        )
+    line = entropy.iloc[0]
+    st.markdown(
+        f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
+        "(0: one token gets everything; 1: all get the same)."
+    )
+
+
+def _rows(evidence: Evidence, name: str, head: Head) -> Any:
+    table = evidence.table(name)
+    if table is None:
+        return None
+    found = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
+    return found if len(found) else None
+
+
+def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
+    """The head's best relations as a table; the one that is chosen for the sentences below."""
+    syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
+    if syntax is None or baselines is None:
+        return None
+    offset = baselines[baselines["baseline"] == "offset"]
+    keys = ["level", "relation", "direction"]
+    table = syntax.merge(offset[[*keys, "detail", "accuracy"]], on=keys, suffixes=("", "_offset"))
+    table = table[(table["level"] != "full") & (table["n"] >= 20)]
+    table = table.assign(gain=table["accuracy"] - table["accuracy_offset"])
+    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
+    if not len(table):
+        return None
+    st.markdown("**Relations it comes nearest to**, over all sentences, best fixed offset beside it")
+    st.dataframe(
+        table[["relation", "direction", "accuracy", "accuracy_offset", "gain", "n"]].assign(
+            direction=table["direction"].map(DIRECTIONS)
+        ),
+        hide_index=True,
+        width="stretch",
+        column_config={
+            name: st.column_config.NumberColumn(label, format="percent")
+            for name, label in (("accuracy", "right"), ("accuracy_offset", "offset"), ("gain", "gain"))
+        },
+    )
+    options = list(zip(table["relation"], table["direction"], strict=True))
+    chosen = st.selectbox(
+        "Sentences for",
+        options,
+        key=f"card_relation_{head}",
+        format_func=lambda pair: f"{pair[0]}, {DIRECTIONS[pair[1]]}",
+    )
+    return (str(chosen[0]), str(chosen[1])) if chosen else None
+
+
+def _sentences(model: catalog.Model, head: Head, relation: str, direction: str) -> None:
+    """The built-in sentences where the head is most and least right."""
+    with st.spinner("Reading the built-in sentences…", show_time=True):
+        try:
+            found = studies().pointers(model).result()
+        except MhaVizError as error:
+            complain(error)
+            return
+    own = head.layer * _heads(model, found) + head.head
+    name = relation if relation != "all without punct" else "all"
+    cases = [
+        Case(number, said)
+        for number, (sentence, one) in enumerate(zip(built_in().sentences, found, strict=True))
+        if one is not None and (said := arcs(sentence, one, own, name, direction))
+    ]
+    if not cases:
+        st.markdown(f"The built-in sentences have no {plain(relation)}.")
+        return
+    right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
+    st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
+    best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
+    left_side, right_side = st.columns(2, gap="large")
+    with left_side:
+        _listed("Most right", [case for case in best[:SHOWN] if case.right], head)
+    with right_side:
+        _listed("Least right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
+
+
+def _heads(model: catalog.Model, found: Sequence[Any]) -> int:
+    """Heads a layer. The pointers count heads through all layers."""
+    every = next(len(one.row) for one in found if one is not None)
+    return every // model.layers if model.layers else every
+
+
+def _listed(title: str, cases: Sequence[Case], head: Head) -> None:
+    st.markdown(f"**{title}**")
+    if not cases:
+        st.markdown("none")
+    for case in cases:
+        sentence = built_in().sentences[case.number]
+        text = " ".join(sentence.forms)
+        kept = {k: v for k, v in st.query_params.to_dict().items() if k in ("model", "tray")}
+        label = f"{text}  ({case.right} of {len(case.arcs)})"
+        st.page_link(frame.page("explore"), label=plain(label), query_params={**kept, "text": text, "head": str(head)})
+        missed = [arc for arc in case.arcs if not arc.right][:3]
+        for arc in missed:
+            forms = sentence.forms
+            expected = " or ".join(forms[i] for i in arc.gold)
+            st.caption(plain(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, gold: “{expected}”"))

@@ -1,0 +1,296 @@
+"""The Roles page: what each head does, measured; one head in full; two models side by side."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.profile import Finding
+from mha_viz.attention import Head
+from mha_viz.errors import CorpusError, MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.role_map import COLOURS, by_head, role_map, told
+from mha_viz.figures.theme import DARK, LIGHT, Theme
+from mha_viz.models import catalog
+from mha_viz.text import clean
+from mha_viz.ui import address, frame, head_card, reading, relations
+from mha_viz.ui.address import Address
+from mha_viz.ui.cache import ready
+from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint
+from mha_viz.ui.studies import Evidence, Hold, built_in, given, studies
+
+GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
+CORPORA = {GOLD: "treebanks", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
+CAUTION = (
+    "A head is named after a relation when its pattern coincides with it more often than a trivial rule would. "
+    "That does not prove that the model uses it."
+)
+
+
+def show(where: Address) -> None:
+    """The page, from what the URL asks for."""
+    say_complaint()
+    try:
+        model = catalog.resolve(where.model) if where.model else catalog.default()
+    except MhaVizError as error:
+        complain(error)
+        model = catalog.default()
+    corpus = _choices(model, st.query_params.get("corpus"))
+    if not ready(model):
+        reading.download(model)
+        return
+    evidence = _evidence(model, corpus)
+    if evidence is None:
+        return
+    _headline(model, evidence)
+    if evidence.table("roles") is not None:
+        _map(evidence, where.head)
+    head = _wanted_head(evidence, where.head)
+    if head is not None:
+        head_card.show(model, evidence, head)
+    relations.show(evidence)
+    relations.compare(model, evidence, corpus)
+    if corpus == GRAMMAR:
+        relations.statistics(built_in())
+
+
+def theme() -> Theme:
+    """The colours of the page."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+# ---- What is measured -----------------------------------------------------------------------------------
+
+
+def _choices(model: catalog.Model, corpus: str | None) -> str:
+    """Model and corpus; the corpus that is to be shown."""
+    names = [m.name for m in catalog.offered()]
+    names = names if model.name in names else [*names, model.name]
+    offered = [c for c in CORPORA if c != GOLD or _given(model)]
+    known = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    left.selectbox(
+        "Model",
+        names,
+        index=names.index(model.name),
+        key="roles_model",
+        format_func=lambda name: plain(next((m.label for m in catalog.offered() if m.name == name), name)),
+        on_change=_on_model,
+    )
+    right.segmented_control(
+        "Measured on",
+        offered,
+        default=known if known in offered else UPLOAD,
+        key="roles_corpus",
+        format_func=CORPORA.__getitem__,
+        on_change=_on_corpus,
+    )
+    return known
+
+
+def _given(model: catalog.Model) -> Evidence | None:
+    return given(model.name) if model.kind == "bundled" else None
+
+
+def _on_model() -> None:
+    name = st.session_state["roles_model"]
+    chosen = None if name == catalog.default().name else name
+    address.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+
+
+def _on_corpus() -> None:
+    chosen = st.session_state["roles_corpus"]
+    address.go(corpus=chosen, relation=None)
+
+
+def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
+    """What was measured, or the way to measure it."""
+    if corpus == GOLD:
+        return _given(model)
+    if corpus == UPLOAD:
+        _upload(model)
+        return None
+    digest = built_in().digest if corpus == GRAMMAR else corpus
+    profile = studies().profile(model, digest)
+    if profile is not None:
+        return Evidence("the built-in sentences" if corpus == GRAMMAR else profile.corpus, (profile,))
+    under_way = studies().under_way(model, digest)
+    if under_way is not None:
+        _progress(Hold(under_way), model)
+    elif corpus == GRAMMAR:
+        _offer(model)
+    else:
+        remark("What this link shows was measured on a file that this server does not have any more.")
+        _upload(model)
+    return None
+
+
+def _offer(model: catalog.Model) -> None:
+    st.markdown(
+        f"What the heads of {plain(model.label)} do has not been measured yet. The built-in corpus has "
+        f"{len(built_in().sentences)} English sentences with gold dependencies and coreference; a small model reads "
+        "them in seconds, a large one in minutes."
+    )
+    st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, built_in()))
+
+
+def _start(model: catalog.Model, corpus: Any) -> None:
+    try:
+        studies().start(model, corpus)
+    except MhaVizError as error:
+        complain_later(error)
+
+
+@st.fragment(run_every=0.5)
+def _progress(hold: Hold, model: catalog.Model) -> None:
+    study = hold.study
+    if study.finished:
+        if study.error is not None:
+            complain_later(study.error)
+        st.rerun()
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    left.progress(study.fraction, text=f"{plain(model.label)} is read, sentence by sentence: {study.fraction:.0%}")
+    right.button("Stop", key="stop_study", on_click=hold.let_go, width="stretch")
+
+
+def _upload(model: catalog.Model) -> None:
+    st.markdown(
+        "CoNLL-U gives everything: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
+        "gives pronouns and names. Plain text, one sentence a line, gives position, delimiters, entropy and distances. "
+        "The file is read in memory and not kept; only the numbers are."
+    )
+    file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
+    if file is None:
+        return
+    from mha_viz import treebank
+
+    try:
+        corpus = treebank.read(file.getvalue(), clean(file.name)[:80])
+    except CorpusError as error:
+        complain(error)
+        return
+    for line in getattr(corpus, "left_out", ())[:5]:
+        remark(f"Left out: {line}")
+    st.button(
+        f"Measure {plain(corpus.name)}", type="primary", key="measure_file", on_click=_start_file, args=(model, corpus)
+    )
+
+
+def _start_file(model: catalog.Model, corpus: Any) -> None:
+    _start(model, corpus)
+    address.go(corpus=corpus.digest)
+
+
+# ---- The map --------------------------------------------------------------------------------------------
+
+
+def _headline(model: catalog.Model, evidence: Evidence) -> None:
+    profile = evidence.profiles[0]
+    layers, heads = profile.shape
+    found = by_head(evidence.findings())
+    counts = {role: sum(any(f.role == role for f in of_head) for of_head in found.values()) for role in COLOURS}
+    listed = ", ".join(f"**{count}** {role}" for role, count in counts.items() if count)
+    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
+    st.markdown(f"### What the {layers * heads} heads of {plain(model.label)} do")
+    st.markdown(
+        f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
+        f"{listed or 'no head has a role'}; for **{layers * heads - len(found)}** no role was found. A head can have "
+        f"several roles. {CAUTION}"
+    )
+    left_out = sum(p.facts["left_out"] for p in evidence.profiles)
+    if left_out:
+        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
+        remark(f"{left_out} left out: {' '.join(first)}")
+
+
+def _map(evidence: Evidence, chosen: Head | None) -> None:
+    findings = _filtered(evidence.findings())
+    with st.container(key="role_map_box"):
+        picked = st.plotly_chart(
+            role_map(findings, evidence.profiles[0].shape, chosen, theme()),
+            key=f"role_map_{st.query_params.get('opened', '0')}",
+            on_select="rerun",
+            selection_mode="points",
+            theme=None,
+            config=CONFIG,
+            width="content",
+            alt="Map of roles, layers by heads; the table “All roles” lists the same.",
+        )
+    points = picked["selection"]["points"]
+    if points:
+        name = str(Head.parse(str(points[0]["customdata"])))
+        st.switch_page(frame.page("explore"), query_params={**_kept(), "head": name})
+    with st.expander("All roles as a table"):
+        _listed(findings)
+
+
+def _filtered(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    chosen = st.pills(
+        "Show", list(COLOURS), selection_mode="multi", key="roles_shown", help="All roles when none is chosen."
+    )
+    return tuple(f for f in findings if not chosen or f.role in chosen)
+
+
+def _kept() -> dict[str, str]:
+    return {name: value for name, value in st.query_params.to_dict().items() if name not in ("on", "pin", "corpus")}
+
+
+def _listed(findings: tuple[Finding, ...]) -> None:
+    import pandas as pd
+
+    rows = [{"head": both(f.head), "role": f.role, "in words": told(f), "gain": f.gain, "n": f.n} for f in findings]
+    st.dataframe(
+        pd.DataFrame(rows, columns=["head", "role", "in words", "gain", "n"]),
+        hide_index=True,
+        width="stretch",
+        column_config={"gain": st.column_config.NumberColumn(format="%.3f")},
+    )
+
+
+# ---- One head -------------------------------------------------------------------------------------------
+
+
+def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
+    """The head that was typed, else the one of the URL."""
+    typed = st.text_input(
+        "Find a head", key="find_head", placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1."
+    ).strip()
+    heads = evidence.profiles[0].heads()
+    if not typed:
+        return asked if asked in heads else None
+    exact = re.fullmatch(r"[Ll](\d{1,3})\s*[Hh](\d{1,3})", typed, re.ASCII)
+    pair = re.fullmatch(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", typed, re.ASCII)
+    if exact:
+        return _there(Head(int(exact[1]), int(exact[2])), heads)
+    if pair:
+        return _which(int(pair[1]), int(pair[2]), heads)
+    remark(f"“{typed[:40]}” is not the name of a head. Write L3H1 (layer 3, head 1, counted from 0) or 4-2.")
+    return None
+
+
+def _there(head: Head, heads: tuple[Head, ...]) -> Head | None:
+    if head in heads:
+        return head
+    remark(f"{head} does not exist: the heads are {heads[0]} to {heads[-1]}.")
+    return None
+
+
+def _which(first: int, second: int, heads: tuple[Head, ...]) -> Head | None:
+    """Two numbers may count from 1, as in papers, or from 0: ask."""
+    meant = {"papers": Head(first - 1, second - 1), "zero": Head(first, second)}
+    there = {name: head for name, head in meant.items() if head in heads}
+    if not there:
+        return _there(meant["zero"], heads)
+    chosen = st.radio(
+        f"Which numbering is {first}-{second}?",
+        list(there),
+        key="numbering",
+        format_func=lambda name: (
+            f"{there[name]} ({'counted from 1, as in papers' if name == 'papers' else 'counted from 0'})"
+        ),
+        horizontal=True,
+    )
+    return there.get(chosen)

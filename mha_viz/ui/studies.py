@@ -1,0 +1,211 @@
+"""Profiles for the app: those that come with it, those that were measured here, and the measuring itself.
+
+One study runs at a time; visitors who ask for the same one share it. What is finished is kept in a folder, so that a
+server that starts again still knows it, and one that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+import streamlit as st
+
+from mha_viz import grammar
+from mha_viz.analysis.profile import Finding, Profile, read_profile
+from mha_viz.assets import asset
+from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
+from mha_viz.models import catalog, hub
+from mha_viz.treebank import Corpus, Gap
+from mha_viz.ui.cache import Shelf, office
+
+HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
+WAITING = 8  # studies that may wait
+KEPT = 200  # profiles in memory
+GIVEN = ("ewt", "gum", "gap")  # the treebanks of a shipped profile, in the order in which a table is taken from them
+
+
+class Evidence(NamedTuple):
+    """All that was measured of one model on one corpus, or on the given treebanks together."""
+
+    label: str
+    profiles: tuple[Profile, ...]
+
+    def table(self, name: str) -> Any:
+        """The table of this name from the first profile that has it; None when none has."""
+        return next((p.tables[name] for p in self.profiles if name in p.tables and len(p.tables[name])), None)
+
+    def source(self, name: str) -> Profile | None:
+        """The profile that :meth:`table` takes a table from."""
+        return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """The roles: from the first profile, and those of a kind that it has no gold for from the others."""
+        found: list[Finding] = []
+        for profile in self.profiles:
+            known = {finding.role for finding in found}
+            found += [finding for finding in profile.findings() if finding.role not in known]
+        return tuple(found)
+
+
+@cache
+def built_in() -> Corpus:
+    """The corpus that comes with the app."""
+    return grammar.corpus()
+
+
+@cache
+def given(name: str) -> Evidence | None:
+    """The profile of a model that comes with the app, on the given treebanks; None for other models."""
+    folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
+    if folder is None:
+        return None
+    found = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
+    return Evidence("UD English EWT, GUM and GAP", found) if found else None
+
+
+def _folders(above: Path) -> list[Path]:
+    return [path for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
+
+
+class Study:
+    """A study under way or done. ``fraction`` is the share that is done; ``finished`` when ``error`` or ``profile`` is
+    set. It stops when every visitor who waited for it has let go."""
+
+    def __init__(self) -> None:
+        self.fraction = 0.0
+        self.profile: Profile | None = None
+        self.error: MhaVizError | None = None
+        self.holds: WeakSet[Hold] = WeakSet()
+        self.stopped = False
+
+    @property
+    def finished(self) -> bool:
+        """True when nothing more will come."""
+        return self.profile is not None or self.error is not None
+
+
+class Hold:
+    """One visitor's wish for a study. A hold that is simply forgotten stops nothing."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        study.holds.add(self)
+
+    def let_go(self) -> None:
+        """This visitor waits no longer."""
+        self.study.holds.discard(self)
+        self.study.stopped = not self.study.holds
+
+
+class Studies:
+    """The process-wide desk for studies."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="study")
+        self._pointing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pointing")
+        self._lock = threading.Lock()
+        self._running: dict[str, Study] = {}
+        self._profiles: Shelf[str, Profile] = Shelf(KEPT, lambda _: 1)
+        self._pointers: Shelf[str, Any] = Shelf(KEPT, lambda _: 1)
+
+    def profile(self, model: catalog.Model, digest: str) -> Profile | None:
+        """What was measured of a model on the corpus with this digest, if anything was."""
+        key = _key(model, digest)
+        kept = self._profiles.get(key)
+        if kept is None and (_home() / key / "profile.json").is_file():
+            try:
+                kept = self._profiles.put(key, read_profile(_home() / key))
+            except MhaVizError:  # damaged, or of an older version: measured again when asked for
+                return None
+        return kept
+
+    def start(self, model: catalog.Model, corpus: Corpus | Gap) -> Hold:
+        """Begin a study, or join the one that is under way. Raises Busy when too many wait."""
+        key = _key(model, corpus.digest)
+        with self._lock:
+            study = self._running.get(key)
+            if study is None or study.stopped or study.finished:
+                if len(self._running) >= WAITING:
+                    raise Busy("Too many studies wait on this server.", "Try again in a few minutes.")
+                study = self._running[key] = Study()
+                self._worker.submit(self._run, key, study, model, corpus)
+            return Hold(study)
+
+    def under_way(self, model: catalog.Model, digest: str) -> Study | None:
+        """The study of a model on a corpus that runs or waits now."""
+        return self._running.get(_key(model, digest))
+
+    def _run(self, key: str, study: Study, model: catalog.Model, corpus: Corpus | Gap) -> None:
+        from mha_viz.study import Progress  # torch
+        from mha_viz.study import study as measure
+
+        def progress(so_far: Progress) -> None:
+            study.fraction = so_far.fraction
+
+        try:
+            if study.stopped:
+                raise Cancelled("The study was stopped before it began.", "Start it again.")
+            encoder = office().encoder(model).result()
+            folder = _made(_home() / key)
+            profile = measure(encoder, corpus, resume=folder, progress=progress, cancelled=lambda: study.stopped)
+            if folder:
+                profile.write(folder)
+            study.profile = self._profiles.put(key, profile)
+        except MhaVizError as error:
+            study.error = error
+        except Exception as error:  # a fault of ours or of a library: the page says so, the server lives on
+            study.error = ModelBroken(f"The study failed: {type(error).__name__}: {str(error)[:200]}", "Try again.")
+        finally:
+            with self._lock:
+                if self._running.get(key) is study:
+                    del self._running[key]
+
+    def pointers(self, model: catalog.Model) -> Future[Any]:
+        """Where every head points in every sentence of the built-in corpus."""
+        key = _key(model, built_in().digest)
+        kept = self._pointers.get(key)
+        if kept is not None:
+            done: Future[Any] = Future()
+            done.set_result(kept)
+            return done
+        return self._pointing.submit(lambda: self._pointers.get(key) or self._pointers.put(key, _pointed(model)))
+
+
+def _pointed(model: catalog.Model) -> Any:
+    from mha_viz.study.pointers import point
+
+    return point(office().encoder(model).result(), built_in())
+
+
+@st.cache_resource(show_spinner=False)
+def studies() -> Studies:
+    """The one desk of this process."""
+    return Studies()
+
+
+def _key(model: catalog.Model, digest: str) -> str:
+    """A folder's name for a model and a corpus: other weights under the same name are another model."""
+    folder = hub.local_folder(model)
+    files = sorted(folder.glob("*.safetensors")) if folder else []
+    stamp = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr((model.name, stamp, digest)).encode()).hexdigest()[:32]
+
+
+def _home() -> Path:
+    return Path(os.environ.get(HOME) or Path("~/.cache/mha_viz").expanduser()) / "profiles"
+
+
+def _made(folder: Path) -> Path | None:
+    """The folder, made if need be; None where nothing can be written: then profiles live in memory only."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -11,18 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Text
+from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, signed
+from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, pin_in, signed
 from mha_viz.figures.grid import grid, pooled
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
+from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import View, block, chosen, focus, number, shades, share, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
 from tests.explorer import long_reading, reading
+from tests.test_panels import in_page
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -293,3 +296,110 @@ def test_a_pin_is_held_in_every_panel_where_the_word_stands(minilm: Encoder) -> 
     assert units(other.text, view).rows[at.row].text == "animal"
     assert held_in(tired, other, View(pin="q10")) is None  # no “it” there
     assert held_in(tired, other, View()) is None
+
+
+def test_the_pin_counts_tokens_of_the_panel_that_is_named(minilm: Encoder) -> None:
+    tired, other = minilm.encode(TIRED), minilm.encode("Yesterday the animal slept.")
+    panels, view = [Panel(tired, Head(3, 1)), Panel(other, Head(3, 1))], View(pin="q3")
+    assert "Held: “animal” as query" in compare(panels, view, pin_of=1).caption
+    assert "Held: “didn't” as query" in compare(panels, view).caption
+    assert compare(panels, view, pin_of=1).about["at"] == "1"
+    held = [m.text for m in compare(panels, view, pin_of=1).marks if isinstance(m, Text) and m.colour == LIGHT.accent]
+    assert held == ["animal", "animal"]
+    assert pin_in(other, tired, view) == "q2"
+    assert pin_in(other, tired, View(pin="q1k3")) == ""  # no “Yesterday” there
+    assert pin_in(tired, tired, View(pin="q4k1")) == "q3k1"  # the first piece of its word
+    for wrong in (-1, 2, True, "1", None):
+        with pytest.raises(SettingError, match="pin_of"):
+            compare(panels, view, pin_of=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pin_of", [0, 1])
+def test_a_difference_of_two_sentences_holds_what_its_caption_says(minilm: Encoder, pin_of: int) -> None:
+    panels = [Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, WIDE)]
+    drawing = difference(*panels, View(pin="q13"), pin_of=pin_of)
+    assert f"Held: “{('tired', 'wide')[pin_of]}” as query." in drawing.caption
+    frames = [m for m in drawing.marks if isinstance(m, Rect) and m.stroke == LIGHT.accent]
+    assert len(frames) == 1
+    assert [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent] == ["tired / wide"]
+
+
+def test_a_difference_of_one_head_in_two_sentences_says_which_way_round(minilm: Encoder) -> None:
+    one, two = (Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, WIDE))
+    assert "Colour: the second minus the first, " in difference(one, two).caption
+    assert "Colour: L0H2 (1-3) minus L3H1 (4-2), " in difference(one, Panel(two.attention, Head(0, 2))).caption
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "links"])
+def test_only_links_are_said_to_be_filtered(kind: Any) -> None:
+    drawing = compare([Panel(reading(), H)], View(links="top3"), kind=kind)
+    assert ("3 heaviest keys" in drawing.caption) is (kind == "links")
+    assert drawing.about["as"] == kind
+
+
+def test_a_comparison_shows_both_sentences_of_a_pair_whole() -> None:
+    pair = reading(pair=(1, 2))
+    for draw in (lambda v: compare([Panel(pair, H)], v), lambda v: difference(Panel(pair, H), Panel(pair, H), v)):
+        with pytest.raises(SettingError, match="side is 'ab'"):
+            draw(View(side="ab"))
+
+
+def pieced(*pieces: str) -> Attention:
+    return Attention.from_tensors([np.full((1, len(pieces), len(pieces)), 1 / len(pieces))], pieces)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "fits"),
+    [
+        (("un", "##able", "x"), ("una", "##ble", "x"), False),  # one word, cut elsewhere
+        (("un", "##able", "x"), ("un", "##able", "y"), True),
+        (("un", "##able", "x"), ("in", "##ept", "x"), True),  # another word of as many pieces
+        (("Un", "##able", "x"), ("un", "##ABLE", "y"), True),
+        (("un", "##a", "##ble"), ("un", "##able"), False),
+    ],
+)
+def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same(
+    one: tuple[str, ...], two: tuple[str, ...], fits: bool
+) -> None:
+    pairs = [(pieced(*one), pieced(*two)), (pieced(*two), pieced(*one))]
+    assert [mismatch(*pair, View(unit="pieces")) == "" for pair in pairs] == [fits, fits]
+    assert all(mismatch(*pair, View()) == "" for pair in pairs)
+    for pair in pairs:  # the page judges alike
+        panels = [Panel(attention, Head(0, 0)) for attention in pair]
+        (answer,) = in_page({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
+        assert ("d" in answer) is fits
+
+
+def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
+    panels = [Panel(reading(words=words), H) for words in ((1, 1), (1,) * 9, (2, 1, 1))]
+    cells = [m for m in compare(panels, columns=3).marks if isinstance(m, Cells)][:3]
+    assert len({round(m.width / m.pixels.shape[1], 6) for m in cells}) == 1
+    assert len({round(m.y, 6) for m in cells}) == 1
+    drawing = compare(panels, kind="links", columns=3)
+    assert len({round(m.y, 6) for m in drawing.marks if isinstance(m, Text) and m.text == "[CLS]"}) == 1
+
+
+def test_a_transparent_comparison_has_no_lines_of_paper() -> None:
+    drawn = compare([Panel(reading(words=(1, 1)), H)] * 2, None, Size(transparent=True))
+    assert not [m for m in drawn.marks if isinstance(m, Rect) and m.fill == LIGHT.paper and m.opacity == 1]
+    assert [m for m in compare([Panel(reading(words=(1, 1)), H)]).marks if isinstance(m, Rect)]
+
+
+def test_a_comparison_says_which_head_read_which_text() -> None:
+    one, two = reading(pair=(1,)), reading(words=(1, 1))
+    about = compare([Panel(one, H), Panel(two, Head(0, 0)), Panel(one, Head(0, 1))]).about
+    assert json.loads(about["text"]) == [one.text.text, two.text.text, one.text.text]
+    assert json.loads(about["pair"]) == [one.text.pair, "", one.text.pair]
+    assert (about["model"], about["heads"]) == ("tiny", "L1H2 L0H0 L0H1")
+
+
+def test_a_caption_says_what_of_a_long_text_was_read(minilm: Encoder) -> None:
+    attention = minilm.encode("cat sat mat " * 1000)
+    for drawing in (heatmap(attention, Head(0, 0)), compare([Panel(attention, Head(0, 0))])):
+        assert f"(first 512 of {attention.text.cut.pieces:,} pieces)" in drawing.caption  # type: ignore[union-attr]
+        assert len(drawing.caption) < 3000
+        assert drawing.about["text"] == attention.text.text[: attention.text.cut.kept[0]]  # type: ignore[union-attr]
+        assert drawing.about["read"].startswith("first 512 of")
+    pair = minilm.encode("cat sat mat " * 300, "dog lay " * 300)
+    assert len(heatmap(pair, Head(0, 0)).caption) < 4000
+    assert "read" not in heatmap(minilm.encode(TIRED), Head(0, 0)).about

@@ -46,10 +46,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     whole = f"all {attention.layers} × {attention.heads} heads"
     about = {
         "figure": kind,
-        "model": attention.model,
-        "revision": attention.revision,
-        "text": attention.text.text,
-        **({"pair": attention.text.pair} if attention.text.pair else {}),
+        **identity(attention),
         "heads": " ".join(map(str, heads)) or "all",
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
@@ -69,10 +66,25 @@ def both(head: Head) -> str:
 
 def reading(attention: Attention) -> str:
     """The model with its revision, and the text: 'minilm (revision 53aa…) reading “The cat sat.”'."""
-    text = attention.text
+    said = identity(attention)
     revision = f" (revision {attention.revision})" if attention.revision else ""
-    pair = f" and “{text.pair}”" if text.pair else ""
-    return f"{attention.model}{revision} reading “{text.text}”{pair}"
+    pair = f" and “{said['pair']}”" if "pair" in said else ""
+    cut = f" ({said['read']})" if "read" in said else ""
+    return f"{attention.model}{revision} reading “{said['text']}”{pair}{cut}"
+
+
+def identity(attention: Attention) -> dict[str, str]:
+    """Model, revision and the text that was read; ``read`` says how much of what was typed that is, where it is not
+    all."""
+    text, cut = attention.text, attention.text.cut
+    first, second = cut.kept if cut else (None, None)
+    said = {"model": attention.model, "revision": attention.revision, "text": text.text[:first]}
+    said |= {"pair": text.pair[:second]} if text.pair else {}
+    if cut is None:
+        return said
+    if cut.pieces <= cut.limit:
+        return said | {"read": f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"}
+    return said | {"read": f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} pieces"}
 
 
 def stopped(sentence: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,9 +16,9 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing import Drawing, Mark, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import FOOT, Matrix, foot, matrix_marks, scale_bar
+from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, foot, label_room, matrix_marks, scale_bar
 from mha_viz.figures.layout import Size, sheet
-from mha_viz.figures.links import TOP, link_marks, strand
+from mha_viz.figures.links import TOP, link_marks, strand, token_room
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, number, shades, span, units
 from mha_viz.text import TokenizedText, align
@@ -49,21 +52,26 @@ def compare(
     size: Size | None = None,
     kind: As = "heatmap",
     columns: int | None = None,
+    pin_of: int = 0,
 ) -> Drawing:
-    """Panels in rows of ``columns`` (as many as fit), all on one scale.
+    """Panels in rows of ``columns`` (as many as fit), all on one scale and with cells of one size.
 
-    ``scale="head"`` means up to the largest weight of all panels here; "row" is refused, for it is no shared scale.
-    The pin counts tokens of the first panel; the others hold the word that stands for it, where there is one.
-    Raises SettingError, UnknownHead.
+    ``scale="head"`` means up to the largest weight of all panels here; "row" is refused, for it is no shared scale, and
+    so is one side of a pair. The pin counts tokens of panel ``pin_of``; the others hold the word that stands for it,
+    where there is one. Raises SettingError, UnknownHead.
     """
     view, size = view or View(), size or Size()
-    _check(panels, view, kind, columns)
+    _check(panels, view, pin_of)
+    _check_kind(kind, columns)
     theme = THEMES[size.look]
     parts = [block(p.attention, p.head, view, units(p.attention.text, view)) for p in panels]
     top = max(part.top for part in parts)
     across = columns or max(1, min(len(panels), int((size.pixels + GAP) // (NARROWEST[kind] + GAP))))
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
-    marks, y = _rows([_panel(panels, p, view, top, width, theme, kind) for p in panels], across, width)
+    plates = plates_of(panels, view, kind, width, theme, lines=not size.transparent, pin_of=pin_of)
+    marks, y = _rows(
+        [_panel(panels, p, plate, width, theme) for p, plate in zip(panels, plates, strict=True)], width, across
+    )
     words = f"one scale{' of opacity' if kind == 'links' else ''}, {span(view.scale, top)}"
     ramp = (theme.paper, theme.ink) if kind == "links" else theme.ramp
     total = across * width + (across - 1) * GAP
@@ -77,22 +85,36 @@ def compare(
             panels,
             view,
             parts,
-            "compare",
+            ("compare", kind),
             f"{'Opacity' if kind == 'links' else 'Colour'}, for all panels: {span(view.scale, top)}.",
+            pin_of,
         ),
     )
     return sheet(drawn, size)
 
 
-def _check(panels: Sequence[Panel], view: View, kind: str, columns: int | None) -> None:
+def _check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
-    if kind not in NARROWEST:
-        raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")
     if view.scale == "row":
         raise SettingError("scale is 'row', which gives each row its own.", "A comparison takes fixed, head or log.")
-    if columns is not None and not 1 <= columns <= MOST:
-        raise SettingError(f"columns is {columns}.", f"Expected 1 to {MOST}.")
+    if view.side != "all":
+        raise SettingError(
+            f"side is {view.side!r}.", "A comparison shows whole matrices; one side is of a single head."
+        )
+    if not _is_whole(pin_of) or not 0 <= pin_of < len(panels):
+        raise SettingError(f"pin_of is {str(pin_of)[:40]!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
+
+
+def _check_kind(kind: str, columns: int | None) -> None:
+    if kind not in NARROWEST:
+        raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")
+    if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
+        raise SettingError(f"columns is {str(columns)[:40]!r}.", f"Expected a number from 1 to {MOST}.")
+
+
+def _is_whole(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool)
 
 
 class _Set(NamedTuple):
@@ -100,25 +122,44 @@ class _Set(NamedTuple):
     height: float
 
 
-def _panel(panels: Sequence[Panel], panel: Panel, view: View, top: float, width: float, theme: Theme, kind: As) -> _Set:
-    attention, head, name = panel
-    axes = units(attention.text, view)
-    held = held_in(panels[0].attention, attention, view)
-    shared = None if view.scale != "head" else top
+def plates_of(
+    panels: Sequence[Panel],
+    view: View,
+    kind: As,
+    width: float,
+    theme: Theme,
+    lines: bool = True,
+    pin_of: int = 0,
+    largest: float = math.inf,
+) -> list[_Set]:
+    """What is drawn under each panel's title. All have one layout, so that cells can be compared by place."""
+    every = [units(p.attention.text, view) for p in panels]
+    most = max(len(axes.rows) for axes in every)
+    room = Room(max((token_room if kind == "links" else label_room)(axes) for axes in every), most)
+    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
+    top = max(part.top for part in parts) if view.scale == "head" else None
+    plates = []
+    for panel, axes, part in zip(panels, every, parts, strict=True):
+        held = held_in(panels[pin_of].attention, panel.attention, view)
+        if kind == "links":
+            strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
+            drawn, spread = link_marks(strands, axes, held, width, theme, room)
+            plates.append(_Set(drawn, spread.height + TOP))
+        else:
+            matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, top)], axes, held)
+            drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
+            plates.append(_Set(drawn, layout.height))
+    return plates
+
+
+def _panel(panels: Sequence[Panel], panel: Panel, plate: _Set, width: float, theme: Theme) -> _Set:
+    _, head, name = panel
     title = f"{caption.both(head)}  {name}".strip()
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
     lines = wrapped(_whose(panels, panel), width, 11, 2)
     marks += [Text(0, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
     below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, 2)) for p in panels)  # rows begin at one height
-    if kind == "links":
-        drawn, spread = link_marks([strand(attention, head, view, axes, theme, shared)], axes, held, width, theme)
-        height = spread.height + TOP
-    else:
-        part = block(attention, head, view, axes)
-        matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, shared)], axes, held)
-        drawn, layout = matrix_marks(matrix, width, theme)
-        height = layout.height
-    return _Set((*marks, *moved(drawn, 0, below)), height + below)
+    return _Set((*marks, *moved(plate.marks, 0, below)), plate.height + below)
 
 
 def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
@@ -144,7 +185,7 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     return ": ".join(s for s in (model, said) if s)
 
 
-def _rows(sets: Sequence[_Set], across: int, width: float) -> tuple[list[Mark], float]:
+def _rows(sets: Sequence[_Set], width: float, across: int) -> tuple[list[Mark], float]:
     marks: list[Mark] = []
     y = 0.0
     for start in range(0, len(sets), across):
@@ -167,6 +208,15 @@ def held_in(first: Attention, other: Attention, view: View) -> Focus | None:
     return Focus(row, col) if any(asked) and asked == found else None
 
 
+def pin_in(first: Attention, other: Attention, view: View) -> str:
+    """The pin, which counts tokens of ``first``, as it counts those of ``other``; empty where nothing stands for it."""
+    axes, held = units(other.text, view), held_in(first, other, view)
+    if held is None:
+        return ""
+    query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
+    return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
+
+
 def _unit_for(first: Attention, other: Attention, token: int | None) -> tuple[int, ...] | None:
     """The pieces of ``other`` that stand for the word of a token of ``first``."""
     if token is None:
@@ -180,30 +230,39 @@ def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None
     return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)
 
 
-def difference(first: Panel, second: Panel, view: View | None = None, size: Size | None = None) -> Drawing:
+def difference(
+    first: Panel, second: Panel, view: View | None = None, size: Size | None = None, pin_of: int = 0
+) -> Drawing:
     """What ``second`` gives more (orange) or less (blue) than ``first``; nothing shown where they agree.
 
-    The scale runs to the largest difference on both sides. Raises SettingError when the rows and columns of the two
-    do not correspond one to one, UnknownHead.
+    The scale runs to the largest difference on both sides. The pin counts tokens of the first, or with ``pin_of`` 1 of
+    the second. Raises SettingError when the rows and columns of the two do not correspond one to one, UnknownHead.
     """
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
-    axes, d, parts = signed(first, second, view)
-    top = float(np.abs(d).max(initial=0))
-    held = focus(axes, view) if first.attention.text == second.attention.text else None
-    matrix = Matrix(palette(theme.signed)[levels(d, top)], axes, held)
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent)
+    _check((first, second), replace(view, scale="fixed"), pin_of)
+    found = signed(first, second, view)
+    parts, top = found.parts, float(np.abs(found.d).max(initial=0))
+    matrix = difference_matrix(found, (first, second)[pin_of], view, theme)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, fade=BESIDE)
     words = f"−{number(top)} to +{number(top)}"
     marks += foot(layout, theme, theme.signed, words)
-    scale = f"Colour: {caption.both(second.head)} minus {caption.both(first.head)}, {words}."
+    names = [caption.both(panel.head) for panel in (second, first)]
+    scale = f"Colour: {' minus '.join(names) if names[0] != names[1] else 'the second minus the first'}, {words}."
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,
         marks,
         background=None if size.transparent else theme.paper,
-        **_words((first, second), view, parts, "difference", scale),
+        **_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
     return sheet(drawn, size)
+
+
+def difference_matrix(found: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+    """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
+    pixels = palette(theme.signed)[levels(found.d, float(np.abs(found.d).max(initial=0)))]
+    return Matrix(pixels, found.axes, focus(units(pinned.attention.text, view), view))
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:
@@ -226,9 +285,29 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     number = "Their words differ in number. Compare two sentences of which one has some words replaced."
     if [place[i] for i in ours] != theirs:
         return number
-    if view.unit == "pieces" and any(len(a.groups[i]) != len(b.groups[j]) for i, j in zip(ours, theirs, strict=True)):
+    if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
         return "They are cut into different pieces. Compare them by words."
     return "" if [*map(len, units(a, view))] == [*map(len, units(b, view))] else number
+
+
+def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
+    """Whether pieces of words can be subtracted: as many, of the same characters where the words are the same."""
+    same_text = (a.text, a.pair) == (b.text, b.pair)
+    ours, theirs = a.by_words().tokens, b.by_words().tokens
+    for i, j in partners:
+        pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
+        if len(a.groups[i]) != len(b.groups[j]):
+            return False
+        if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
+            return False
+        replaced = ours[i].special or not _alike(ours[i].text, theirs[j].text)
+        if not same_text and not replaced and not all(_alike(s.text, t.text) for s, t in pieces):
+            return False
+    return True
+
+
+def _alike(one: str, two: str) -> bool:
+    return one.casefold() == two.casefold()
 
 
 def _kept(text: TokenizedText, view: View) -> list[int]:
@@ -238,7 +317,7 @@ def _kept(text: TokenizedText, view: View) -> list[int]:
 
 def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
     return tuple(
-        u if u.special or u.text.casefold() == v.text.casefold() else u._replace(text=f"{u.text} / {v.text}")
+        u if u.special or _alike(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}")
         for u, v in zip(one, two, strict=True)
     )
 
@@ -248,24 +327,28 @@ def levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
     return np.clip(np.rint(128 + 127 * d.astype(np.float64) / (top or 1)), 0, 255).astype(np.uint8)
 
 
-def _words(panels: Sequence[Panel], view: View, parts: Sequence[Block], kind: str, scale: str) -> caption.Words:
-    """Caption, description and metadata of panels that may come from several readings."""
+def _words(
+    panels: Sequence[Panel], view: View, parts: Sequence[Block], figure: tuple[str, str], scale: str, pin_of: int
+) -> caption.Words:
+    """Caption, description and metadata of panels that may come from several readings. ``figure``: what it is, and as
+    what its heads are drawn."""
+    kind, drawn = figure
     readings = list(dict.fromkeys(caption.reading(p.attention) for p in panels))
     named = [f"{caption.both(p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
     if len(readings) == 1:
         listed = f"{', '.join(named)} of {readings[0]}"
     else:
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
-    first = panels[0].attention
-    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.done(view, "links"), caption.held(first, view)]
+    pinned = panels[pin_of].attention
+    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.done(view, drawn), caption.held(pinned, view)]
     said += [scale, caption.hidden_note(view, parts)]
     about = {
         "figure": kind,
-        "model": "; ".join(dict.fromkeys(p.attention.model for p in panels)),
-        "revision": "; ".join(dict.fromkeys(p.attention.revision for p in panels)),
-        "text": "; ".join(dict.fromkeys(p.attention.text.text for p in panels)),
+        **_joined([caption.identity(p.attention) for p in panels]),
         "heads": " ".join(str(p.head) for p in panels),
+        **({"as": drawn} if kind == "compare" else {}),
         **caption.settings(view),
+        **({"at": str(pin_of)} if view.pin and pin_of else {}),
         "hidden": f"{caption.hidden(parts):.4f}",
     }
     return {
@@ -273,3 +356,11 @@ def _words(panels: Sequence[Panel], view: View, parts: Sequence[Block], kind: st
         "alt": f"{caption.KINDS[kind]}: {', '.join(named)}.",
         "about": about,
     }
+
+
+def _joined(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What panels share once; what they differ in as a list, an entry a panel in their order, so that each head has its
+    text."""
+    names = dict.fromkeys(name for identity in identities for name in identity)
+    every = {name: [identity.get(name, "") for identity in identities] for name in names}
+    return {name: v[0] if len(set(v)) == 1 else json.dumps(v, ensure_ascii=False) for name, v in every.items()}

@@ -31,6 +31,24 @@ class Matrix(NamedTuple):
     held: Focus | None
 
 
+class Fade(NamedTuple):
+    """How much what is not held fades: the opacity of the paper over cells, and that of labels."""
+
+    cells: float
+    labels: float
+
+
+class Room(NamedTuple):
+    """What drawings of one size must all have room for: labels this wide, this many rows and columns."""
+
+    label: float
+    most: int
+
+
+ALONE = Fade(0.62, 0.45)
+BESIDE = Fade(0.5, 0.5)  # lighter than where one head is all: its other rows are what is compared
+
+
 def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
     """One head's matrix. Raises UnknownHead."""
     view, size = view or View(), size or Size()
@@ -51,21 +69,32 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
 
 
 def matrix_marks(
-    matrix: Matrix, width: float, theme: Theme, lines: bool = True, largest: float = math.inf
+    matrix: Matrix,
+    width: float,
+    theme: Theme,
+    lines: bool = True,
+    largest: float = math.inf,
+    room: Room | None = None,
+    fade: Fade = ALONE,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
     """A matrix with labels in at most ``width`` pixels, where cells of 2 pixels fit; no cell exceeds ``largest``."""
     rows, cols = matrix.axes
-    label = min(LABEL, widest(matrix.axes, LABEL_SIZE) + 12)
-    layout = heatmap_layout(width, len(rows), len(cols), label, largest=largest)
+    label, most = room or Room(label_room(matrix.axes), 0)
+    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), label, largest=largest)
     if not rows or not cols:
         return (), layout
     marks: list[Mark] = [
         Cells(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
     ]
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
-    marks += _veils(matrix, layout, theme)
-    marks += [*_axis(matrix, layout, theme, True), *_axis(matrix, layout, theme, False)]
+    marks += _veils(matrix, layout, theme, fade.cells)
+    marks += [*_axis(matrix, layout, theme, fade.labels, True), *_axis(matrix, layout, theme, fade.labels, False)]
     return tuple(marks), layout
+
+
+def label_room(axes: Axes) -> float:
+    """The room that labels take on both sides."""
+    return min(LABEL, widest(axes, LABEL_SIZE) + 12)
 
 
 LABEL_SIZE = 13
@@ -87,7 +116,7 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
     return [*across, *down]
 
 
-def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
+def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) -> list[Mark]:
     """What is not held fades; what is held gets a frame."""
     if matrix.held is None:
         return []
@@ -101,7 +130,7 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
         y, high = (top, rows * cell) if row is None else (top + row * cell, cell)
         right = left + (col + 1) * cell
         boxes += [(left, y, col * cell, high), (right, y, layout.width - right, high)]
-    marks: list[Mark] = [Rect(x, y, w, h, fill=theme.paper, opacity=0.62) for x, y, w, h in boxes if w > 0 and h > 0]
+    marks: list[Mark] = [Rect(x, y, w, h, fill=theme.paper, opacity=opacity) for x, y, w, h in boxes if w > 0 and h > 0]
     frame = Rect(
         left + (col or 0) * cell,
         top + (row or 0) * cell,
@@ -113,7 +142,7 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
     return [*marks, frame]
 
 
-def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
+def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     own = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size = max(10, min(LABEL_SIZE, layout.cell - 1))
@@ -124,12 +153,13 @@ def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> 
         if own != i and (i % every or beside):
             continue
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
-        marks.append(_label(unit, at, size, layout, theme, is_row, own is not None, own == i))
+        opacity = 1 if own is None or own == i else faded
+        marks.append(_label(unit, at, size, layout, theme, is_row, own == i, opacity))
     return marks
 
 
 def _label(
-    unit: Unit, at: float, size: float, layout: HeatmapLayout, theme: Theme, is_row: bool, any_held: bool, held: bool
+    unit: Unit, at: float, size: float, layout: HeatmapLayout, theme: Theme, is_row: bool, held: bool, opacity: float
 ) -> Text:
     weight: Strength = 600 if held else 400
     colour = theme.accent if held else theme.muted if unit.special else theme.ink
@@ -143,7 +173,7 @@ def _label(
         weight=weight,
         anchor="end" if is_row else "start",
         turn=0 if is_row else 90,
-        opacity=0.45 if any_held and not held else 1,
+        opacity=opacity,
     )
 
 

@@ -14,7 +14,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing import Curve, Drawing, Mark, Rect, Strength, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import widest
+from mha_viz.figures.heatmap import Room, widest
 from mha_viz.figures.layout import LinksLayout, Size, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
@@ -75,11 +75,17 @@ def strand(attention: Attention, head: Head, view: View, axes: Axes, theme: Them
 
 
 def link_marks(
-    strands: Sequence[Strand], axes: Axes, held: Focus | None, width: float, theme: Theme
+    strands: Sequence[Strand],
+    axes: Axes,
+    held: Focus | None,
+    width: float,
+    theme: Theme,
+    room: Room | None = None,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
     """Lines, tokens and, beside what a held token reaches, exact weights; below a line that names the columns."""
     rows, cols = axes
-    layout = links_layout(width, len(rows), len(cols), widest(axes, 15) + 8)
+    label, most = room or Room(token_room(axes), 0)
+    layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label)
     marks: list[Mark] = [curve for s in strands for curve in curves(s, held, layout)]
     marks += _tokens(strands, axes, held, layout, theme)
     ends = (
@@ -87,6 +93,11 @@ def link_marks(
         Text(layout.right + 8, TOP / 2 - 1, "to (key)", 11, theme.muted),
     )
     return (*ends, *moved(tuple(marks), 0, TOP)), layout
+
+
+def token_room(axes: Axes) -> float:
+    """The room that tokens take on either side."""
+    return widest(axes, 15) + 8
 
 
 def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curve]:

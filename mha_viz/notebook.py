@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
-from mha_viz.attention import Attention, Head, Shown
+from mha_viz.attention import Attention, Head
 from mha_viz.drawing import Drawing
 from mha_viz.errors import ExportError, SettingError, UnknownHead
-from mha_viz.exports.page import embedded, page
+from mha_viz.exports import Numbers, Several, Subtracted
+from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
-from mha_viz.figures.compare import As, Panel
+from mha_viz.figures.compare import As, Panel, check, check_kind, pin_in, signed
 from mha_viz.figures.compare import compare as compare_drawing
 from mha_viz.figures.compare import difference as difference_drawing
 from mha_viz.figures.grid import grid as grid_drawing
@@ -52,8 +53,8 @@ class Figure:
 
     make: Callable[[], Drawing]
     page: Page
-    numbers: Callable[[], Shown] | None = None
-    look: Literal["light", "dark"] = "light"
+    numbers: Callable[[], Numbers]
+    look: Look = "auto"  # of the interactive version: as the reader has it, unless one was asked for
 
     @cached_property
     def drawing(self) -> Drawing:
@@ -79,8 +80,6 @@ class Figure:
         if suffix == ".html":
             return self.to_html().encode()
         if suffix in exports.shown_suffixes():
-            if self.numbers is None:
-                raise ExportError("A comparison has no single table of numbers.", "Save each head's own figure.")
             return exports.shown_bytes(self.numbers(), suffix)
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
@@ -94,6 +93,7 @@ class Figure:
             caption=self.caption,
             start=made.start,
             show=made.show,
+            look=self.look,
         ).decode()
 
     def figure(self, ax: Any = None) -> Any:
@@ -109,13 +109,13 @@ class Figure:
 
 def grid(attention: Attention, **options: Any) -> Figure:
     """All heads at a glance. Options: those of View and Size."""
-    view, size = _settings(options)
+    view, size, look = _settings(options)
     every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
     return Figure(
         lambda: grid_drawing(attention, view, size),
         _explorer(attention, (Head(0, 0),), view, "all"),
         lambda: shown(attention, every, view),
-        size.look,
+        look,
     )
 
 
@@ -127,81 +127,127 @@ def heatmap(attention: Attention, layer: int | None = None, head: int | None = N
     heads = _heads(layer, head, options)
     if len(heads) != 1:
         raise SettingError(f"A heatmap shows one head, {len(heads)} were named.", "Use compare for several.")
-    view, size = _settings(options)
+    view, size, look = _settings(options)
     _ = attention[heads[0]]
     return Figure(
         lambda: heatmap_drawing(attention, heads[0], view, size),
         _explorer(attention, heads, view, "heatmap"),
         lambda: shown(attention, heads, view),
-        size.look,
+        look,
     )
 
 
 def links(attention: Attention, layer: int | None = None, head: int | None = None, **options: Any) -> Figure:
     """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
     heads = _heads(layer, head, options)
-    view, size = _settings(options)
+    view, size, look = _settings(options)
     for one in heads:
         _ = attention[one]
+    if len({one.layer for one in heads}) > 1:
+        named = ", ".join(map(str, heads))
+        raise SettingError(f"{named} are of different layers.", "Links are of one layer; use compare for several.")
     return Figure(
         lambda: links_drawing(attention, heads, view, size),
         _explorer(attention, heads, view, "links"),
         lambda: shown(attention, heads, view),
-        size.look,
+        look,
     )
 
 
-def compare(panels: Sequence[Any], kind: As = "heatmap", columns: int | None = None, **options: Any) -> Figure:
+def compare(
+    panels: Sequence[Any], kind: As = "heatmap", columns: int | None = None, pin_of: int = 0, **options: Any
+) -> Figure:
     """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
 
-    Options: those of View and Size; ``kind`` is heatmap or links.
+    Options: those of View and Size; ``kind`` is heatmap or links. ``pin`` counts tokens of panel ``pin_of``.
     """
     made = [_panel(given) for given in panels]
-    view, size = _settings(options)
-    start = caption.settings(view) | {"as": kind}
+    view, size, look = _settings(options)
+    check(made, view, pin_of)
+    check_kind(kind, columns)
+    start = caption.settings(view) | {"as": kind, "at": str(pin_of)}
     return Figure(
-        lambda: compare_drawing(made, view, size, kind, columns),
+        lambda: compare_drawing(made, view, size, kind, columns, pin_of),
         Page("compare", lambda: pack(made, editable=False), start, "compare"),
-        None,
-        size.look,
+        lambda: Several(tuple(shown(p.attention, [p.head], view) for p in made), tuple(p.name for p in made)),
+        look,
     )
 
 
-def difference(first: Any, second: Any, **options: Any) -> Figure:
-    """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``."""
+def difference(first: Any, second: Any, pin_of: int = 0, **options: Any) -> Figure:
+    """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
+
+    Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
+    """
     one, two = _panel(first), _panel(second)
-    view, size = _settings(options)
+    view, size, look = _settings(options)
+    check((one, two), replace(view, scale="fixed"), pin_of)
+    start = caption.settings(view) | {"diff": "0-1", "at": str(pin_of)}
     return Figure(
-        lambda: difference_drawing(one, two, view, size),
-        Page("compare", lambda: pack([one, two], editable=False), caption.settings(view) | {"diff": "0-1"}, "compare"),
-        None,
-        size.look,
+        lambda: difference_drawing(one, two, view, size, pin_of),
+        Page("compare", lambda: pack([one, two], editable=False), start, "compare"),
+        lambda: _subtracted(one, two, view),
+        look,
     )
 
 
-def archive(panels: Sequence[Any], dpi: int = 300, **options: Any) -> bytes:
-    """Everything of a comparison as one zip file: each head as heatmap and links (SVG, PDF, PNG) with its numbers
-    (CSV), the comparison itself (SVG, PDF, PNG, HTML), and the captions.
+def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
+    axes = signed(one, two, view).axes
+    rows, cols = (tuple(unit.text for unit in side) for side in axes)
+    first, second = (shown(p.attention, [p.head], view) for p in (one, two))
+    return Subtracted(first, second, rows, cols)
 
-    Options: those of View and Size.
+
+def archive(
+    panels: Sequence[Any],
+    dpi: int = 300,
+    kind: As = "heatmap",
+    diff: tuple[int, int] | None = None,
+    pin_of: int = 0,
+    **options: Any,
+) -> bytes:
+    """Everything of a comparison as one zip file: the comparison itself, the difference of two panels where ``diff``
+    names them, each head as heatmap and links, all as SVG, PDF and PNG with their numbers (CSV), and the captions.
+
+    Options: those of View and Size; ``kind`` and ``pin_of`` as of :func:`compare`. A PNG that would be too large at
+    this ``dpi`` is left out, and captions.txt says so.
     """
     made = [_panel(given) for given in panels]
-    figures = {"comparison": compare(made, **options)}
+    figures = {"comparison": compare(made, kind, pin_of=pin_of, **options)}
+    if diff is not None:
+        at, pin = pin_for(made, diff, pin_of, _settings(options)[0])
+        one, two = (made[i] for i in diff)
+        figures["difference"] = difference(one, two, at, **options | {"pin": pin})
     for number, panel in enumerate(made, 1):
-        for kind, draw in (("heatmap", heatmap), ("links", links)):
-            alone = dict(options)
-            if panel.attention.text != made[0].attention.text:
-                alone.pop("pin", None)  # it counts tokens of the first panel
-            figures[f"{number}-{panel.head}-{kind}"] = draw(panel.attention, heads=[panel.head], **alone)
+        pin = pin_in(made[pin_of].attention, panel.attention, _settings(options)[0])
+        alone = options | {"heads": [panel.head], "pin": pin}
+        figures[f"{number}-{panel.head}-heatmap"] = heatmap(panel.attention, **alone)
+        figures[f"{number}-{panel.head}-links"] = links(panel.attention, **alone)
     buffer = BytesIO()
     with ZipFile(buffer, "w", ZIP_DEFLATED) as file:
-        for name, figure in figures.items():
-            extra = [".html"] if name == "comparison" else [".csv"] if name.endswith("heatmap") else []
-            for suffix in [".svg", ".pdf", ".png", *extra]:
-                file.writestr(f"{name}{suffix}", figure.to_bytes(suffix, dpi))
-        captions = "".join(f"{name}\n{figure.caption}\n\n" for name, figure in figures.items())
-        file.writestr("captions.txt", captions)
+        captions = [_put(file, name, figure, dpi) for name, figure in figures.items()]
+        file.writestr("captions.txt", "".join(captions))
     return buffer.getvalue()
+
+
+def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
+    """The pin of a comparison as the difference of two of its panels has it: of which of the two, and what it holds."""
+    if pin_of in diff:
+        return diff.index(pin_of), view.pin
+    return 0, pin_in(panels[pin_of].attention, panels[diff[0]].attention, view)
+
+
+def _put(file: ZipFile, name: str, figure: Figure, dpi: int) -> str:
+    """One figure into an archive; returns what captions.txt says of it."""
+    page = [".html"] if figure.page.component == "compare" else []
+    numbers = [] if name.endswith("links") else [".csv"]  # those of the heatmap
+    notes = ""
+    for suffix in [".svg", ".pdf", ".png", *page, *numbers]:
+        try:
+            file.writestr(f"{name}{suffix}", figure.to_bytes(suffix, dpi))
+        except ExportError as error:
+            notes += f"\n(There is no {name}{suffix}. {error})"
+    return f"{name}\n{figure.caption}{notes}\n\n"
 
 
 def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
@@ -251,8 +297,9 @@ def _inches(given: Any) -> float:
     return 25.4 * given
 
 
-def _settings(options: Mapping[str, Any]) -> tuple[View, Size]:
-    """View and Size from the options of a call, ``width_in`` in inches among them. Raises SettingError for others."""
+def _settings(options: Mapping[str, Any]) -> tuple[View, Size, Look]:
+    """View and Size from the options of a call, ``width_in`` in inches among them, and the look of a page. Raises
+    SettingError for others."""
     views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
     options = dict(options)
     if "width_in" in options:
@@ -261,4 +308,5 @@ def _settings(options: Mapping[str, Any]) -> tuple[View, Size]:
     if odd:
         raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(views | sizes))}.")
     view = View(**{name: value for name, value in options.items() if name in views})
-    return view, Size(**{name: value for name, value in options.items() if name in sizes})
+    size = Size(**{name: value for name, value in options.items() if name in sizes})
+    return view, size, size.look if "look" in options else "auto"

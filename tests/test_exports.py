@@ -113,7 +113,7 @@ def test_csv_is_the_long_form_exactly() -> None:
     assert {(row["query_index"], row["query_token"]) for row in rows} >= {("1", "Duck"), ("3", ","), ("5", "[SEP]")}
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_csv_never_holds_a_formula(start: str) -> None:
     row = rows_of(one_token(f"{start}1+1"))[0]
     assert (row["query_token"], row["key_token"]) == (f"'{start}1+1",) * 2

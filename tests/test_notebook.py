@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import zipfile
+from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from mha_viz import notebook
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures import recipe
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.compare import Panel, signed
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
@@ -104,9 +106,53 @@ def test_what_cannot_be_saved_says_so_and_leaves_nothing(tmp_path: Path, name: s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_comparison_has_no_single_table() -> None:
-    with pytest.raises(ExportError, match="no single table"):
-        mv.compare([(reading(), "L0H0")]).to_bytes(".csv")
+def table(figure: notebook.Figure) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(figure.to_bytes(".csv").decode())))
+
+
+def test_the_numbers_of_a_comparison() -> None:
+    one, two = reading(words=(1, 2, 1)), reading(words=(1, 1), seed=3)
+    figure = mv.compare([(one, "L1H2", "=my head"), (two, "L0H0")], special="hide")
+    expected = [a.heatmap(heads=[h], special="hide").numbers() for a, h in ((one, "L1H2"), (two, "L0H0"))]
+    rows = table(figure)
+    assert list(rows[0])[:3] == ["panel", "name", "model"]
+    for number, alone in enumerate(expected, 1):
+        own = [row for row in rows if row["panel"] == str(number)]
+        assert [float(row["weight"]) for row in own] == pytest.approx(alone.weights.ravel().tolist())
+        assert (own[0]["layer"], own[0]["head"]) == tuple(map(str, alone.heads[0]))
+    assert {row["name"] for row in rows} == {"'=my head", ""}
+    with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
+        tensors = load_tensors(figure.to_bytes(".safetensors"))
+        tree = json.loads(figure.to_bytes(".json"))
+        assert arrays["heads"].tolist() == [[1, 2], [0, 0]]
+        assert str(arrays["panel2_text"]) == two.text.text
+        for number, alone in enumerate(expected, 1):
+            for found in (arrays[f"panel{number}_weights"], tensors[f"panel{number}.weights"]):
+                assert (found == alone.weights[0]).all()
+            said = tree["panels"][number - 1]
+            assert np.array(said["weights"]) == pytest.approx(alone.weights[0])
+            assert np.array(said["hidden"]) == pytest.approx(alone.hidden[0])
+            assert said["head"] == str(alone.heads[0])
+
+
+def test_the_numbers_of_a_difference(minilm: Encoder) -> None:
+    one, two = (Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, TIRED.replace("tired", "wide")))
+    figure = mv.difference(one, two, special="rescale")
+    expected = signed(one, two, View(special="rescale"))
+    rows = table(figure)
+    named = ["query_index", "query_token", "key_index", "key_token", "first", "second", "difference"]
+    assert list(rows[0]) == named
+    assert [float(row["difference"]) for row in rows] == pytest.approx(expected.d.ravel().tolist())
+    assert "tired / wide" in {row["key_token"] for row in rows}
+    with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
+        tensors = load_tensors(figure.to_bytes(".safetensors"))
+        tree = json.loads(figure.to_bytes(".json"))
+        for found in (arrays, tensors, tree):
+            assert np.array(found["difference"]) == pytest.approx(expected.d)
+            assert np.array(found["second"]) - np.array(found["first"]) == pytest.approx(expected.d, abs=1e-7)
+        assert (str(arrays["second_text"]), tree["second_head"]) == (two.attention.text.text, "L3H1")
+    with pytest.raises(SettingError, match="common rows"):
+        mv.difference(one, (minilm.encode("Cats sleep."), "L3H1")).to_bytes(".csv")
 
 
 def test_everything_of_a_tray_in_one_file() -> None:
@@ -121,12 +167,68 @@ def test_everything_of_a_tray_in_one_file() -> None:
     assert "L1H2 (2-3)" in captions
 
 
+def contents(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
+    tired, wide, other = (minilm.encode(t) for t in (TIRED, TIRED.replace("tired", "wide"), "A cat, an animal."))
+    panels = [(tired, "L3H1"), (wide, "L0H2"), (other, "L1H1")]
+    options = {"pin": "q5", "width_mm": 85, "look": "dark"}
+    found = contents(notebook.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
+    shown = mv.compare(panels, kind="links", pin_of=2, **options)
+    assert found["comparison.svg"] == shown.to_bytes(".svg")
+    assert found["comparison.png"] == shown.to_bytes(".png", 60)
+    assert found["comparison.html"] == shown.to_bytes(".html")
+    differs = mv.difference(panels[1], panels[0], **options | {"pin": "q2"})
+    assert found["difference.svg"] == differs.to_bytes(".svg")
+    assert found["difference.csv"] == differs.to_bytes(".csv")
+    assert found["1-L3H1-links.svg"] == tired.links(heads=["L3H1"], **options | {"pin": "q2"}).to_bytes(".svg")
+    assert b"as query" in found["captions.txt"]
+    assert found["captions.txt"].decode().count("Held: “animal” as query.") == 8
+
+
+def test_a_png_that_is_too_large_is_left_out_of_the_archive_and_said_to_be() -> None:
+    found = contents(notebook.archive([(reading(words=(1,) * 10), "L0H0")], 2000, width_mm=178))
+    assert "1-L0H0-heatmap.png" not in found
+    assert "1-L0H0-heatmap.svg" in found
+    assert "There is no 1-L0H0-heatmap.png. At 2000 dpi" in found["captions.txt"].decode()
+
+
+def test_a_difference_holds_the_pin_of_either_panel_in_every_format(minilm: Encoder) -> None:
+    one, two = ((minilm.encode(text), "L3H1") for text in (TIRED, TIRED.replace("tired", "wide")))
+    figure = mv.difference(one, two, pin="q13", pin_of=1)
+    assert "Held: “wide” as query." in figure.caption
+    assert "pin=q13&diff=0-1&at=1" in unescape(figure.to_html()).replace("\\u0026", "&")
+    assert "at=1" in unescape(mv.compare([one, two], pin="q13", pin_of=1).to_html()).replace("\\u0026", "&")
+
+
+def test_a_look_that_was_asked_for_is_the_pages_too() -> None:
+    a = reading()
+    figures = [a.grid, partial(a.links, 0, 0), partial(a.heatmap, 0, 0), partial(mv.compare, [(a, "L0H0")])]
+    figures += [partial(mv.difference, (a, "L0H0"), (a, "L0H1"))]
+    for make in figures:
+        assert "prefers-color-scheme: dark" in make().to_html()
+        for look in ("light", "dark"):
+            page = make(look=look).to_html()
+            assert f"color-scheme: {look};" in page
+            assert "prefers-color-scheme: dark" not in page
+
+
 # ---- What is refused -------------------------------------------------------------------------------------
 
 CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: a.links(), SettingError, "No head"),
     (lambda a: a.heatmap(heads=["L0H0", "L0H1"]), SettingError, "one head"),
     (lambda a: a.links(layer=9, head=0), UnknownHead, "does not exist"),
+    (lambda a: a.links(heads=["L0H0", "L1H1"]), SettingError, "different layers"),
+    (lambda a: mv.compare([(a, "L0H0")], columns="2"), SettingError, "columns is"),
+    (lambda a: mv.compare([(a, "L0H0")], columns=2.5), SettingError, "columns is"),
+    (lambda a: mv.compare([(a, "L0H0")], pin_of=1), SettingError, "pin_of is"),
+    (lambda a: mv.compare([(a, "L0H0")], side="ab"), SettingError, "side is"),
+    (lambda a: a.grid().to_bytes(".png", "300"), ExportError, "resolution is 300 dpi"),
+    (lambda a: a.grid().to_bytes(".png", None), ExportError, "resolution is None"),
     (lambda a: a.heatmap(heads=["8-10"]), UnknownHead, "not the name of a head"),
     (lambda a: a.heatmap(heads=[3]), UnknownHead, "not a head"),
     (lambda a: a.grid(colour="red"), SettingError, "no option 'colour'"),

@@ -8,9 +8,12 @@ from mha_viz.drawing import Drawing
 from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
 from mha_viz.exports.drawings import drawing_bytes, drawing_suffixes, write_drawing
 from mha_viz.exports.registry import describe, suffixes, to_bytes, write, write_bytes, writer
-from mha_viz.exports.shown import shown_bytes, shown_suffixes
+from mha_viz.exports.shown import Numbers, Several, Subtracted, shown_bytes, shown_suffixes
 
 __all__ = [
+    "Numbers",
+    "Several",
+    "Subtracted",
     "describe",
     "draw",
     "drawing_bytes",

@@ -17,7 +17,7 @@ from mha_viz.attention import Attention, Head, Weights
 from mha_viz.exports.registry import writer
 from mha_viz.text import clean
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that begins so
+FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")  # a spreadsheet would run a cell that begins so
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
 
 

@@ -27,7 +27,7 @@ HEADER = 33  # bytes of a PNG before anything may be said about it: signature an
 
 def png(drawing: Drawing, dpi: int = 300) -> bytes:
     """The bytes of a PNG file with its resolution, caption and settings inside. Raises ExportError when too large."""
-    width, height = _pixels(drawing, dpi)
+    width, height = pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.used(texts)))
     raster = resvg_py.svg_to_bytes(
@@ -43,9 +43,10 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
     return _described(bytes(raster), drawing, dpi)
 
 
-def _pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
-    if not DPI[0] <= dpi <= DPI[1]:
-        raise ExportError(f"The resolution is {dpi} dpi.", f"Expected {DPI[0]} to {DPI[1]}.")
+def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
+    """Width and height of the picture. Raises ExportError when it would be too large, before anything is drawn."""
+    if not isinstance(dpi, int | float) or not DPI[0] <= dpi <= DPI[1]:
+        raise ExportError(f"The resolution is {str(dpi)[:40]} dpi.", f"Expected {DPI[0]} to {DPI[1]}.")
     width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
     if width * height > MAX_PIXELS:
         raise ExportError(

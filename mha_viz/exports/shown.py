@@ -1,42 +1,79 @@
-"""The numbers behind a figure as a file: the same heads, units and filters as the picture."""
+"""The numbers behind a figure as a file: the same heads, units and filters as the picture.
+
+A figure of one reading has :class:`Shown`, heads side by side :class:`Several`, a difference :class:`Subtracted`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
-from typing import Any, BinaryIO
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save
 
-from mha_viz.attention import Shown
+from mha_viz.attention import Head, Shown, Weights
 from mha_viz.errors import ExportError
 from mha_viz.exports.formats import COLUMNS, cell, decimals
 from mha_viz.text import clean
 
-Writer = Callable[[Shown, BinaryIO], None]
+BESIDE = ("panel", "name", "model", *COLUMNS)
+SUBTRACTED = (*COLUMNS[2:-1], "first", "second", "difference")
 
 
-def shown_bytes(shown: Shown, suffix: str) -> bytes:
+class Several(NamedTuple):
+    """The numbers of heads side by side: what each panel shows, and the names that a person gave them, maybe empty."""
+
+    panels: tuple[Shown, ...]
+    names: tuple[str, ...]
+
+
+class Subtracted(NamedTuple):
+    """The numbers of a difference: of two heads whose units correspond one by one, called ``rows`` and ``cols``."""
+
+    first: Shown
+    second: Shown
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+
+    @property
+    def difference(self) -> Weights:
+        """[row, column]: the second minus the first."""
+        difference: Weights = self.second.weights[0] - self.first.weights[0]
+        return difference
+
+
+Numbers = Shown | Several | Subtracted
+Writer = Callable[[Any, BinaryIO], None]
+
+
+def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
     """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json. Raises ExportError."""
-    write = _WRITERS.get(suffix.lower())
-    if write is None:
-        raise ExportError(f"“{suffix[:40]}” is not a format for numbers.", f"Use one of {', '.join(_WRITERS)}.")
+    if suffix.lower() not in shown_suffixes():
+        known = ", ".join(shown_suffixes())
+        raise ExportError(f"“{suffix[:40]}” is not a format for numbers.", f"Use one of {known}.")
     buffer = BytesIO()
-    write(shown, buffer)
+    _WRITERS[type(numbers)][suffix.lower()](numbers, buffer)
     return buffer.getvalue()
 
 
 def _table(shown: Shown, file: BinaryIO) -> None:
     """One row a weight: layer, head, query_index, query_token, key_index, key_token, weight."""
     file.write((",".join(COLUMNS) + "\n").encode())
+    for line in _lines(shown):
+        file.write(line)
+
+
+def _lines(shown: Shown, before: str = "") -> Iterator[bytes]:
+    """The lines of a table, those of one query at a time, each with ``before`` at its beginning."""
     rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{head.layer},{head.head},{index},{text},"
-            file.write("".join(f"{start}{key}{w}\n" for key, w in zip(keys, map(str, row), strict=True)).encode())
+            start = f"{before}{head.layer},{head.head},{index},{text},"
+            yield "".join(f"{start}{key}{w}\n" for key, w in zip(keys, map(str, row), strict=True)).encode()
 
 
 def _arrays(shown: Shown, file: BinaryIO) -> None:
@@ -62,12 +99,124 @@ def _tree(shown: Shown, file: BinaryIO) -> None:
     file.write((json.dumps(heading, ensure_ascii=False) + "\n").encode())
 
 
-_WRITERS: dict[str, Writer] = {".csv": _table, ".npz": _arrays, ".safetensors": _tensors, ".json": _tree}
+# ---- Heads side by side ---------------------------------------------------------------------------------
+
+
+def _table_beside(several: Several, file: BinaryIO) -> None:
+    """One long table with a panel column, which counts from 1; and the panel's name and model."""
+    file.write((",".join(BESIDE) + "\n").encode())
+    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+        for line in _lines(shown, f"{number},{cell(clean(name))},{cell(clean(shown.model))},"):
+            file.write(line)
+
+
+def _arrays_beside(several: Several, file: BinaryIO) -> None:
+    """The arrays of every panel, named "panel1_weights" and so on."""
+    arrays: dict[str, Any] = {}
+    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+        of = {**_heading(shown), "name": clean(name), "weights": shown.weights[0], "hidden": shown.hidden[0]}
+        arrays |= {f"panel{number}_{field}": np.array(value) for field, value in of.items()}
+    heads = np.array([list(_head(shown)) for shown in several.panels], np.int64)
+    np.savez(file, allow_pickle=False, heads=heads, **arrays)
+
+
+def _tensors_beside(several: Several, file: BinaryIO) -> None:
+    """The tensors of every panel, named "panel1.weights" and "panel1.hidden"; the metadata "panel1" is JSON."""
+    tensors: dict[str, Weights] = {}
+    metadata: dict[str, str] = {}
+    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+        parts = {"weights": shown.weights[0], "hidden": shown.hidden[0]}
+        tensors |= {f"panel{number}.{field}": np.ascontiguousarray(part) for field, part in parts.items()}
+        metadata[f"panel{number}"] = json.dumps({**_named(shown), "name": clean(name)}, ensure_ascii=False)
+    file.write(save(tensors, metadata))
+
+
+def _tree_beside(several: Several, file: BinaryIO) -> None:
+    """A list of panels; weights are nested lists [row][column]."""
+    panels = [{**_one(shown), "name": clean(name)} for shown, name in zip(*several, strict=True)]
+    file.write((json.dumps({"panels": panels}, ensure_ascii=False) + "\n").encode())
+
+
+# ---- A difference -----------------------------------------------------------------------------------------
+
+
+def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """One row a cell: query_index, query_token, key_index, key_token, first, second, difference."""
+    file.write((",".join(SUBTRACTED) + "\n").encode())
+    rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
+    keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
+    matrices = zip(of.first.weights[0], of.second.weights[0], of.difference, strict=True)
+    for index, text, three in zip(of.first.row_index, rows, matrices, strict=True):
+        numbers = zip(keys, *three, strict=True)
+        file.write("".join(f"{index},{text},{key},{a},{b},{d}\n" for key, a, b, d in numbers).encode())
+
+
+def _matrices(of: Subtracted) -> dict[str, Weights]:
+    return {"first": of.first.weights[0], "second": of.second.weights[0], "difference": of.difference}
+
+
+def _about(of: Subtracted) -> dict[str, Any]:
+    """Which heads of which readings these are, and what the rows and columns are called."""
+    names = {"rows": [clean(text) for text in of.rows], "cols": [clean(text) for text in of.cols]}
+    sides = {"first": of.first, "second": of.second}
+    return {f"{side}_{name}": value for side, shown in sides.items() for name, value in _named(shown).items()} | names
+
+
+def _arrays_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """first, second and difference [row, column], rows, cols, and what both readings are, as "first_model"."""
+    np.savez(file, allow_pickle=False, **_matrices(of), **{name: np.array(v) for name, v in _about(of).items()})
+
+
+def _tensors_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """first, second and difference; everything else in the metadata."""
+    said = {name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(of).items()}
+    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(of).items()}, said))
+
+
+def _tree_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """One object; first, second and difference are nested lists [row][column]."""
+    matrices = {name: [decimals(row) for row in matrix] for name, matrix in _matrices(of).items()}
+    file.write((json.dumps(_about(of) | matrices, ensure_ascii=False) + "\n").encode())
+
+
+_WRITERS: Mapping[type, Mapping[str, Writer]] = MappingProxyType(
+    {
+        Shown: {".csv": _table, ".npz": _arrays, ".safetensors": _tensors, ".json": _tree},
+        Several: {
+            ".csv": _table_beside,
+            ".npz": _arrays_beside,
+            ".safetensors": _tensors_beside,
+            ".json": _tree_beside,
+        },
+        Subtracted: {
+            ".csv": _table_subtracted,
+            ".npz": _arrays_subtracted,
+            ".safetensors": _tensors_subtracted,
+            ".json": _tree_subtracted,
+        },
+    }
+)
 
 
 def shown_suffixes() -> tuple[str, ...]:
     """The suffixes that numbers of a figure can have."""
-    return tuple(_WRITERS)
+    return tuple(_WRITERS[Shown])
+
+
+def _head(shown: Shown) -> Head:
+    """The head of a panel, which has one."""
+    (head,) = shown.heads
+    return head
+
+
+def _named(shown: Shown) -> dict[str, Any]:
+    return {"head": str(_head(shown)), **_heading(shown)}
+
+
+def _one(shown: Shown) -> dict[str, Any]:
+    """One head with its numbers, as JSON values."""
+    matrix = [decimals(row) for row in shown.weights[0]]
+    return _named(shown) | {"hidden": decimals(shown.hidden[0]), "weights": matrix}
 
 
 def _heading(shown: Shown) -> dict[str, Any]:

@@ -61,8 +61,8 @@ def compare(
     where there is one. Raises SettingError, UnknownHead.
     """
     view, size = view or View(), size or Size()
-    _check(panels, view, pin_of)
-    _check_kind(kind, columns)
+    check(panels, view, pin_of)
+    check_kind(kind, columns)
     theme = THEMES[size.look]
     parts = [block(p.attention, p.head, view, units(p.attention.text, view)) for p in panels]
     top = max(part.top for part in parts)
@@ -93,7 +93,8 @@ def compare(
     return sheet(drawn, size)
 
 
-def _check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
+def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
+    """Raises SettingError for panels that cannot stand side by side in a view."""
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
     if view.scale == "row":
@@ -106,7 +107,8 @@ def _check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         raise SettingError(f"pin_of is {str(pin_of)[:40]!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
 
 
-def _check_kind(kind: str, columns: int | None) -> None:
+def check_kind(kind: str, columns: int | None) -> None:
+    """Raises SettingError for a kind that panels are not drawn as, or a number of columns that no page has."""
     if kind not in NARROWEST:
         raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")
     if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
@@ -240,7 +242,7 @@ def difference(
     """
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
-    _check((first, second), replace(view, scale="fixed"), pin_of)
+    check((first, second), replace(view, scale="fixed"), pin_of)
     found = signed(first, second, view)
     parts, top = found.parts, float(np.abs(found.d).max(initial=0))
     matrix = difference_matrix(found, (first, second)[pin_of], view, theme)

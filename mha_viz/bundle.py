@@ -30,6 +30,7 @@ _MODULES = {
         "../controls",
         "page",
         "words",
+        "roles",
         "explorer",
     ),
     "sentence": ("../dom", "../post", "sentence"),

@@ -6,6 +6,7 @@ What a person can cause ends in one line on stderr and exit code 2; Ctrl-C in 13
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import socket
 import subprocess
@@ -171,6 +172,7 @@ def _profile_options(profile: _Parser) -> None:
         help=f'a file: CoNLL-U, a GAP table, or a sentence a line; or "{BUILT_IN}", which comes with this program',
     )
     profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as of `mha-viz attention`")
+    profile.add_argument("--name", metavar="NAME", help="what to call the corpus (default: its file name)")
     profile.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="the tables; one that exists is replaced"
     )
@@ -335,6 +337,7 @@ def _warn(figure: Any) -> None:
 
 def _profile(asked: argparse.Namespace) -> None:
     corpus = _corpus(asked.corpus)
+    corpus = corpus if asked.name is None else dataclasses.replace(corpus, name=asked.name)
     encoder = _loaded(catalog.resolve(asked.model), asked.device)
     _folder(asked.out)
     from mha_viz.study import Progress, study

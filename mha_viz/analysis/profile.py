@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Mapping
@@ -90,7 +91,7 @@ class Profile:
     def findings(self) -> tuple[Finding, ...]:
         """The roles that were found."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
-        return tuple(Finding(Head(int(line[0]), int(line[1])), *line[2:]) for line in lines)
+        return tuple(_finding(*line) for line in lines)
 
     def write(self, folder: Path) -> None:
         """One CSV file a table, and profile.json last; each takes its place whole. Raises ExportError."""
@@ -106,6 +107,30 @@ class Profile:
             raise ExportError(
                 f"{folder} cannot be written: {error.strerror or error}.", "Name a folder that can."
             ) from error
+
+
+def _finding(
+    layer: Any, head: Any, role: str, detail: str, score: Any, baseline: Any, gain: Any, n: Any, low: Any, high: Any
+) -> Finding:
+    numbers = [float("nan" if value == "" else value) for value in (score, baseline, gain, low, high)]
+    return Finding(Head(int(layer), int(head)), role, detail, *numbers[:3], int(n), *numbers[3:])
+
+
+def read_findings(folder: Path) -> tuple[Finding, ...]:
+    """The roles alone, without the library that reads tables: a first picture need not wait for it. Empty where there
+    is no profile. Raises CorpusError when it is damaged."""
+    try:
+        with (folder / "roles.csv").open(encoding="utf-8", newline="") as file:
+            headings, *lines = csv.reader(file)
+        if tuple(headings) != HEADINGS["roles"]:
+            raise ValueError(f"the headings {', '.join(headings)[:200]}")
+        return tuple(_finding(*line) for line in lines)
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, TypeError) as error:
+        raise CorpusError(
+            f"{folder} holds no roles that can be read: {error}", "Make it again: mha-viz profile."
+        ) from error
 
 
 def read_profile(folder: Path) -> Profile:

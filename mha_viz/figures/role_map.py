@@ -1,4 +1,4 @@
-"""Charts of what heads do: the map of roles, and the profile of one head (Plotly). And the words for a role."""
+"""Charts of what heads do: the map of roles, and the profile of one head (Plotly)."""
 
 from __future__ import annotations
 
@@ -12,77 +12,17 @@ import plotly.graph_objects as go
 from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import COLOURS, by_head, short, told
 from mha_viz.figures.theme import Theme
 
-COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
-SHORT = {
-    "cls": "[CLS]",
-    "sep": "[SEP]",
-    "punctuation": ". ,",
-    "previous": "prev",
-    "entropy": "broad",
-    "third_person": "coref",
-}
-DIRECTIONS = {
-    "dep_to_head": "from the dependent to its head",
-    "head_to_dep": "the head attends most to it",
-    "head_row": "from the head to a dependent",
-}
 CELL, TOP, LEFT = (68, 40), 30, 40  # pixels
+FONT = "Source Sans, sans-serif"
 FAINTEST = 0.18  # of a role whose gain is nothing
 
 
-def short(finding: Finding) -> str:
-    """A word that fits into a cell of the map."""
-    return SHORT.get(finding.detail, finding.detail.split()[0])
-
-
-def told(finding: Finding) -> str:
-    """A role in a sentence, with its numbers."""
-    score, baseline = _percent(finding.score), _percent(finding.baseline)
-    if finding.role == "syntax":
-        relation, direction = finding.detail.split()
-        return (
-            f"coincides with {relation} ({DIRECTIONS[direction]}): right in {score} of {finding.n:,} held-out cases "
-            f"({_interval(finding)}); best fixed offset {baseline}"
-        )
-    if finding.role == "coreference":
-        return (
-            f"coincides with coreference: from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"held-out cases ({_interval(finding)}); better baseline {baseline}"
-        )
-    if finding.role == "position":
-        where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
-        if np.isnan(finding.low):
-            return f"position: {score} of its attention goes to {where}; evenly spread it would be {baseline}"
-        return f"position: its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
-    if finding.role == "delimiter":
-        return (
-            f"delimiter: {score} of its attention goes to {SHORT[finding.detail]}; evenly spread it would be {baseline}"
-        )
-    return f"broad: its entropy is {score} of the largest possible; the mean of the model’s heads is {baseline}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _interval(finding: Finding) -> str:
-    return f"95 % interval {100 * finding.low:.1f} to {100 * finding.high:.1f}"
-
-
-def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
-    """The roles of each head that has any, largest gain first."""
-    found: dict[Head, list[Finding]] = {}
-    for finding in sorted(findings, key=lambda f: -f.gain):
-        found.setdefault(finding.head, []).append(finding)
-    return found
-
-
 def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head | None, theme: Theme) -> go.Figure:
-    """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour.
-
-    A cell's ``customdata`` is the head's name.
+    """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour. Small
+    squares are roles of another kind. A cell's ``customdata`` is the head's name.
     """
     layers, heads = shape
     roles = by_head(findings)
@@ -97,7 +37,16 @@ def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head |
         figure.add_heatmap(
             z=strength, zmin=0, zmax=1, colorscale=scale, showscale=False, hoverinfo="skip", xgap=2, ygap=2
         )
-        figure.add_scatter(x=[None], y=[None], mode="markers", name=role, marker=_legend(theme, role))
+        figure.add_scatter(x=[None], y=[None], mode="markers", name=role, marker=_square(theme, role, 12))
+        beside = [head for head, found in roles.items() if role in {f.role for f in found} - {found[0].role}]
+        figure.add_scatter(
+            x=[head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside],
+            y=[head.layer + 0.34 for head in beside],
+            mode="markers",
+            marker={**_square(theme, role, 7), "line": {"width": 1, "color": theme.paper}},
+            hoverinfo="skip",
+            showlegend=False,
+        )
     figure.add_scatter(
         x=[head.head for head in every],
         y=[head.layer for head in every],
@@ -124,8 +73,8 @@ def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head |
     return figure
 
 
-def _legend(theme: Theme, role: str) -> dict[str, Any]:
-    return {"symbol": "square", "size": 12, "color": theme.heads[COLOURS[role]]}
+def _square(theme: Theme, role: str, size: int) -> dict[str, Any]:
+    return {"symbol": "square", "size": size, "color": theme.heads[COLOURS[role]]}
 
 
 def _cell(found: Sequence[Finding]) -> str:
@@ -158,14 +107,20 @@ def _folded(text: str, width: int = 70) -> str:
 def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
-    ticks = {"showgrid": False, "zeroline": False, "tickfont": {"size": 11, "color": theme.muted}, "fixedrange": True}
+    ticks = {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "tickfont": {"size": 11, "color": theme.muted},
+        "fixedrange": True,
+    }
     return {
         "width": LEFT + width * heads + 10,
         "height": TOP + height * layers + 50,
         "margin": {"l": LEFT, "r": 10, "t": TOP, "b": 50},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": theme.ink, "size": 13},
+        "font": {"color": theme.ink, "size": 13, "family": FONT},
         "xaxis": {
             **ticks,
             "side": "top",
@@ -206,7 +161,7 @@ def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:
         margin={"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": theme.ink, "size": 12},
+        font={"color": theme.ink, "size": 12, "family": FONT},
         yaxis={"range": [0, 1], "gridcolor": _faint(theme), "fixedrange": True},
         xaxis={"fixedrange": True, "type": "category"},
         bargap=0.25,

@@ -17,6 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, reading, takeaway, tray
 from mha_viz.ui.address import Address
+from mha_viz.ui.badges import badges
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.components.sentence import sentence
@@ -117,7 +118,7 @@ def draw(what: Asked, attention: Attention) -> None:
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    explorer(office().packet(attention, wanted, link, begin), "explorer", _on_view, _on_tray)
+    explorer(office().packet(attention, wanted, link, begin), badges(attention), "explorer", _on_view, _on_tray)
     say_complaint()
     takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where)))
 

@@ -12,7 +12,8 @@ from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.figures.role_map import DIRECTIONS, by_head, offsets, shares, told
+from mha_viz.figures.role_map import offsets, shares
+from mha_viz.figures.role_words import DIRECTIONS, by_head, told
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models import catalog
 from mha_viz.ui import frame
@@ -35,15 +36,19 @@ class Case(NamedTuple):
         return sum(arc.right for arc in self.arcs)
 
 
+def summary(evidence: Evidence, head: Head) -> None:
+    """The roles of one head in words, and the way to see it at work."""
+    st.markdown(f"#### {both(head)}")
+    found = by_head(evidence.findings()).get(head, [])
+    st.markdown("\n".join(f"* {plain(told(f))}" for f in found) or "No role was found for this head.")
+    kept = {k: v for k, v in st.query_params.to_dict().items() if k not in ("on", "pin", "corpus")}
+    st.page_link(frame.page("explore"), label="Open in Explore", query_params={**kept, "head": str(head)})
+
+
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """The card of one head."""
+    """The card of one head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_card"):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"#### {both(head)}")
-            kept = {k: v for k, v in st.query_params.to_dict().items() if k not in ("on", "pin", "corpus")}
-            st.page_link(frame.page("explore"), label="Open in Explore", query_params={**kept, "head": str(head)})
-        found = by_head(evidence.findings()).get(head, [])
-        st.markdown("\n".join(f"* {plain(told(f))}" for f in found) or "No role was found for this head.")
+        st.markdown(f"#### {both(head)} in full")
         _patterns(evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:

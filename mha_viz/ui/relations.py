@@ -11,7 +11,7 @@ from mha_viz.analysis.syntax import OFFSETS, Relations, gold
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.role_map import DIRECTIONS
+from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
 from mha_viz.ui.parts import complain, plain, remark
@@ -39,9 +39,9 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
     st.markdown(f"### Dependency relations, on {plain(source.corpus if source else '')}")
     st.markdown(
         "Head and direction are chosen on the sentences with even numbers; the score is of the odd ones, so it does "
-        "not profit from the choice. The baselines, on the same odd sentences: the best fixed offset, the nearest word of "
-        "the best part of speech (a strong rule, but it knows the gold parts of speech), and the best head of the same "
-        "architecture with random weights."
+        "not profit from the choice. The baselines, on the same odd sentences: the best fixed offset; the nearest "
+        "word of the best part of speech (a strong rule, but it knows the gold parts of speech); and the best head "
+        "of the same architecture with random weights."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed = left.text_input("Filter relations", key="relation_filter", placeholder="nsubj").strip().lower()

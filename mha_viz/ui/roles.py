@@ -12,7 +12,8 @@ from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.figures.role_map import COLOURS, by_head, role_map, told
+from mha_viz.figures.role_map import role_map
+from mha_viz.figures.role_words import COLOURS, by_head, told
 from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog
 from mha_viz.text import clean
@@ -46,9 +47,16 @@ def show(where: Address) -> None:
     if evidence is None:
         return
     _headline(model, evidence)
-    if evidence.table("roles") is not None:
-        _map(evidence, where.head)
-    head = _wanted_head(evidence, where.head)
+    left, right = st.columns([7, 4], gap="large")
+    with right:
+        head = _wanted_head(evidence, where.head)
+        if head is not None:
+            head_card.summary(evidence, head)
+        elif evidence.findings():
+            _hint(evidence)
+    with left:
+        if evidence.findings():
+            _map(evidence, head)
     if head is not None:
         head_card.show(model, evidence, head)
     relations.show(evidence)
@@ -248,6 +256,17 @@ def _listed(findings: tuple[Finding, ...]) -> None:
         width="stretch",
         column_config={"gain": st.column_config.NumberColumn(format="%.3f")},
     )
+
+
+def _hint(evidence: Evidence) -> None:
+    """What there is to see, while no head is chosen: the strongest of each kind."""
+    strongest: dict[str, Finding] = {}
+    for finding in sorted(evidence.findings(), key=lambda f: -f.gain):
+        strongest.setdefault(finding.role, finding)
+    st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
+    for role in COLOURS:
+        if role in strongest:
+            st.markdown(f"**{both(strongest[role].head)}** {plain(told(strongest[role]))}.")
 
 
 # ---- One head -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from weakref import WeakSet
 import streamlit as st
 
 from mha_viz import grammar
-from mha_viz.analysis.profile import Finding, Profile, read_profile
+from mha_viz.analysis.profile import Finding, Profile, read_findings, read_profile
 from mha_viz.assets import asset
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
 from mha_viz.models import catalog, hub
@@ -46,18 +47,30 @@ class Evidence(NamedTuple):
         return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The roles: from the first profile, and those of a kind that it has no gold for from the others."""
-        found: list[Finding] = []
-        for profile in self.profiles:
-            known = {finding.role for finding in found}
-            found += [finding for finding in profile.findings() if finding.role not in known]
-        return tuple(found)
+        """The roles that were found, each kind in the first profile that has any."""
+        return _united(profile.findings() for profile in self.profiles)
 
 
 @cache
 def built_in() -> Corpus:
     """The corpus that comes with the app."""
     return grammar.corpus()
+
+
+@cache
+def given_roles(name: str) -> tuple[Finding, ...]:
+    """The roles of a model that comes with the app; read without its tables."""
+    folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
+    return _united(read_findings(folder / one) for one in GIVEN) if folder else ()
+
+
+def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """The roles of the first profile, and those of a kind that it has no gold for from the others."""
+    found: list[Finding] = []
+    for findings in profiles:
+        known = {finding.role for finding in found}
+        found += [finding for finding in findings if finding.role not in known]
+    return tuple(found)
 
 
 @cache
@@ -125,6 +138,15 @@ class Studies:
             except MhaVizError:  # damaged, or of an older version: measured again when asked for
                 return None
         return kept
+
+    def roles(self, model: catalog.Model) -> tuple[Finding, ...]:
+        """The roles of a model's heads as far as they are known here; read without pandas or torch."""
+        if model.kind == "bundled":
+            return given_roles(model.name)
+        try:
+            return read_findings(_home() / _key(model, built_in().digest))
+        except MhaVizError:
+            return ()
 
     def start(self, model: catalog.Model, corpus: Corpus | Gap) -> Hold:
         """Begin a study, or join the one that is under way. Raises Busy when too many wait."""

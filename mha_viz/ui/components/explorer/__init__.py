@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -16,11 +18,15 @@ _mount = st.components.v2.component(
 )
 
 
-def explorer(packet: bytes, key: str, on_view: Callable[[], None], on_tray: Callable[[], None]) -> None:
-    """Draw one reading (``figures.packet``).
+def explorer(
+    packet: bytes, roles: Mapping[str, Any], key: str, on_view: Callable[[], None], on_tray: Callable[[], None]
+) -> None:
+    """Draw one reading (``figures.packet``), with the roles of its heads (``ui.badges``).
 
     ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL
     parameters that differ from their defaults (None: the parameter leaves the URL). ``on_tray`` runs when the person
     set a head aside to compare: ``tray`` holds its ``model`` and ``head``.
     """
-    _mount(key=key, data=packet, on_view_change=on_view, on_tray_change=on_tray)
+    told = json.dumps(roles).encode()
+    data = packet + told + len(told).to_bytes(4, "little")  # bytes travel only by themselves
+    _mount(key=key, data=data, on_view_change=on_view, on_tray_change=on_tray)

@@ -8,6 +8,7 @@ import { drawGrid } from "./grid.js";
 import { drawHeatmap } from "./heatmap.js";
 import { drawLinks } from "./links.js";
 import { page, setControls } from "./page.js";
+import { byHead, chips, drawBadges, drawKinds, spoken } from "./roles.js";
 import { drawRanks, hiddenNote, readout, suggestion, table } from "./words.js";
 import { make } from "../dom.js";
 import { post } from "../post.js";
@@ -24,6 +25,8 @@ export function explorer(root, send, locate = () => window.location.search) {
   let layouts = {};
   let derived = null;
   let tell = 0;
+  let roles = { kinds: {}, of: new Map() }; // what heads are known for: kind → colour, head → its roles
+  let sought = null; // the kind of role that is looked for
   const look = {};
   const part = page({ change, ask, more, compare: () => compare(view.head), table: () => { if (part.table.open) drawTable(); } });
   part.compare.hidden = !!root.dataset.alone;
@@ -31,8 +34,9 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   // ---- Arrivals ---------------------------------------------------------------------------------------
 
-  function show(bytes) {
+  function show(bytes, known = null) {
     const next = unpack(bytes);
+    if (known) roles = byHead(known);
     if (reading && reading.key === next.key) {
       keep(next);
     } else {
@@ -76,7 +80,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const stay = view.on.filter((h) => Math.floor(h / reading.heads) === layer && h !== view.head);
     const fields = { head, on: stay.length ? [...new Set([head, ...stay])] : [head] };
     change(fields);
-    part.said.textContent = `${headName(reading, head)} opened. ${numbersOf(head)}`;
+    part.said.textContent = `${headName(reading, head)} opened. ${spoken(roles.of.get(head) ?? [])}${numbersOf(head)}`;
   }
 
   function toggle(head) {
@@ -174,16 +178,22 @@ export function explorer(root, send, locate = () => window.location.search) {
       layouts.grid = drawGrid(part.grid, reading, view, { ...look, width, height });
     }
     part.count.textContent = `${reading.layers} layers × ${reading.heads} heads`;
-    part.marks.replaceChildren(...view.on.map(mark), ...(cursor === view.head ? [] : [mark(cursor, "cursor")]));
+    part.marks.replaceChildren(...drawBadges(roles, sought, place, look.heads),
+      ...view.on.map(mark), ...(cursor === view.head ? [] : [mark(cursor, "cursor")]));
+    drawKinds(part.kinds, roles, sought, look.heads, (kind) => { sought = sought === kind ? null : kind; drawOverview(); });
     drawPreview();
   }
 
-  function mark(head, kind) {
+  function place(at, head) {
     const { left, top, step, size } = layouts.grid;
-    const at = make("i", { class: kind === "cursor" ? "cursor" : head === view.head ? "opened" : "on" });
     at.style.left = `${left + (head % reading.heads) * step}px`;
     at.style.top = `${top + Math.floor(head / reading.heads) * step}px`;
     at.style.width = at.style.height = `${size}px`;
+    return at;
+  }
+
+  function mark(head, kind) {
+    const at = place(make("i", { class: kind === "cursor" ? "cursor" : head === view.head ? "opened" : "on" }), head);
     if (at.className === "on") at.style.outlineColor = look.heads[(head % reading.heads) % look.heads.length];
     return at;
   }
@@ -201,6 +211,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     const name = make("b", {}, headName(reading, head));
     part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`,
       make("span", { class: "soft" }, head === view.head ? " open" : hovered === null ? " Enter opens it" : " click to open"));
+    part.rolesHere.replaceChildren(...chips(roles.of.get(head) ?? [], roles, look.heads));
     part.numbers.replaceChildren(...reading.metrics.map((metric) => {
       const value = metric.values[head] ?? 0;
       const bar = make("dd", { class: "bar", "aria-hidden": true });
@@ -213,6 +224,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   function drawControls() {
     part.title.replaceChildren(`Layer ${Math.floor(view.head / reading.heads)}, head ${view.head % reading.heads} `,
       make("code", {}, `${headName(reading, view.head)} (${paperName(reading, view.head)})`));
+    part.roles.replaceChildren(...chips(roles.of.get(view.head) ?? [], roles, look.heads));
     setControls(part, view, isPair(reading));
     drawHeadBar();
   }
@@ -347,7 +359,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     cursor = layer * reading.heads + head;
     hovered = null;
     drawOverview();
-    part.said.textContent = `${headName(reading, cursor)}. ${numbersOf(cursor)}`;
+    part.said.textContent = `${headName(reading, cursor)}. ${spoken(roles.of.get(cursor) ?? [])}${numbersOf(cursor)}`;
   }
 
   // Links: up and down along a column of tokens, left and right between the two. Heatmap: from cell to cell.
@@ -402,13 +414,20 @@ export function explorer(root, send, locate = () => window.location.search) {
   return { show, stop };
 }
 
+// A packet, and after it the roles as JSON with their length.
+function apart(data) {
+  const end = data.byteLength - 4;
+  const begin = end - new DataView(data.buffer, data.byteOffset + end).getUint32(0, true);
+  return [data.subarray(0, begin), JSON.parse(new TextDecoder().decode(data.subarray(begin, end)))];
+}
+
 // Streamlit calls this on the same page elements at every change of the data.
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".mha-explorer");
   root.send = setTriggerValue;
   try {
     root.app ??= explorer(root, (name, value) => post(root.send, name, value));
-    root.app.show(data);
+    root.app.show(...apart(data));
   } catch (error) {
     console.error(error);
     root.app = null;

@@ -21,8 +21,10 @@ function overviewOf(p, on) {
   p.count = make("span", { class: "soft" });
   p.previewName = make("p", { class: "name" });
   p.numbers = make("dl");
-  const preview = make("div", { class: "preview" }, p.previewName, p.numbers);
-  return [make("header", {}, make("h2", {}, "Every head"), p.count), p.gridBox, preview, askOf(p, on)];
+  p.kinds = make("div", { class: "kinds", role: "group", "aria-label": "Heads with a role" });
+  p.rolesHere = make("div", { class: "chips" });
+  const preview = make("div", { class: "preview" }, p.previewName, p.rolesHere, p.numbers);
+  return [make("header", {}, make("h2", {}, "Every head"), p.count), p.kinds, p.gridBox, preview, askOf(p, on)];
 }
 
 function askOf(p, on) {
@@ -52,7 +54,8 @@ function headOf(p, on) {
   p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
   p.compare = make("button", { type: "button", class: "quiet", title: "Set this head aside for the Compare page (in the grid: key c)", onclick: on.compare }, "+ Compare");
   const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
-  return [make("header", {}, p.title, p.compare, switches), controlsOf(p, on), p.readout, p.panels, p.note, p.table];
+  p.roles = make("div", { class: "chips" });
+  return [make("header", {}, p.title, p.compare, switches), p.roles, controlsOf(p, on), p.readout, p.panels, p.note, p.table];
 }
 
 function controlsOf(p, on) {

@@ -1,0 +1,57 @@
+// What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
+import { make } from "../dom.js";
+
+// {kinds: role → place among the colours, of: head → its roles, the strongest first}.
+export function byHead({ kinds, found }) {
+  const of = new Map();
+  for (const role of found) of.set(role.head, [...(of.get(role.head) ?? []), role]);
+  return { kinds, of };
+}
+
+const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
+const has = (list, kind) => list.some((role) => role.role === kind);
+
+// How many heads have each kind of role.
+export function counted(roles) {
+  const lists = [...roles.of.values()];
+  return Object.keys(roles.kinds).map((kind) => [kind, lists.filter((list) => has(list, kind)).length]).filter(([, n]) => n);
+}
+
+// One mark a kind of role in the corner of each head, hollow where it does not show in this text; a veil over the heads
+// without the kind that is sought. `place` puts an element on a head.
+export function drawBadges(roles, sought, place, colours) {
+  return [...roles.of].map(([head, list]) => {
+    const box = place(make("b", { class: sought && !has(list, sought) ? "badges off" : "badges" }), head);
+    for (const [kind] of counted(roles).filter(([name]) => has(list, name))) {
+      const badge = make("s", { class: list.some((role) => role.role === kind && role.active) ? "active" : "" });
+      badge.style.setProperty("--colour", colourOf(roles, kind, colours));
+      box.append(badge);
+    }
+    if (sought && has(list, sought)) box.style.outline = `2px solid ${colourOf(roles, sought, colours)}`;
+    return box;
+  });
+}
+
+export function drawKinds(box, roles, sought, colours, choose) {
+  box.replaceChildren(...counted(roles).map(([kind, n]) => {
+    const button = make("button", { type: "button", "aria-pressed": String(kind === sought), title: `Show the heads measured as ${kind}`, onclick: () => choose(kind) },
+      make("s", { class: "active" }), ` ${kind} ${n}`);
+    button.style.setProperty("--colour", colourOf(roles, kind, colours));
+    return button;
+  }));
+  box.hidden = !roles.of.size;
+}
+
+// The roles of one head as short labels, the whole sentence in the title.
+export function chips(list, roles, colours) {
+  return list.map((role) => {
+    const chip = make("span", { class: role.active ? "chip active" : "chip", title: role.words },
+      make("s", { class: role.active ? "active" : "" }), make("b", {}, role.short),
+      make("span", { class: "soft" }, role.active ? "active here" : "not triggered here"));
+    chip.style.setProperty("--colour", colourOf(roles, role.role, colours));
+    return chip;
+  });
+}
+
+export const spoken = (list) =>
+  list.map((role) => `Known for ${role.short}, ${role.active ? "active here" : "not triggered here"}. `).join("");

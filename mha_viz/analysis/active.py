@@ -19,6 +19,13 @@ from mha_viz.attention import Attention, Weights
 from mha_viz.text import is_punctuation
 
 LINK = 0.5  # of a word's attention, to one other word
+RULES = {  # in words
+    "syntax": f"Active: some word gives another more than {LINK:.0%} of its attention.",
+    "coreference": f"Active: some word gives another more than {LINK:.0%} of its attention.",
+    "position": "Active: this text alone would earn it the name.",
+    "delimiter": "Active: this text alone would earn it the name.",
+    "broad": "Active: this text alone would earn it the name.",
+}
 
 _METRICS = {
     "previous": metrics.previous,

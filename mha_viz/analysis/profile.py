@@ -112,8 +112,10 @@ class Profile:
 def _finding(
     layer: Any, head: Any, role: str, detail: str, score: Any, baseline: Any, gain: Any, n: Any, low: Any, high: Any
 ) -> Finding:
-    numbers = [float("nan" if value == "" else value) for value in (score, baseline, gain, low, high)]
-    return Finding(Head(int(layer), int(head)), role, detail, *numbers[:3], int(n), *numbers[3:])
+    right, other, more, lower, upper = (
+        float("nan" if value == "" else value) for value in (score, baseline, gain, low, high)
+    )
+    return Finding(Head(int(layer), int(head)), role, detail, right, other, more, int(n), lower, upper)
 
 
 def read_findings(folder: Path) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mha_viz.analysis.active import active
+from mha_viz.analysis.active import RULES, active
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, short, told
@@ -24,7 +24,7 @@ def badges(attention: Attention) -> dict[str, Any]:
             "head": f.head.layer * attention.heads + f.head.head,
             "role": f.role,
             "short": short(f),
-            "words": told(f),
+            "words": f"{told(f)}. {RULES[f.role]}",
             "active": shows,
         }
         for f, shows in zip(findings, active(findings, attention), strict=True)

@@ -28,6 +28,7 @@ from mha_viz.figures.packet import Link, Overview, Start, overview, packet, read
 from mha_viz.figures.panels import pack
 from mha_viz.models import catalog, hub
 from mha_viz.text import Token, TokenizedText, align
+from mha_viz.ui.annotated import words_of
 
 MODEL_BYTES = 2_500_000_000
 READING_BYTES = 600_000_000
@@ -194,7 +195,9 @@ class Office:
         kept = self.readings.get(key)  # another visitor may have asked meanwhile
         if kept is not None:
             return kept
-        attention: Attention = self._encoder(model).encode(text, pair)
+        words = None if pair else words_of(text)
+        encoder = self._encoder(model)
+        attention: Attention = encoder.encode_words(words) if words else encoder.encode(text, pair)
         return self.readings.put(key, attention)
 
     def _encoder(self, model: catalog.Model) -> Any:

@@ -11,17 +11,18 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError, UnknownHead
+from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, reading, takeaway, tray
+from mha_viz.ui import address, gold, reading, takeaway, tray
 from mha_viz.ui.address import Address
+from mha_viz.ui.annotated import Annotated, annotated
 from mha_viz.ui.badges import badges
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.components.sentence import sentence
-from mha_viz.ui.parts import complain_later, message, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, message, remark, say_complaint
 from mha_viz.ui.tray import Pin
 
 
@@ -31,6 +32,18 @@ class Asked:
 
     text: str
     where: Address
+
+    @property
+    def shown(self) -> str:
+        """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
+        found = self.gold()
+        return found.text if found and found.pasted else self.text
+
+    def gold(self) -> Annotated | None:
+        """The annotation that comes with the text, if any does and it can be read."""
+        with suppress(CorpusError):
+            return None if self.where.pair else annotated(self.text)
+        return None
 
 
 def asked() -> Asked:
@@ -51,7 +64,7 @@ def examples() -> tuple[dict[str, str], ...]:
 def ask(what: Asked) -> None:
     """The sentence in large type, examples and model menu."""
     content = {
-        "text": what.text,
+        "text": what.shown,
         "pair": what.where.pair,
         "look": _example(what).get("look", ""),
         "model": what.where.model or catalog.default().name,
@@ -70,7 +83,9 @@ def _example(what: Asked) -> dict[str, str]:
 
 def _on_read() -> None:
     typed = message("sentence", "read")
-    _read_next(str(typed.get("text", "")), str(typed.get("pair", "")))
+    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), asked()
+    same = text == what.shown and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
+    _read_next(what.text if same else text, pair)
 
 
 def _on_example() -> None:
@@ -120,7 +135,21 @@ def draw(what: Asked, attention: Attention) -> None:
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     explorer(office().packet(attention, wanted, link, begin), badges(attention), "explorer", _on_view, _on_tray)
     say_complaint()
+    found = what.gold()
+    if found is not None:
+        gold.show(found, attention, wanted[0])
+    else:
+        _say_pasted(what)
+        gold.propose(attention)
     takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where)))
+
+
+def _say_pasted(what: Asked) -> None:
+    """Why CoNLL-U that was pasted could not be read, if so."""
+    try:
+        annotated(what.text)
+    except CorpusError as error:
+        complain(error)
 
 
 def _pin(begin: Start, where: Address) -> str | None:
@@ -152,7 +181,7 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = asked()
-    if view.get("of") == text_key(what.text, what.where.pair):
+    if view.get("of") == text_key(what.shown, what.where.pair):
         address.go(**address.accepted(view))
 
 
@@ -161,7 +190,7 @@ def _on_tray() -> None:
     said = message("explorer", "tray")
     what = asked()
     try:
-        pin = Pin(what.text, what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head"))))
+        pin = Pin(what.shown, what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head"))))
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:

@@ -17,8 +17,9 @@ from mha_viz.figures.role_words import DIRECTIONS, by_head, told
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models import catalog
 from mha_viz.ui import frame
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, plain
-from mha_viz.ui.studies import Evidence, built_in, studies
+from mha_viz.ui.studies import Evidence, studies
 
 LISTED = 8  # relations
 SHOWN = 4  # sentences of each kind

@@ -14,8 +14,9 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, plain, remark
-from mha_viz.ui.studies import Evidence, built_in, given, studies
+from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed
 PERCENT = "percent"

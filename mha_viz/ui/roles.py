@@ -19,9 +19,10 @@ from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, frame, head_card, reading, relations
 from mha_viz.ui.address import Address
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
 from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint
-from mha_viz.ui.studies import Evidence, Hold, built_in, given, studies
+from mha_viz.ui.studies import Evidence, Hold, given, studies
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 CORPORA = {GOLD: "treebanks", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}

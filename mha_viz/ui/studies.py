@@ -18,12 +18,12 @@ from weakref import WeakSet
 
 import streamlit as st
 
-from mha_viz import grammar
 from mha_viz.analysis.profile import Finding, Profile, read_findings, read_profile
 from mha_viz.assets import asset
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
 from mha_viz.models import catalog, hub
 from mha_viz.treebank import Corpus, Gap
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Shelf, office
 
 HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
@@ -49,12 +49,6 @@ class Evidence(NamedTuple):
     def findings(self) -> tuple[Finding, ...]:
         """The roles that were found, each kind in the first profile that has any."""
         return _united(profile.findings() for profile in self.profiles)
-
-
-@cache
-def built_in() -> Corpus:
-    """The corpus that comes with the app."""
-    return grammar.corpus()
 
 
 @cache

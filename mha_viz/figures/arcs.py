@@ -1,0 +1,97 @@
+"""A sentence with arcs: gold annotation above the words, what a head says beyond it below them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from mha_viz import fonts
+from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text
+from mha_viz.figures.theme import Theme
+
+Kind = Literal["hit", "miss", "extra", "proposal"]
+
+SIZE, LABEL = 12.0, 8.0  # points
+GAP = 13.0  # between words
+STEP = 13.0  # height of an arc for each word that it spans, at first
+HIGHEST = 92.0
+BESIDE = 2.5  # of a word's middle: arcs to the left and to the right leave it apart
+WORDS: dict[Kind, str] = {
+    "hit": "gold, and the head agrees",
+    "miss": "gold, and the head points elsewhere",
+    "extra": "the head points here, the gold does not",
+    "proposal": "proposed by a head; there is no gold for this text",
+}
+
+
+class Span(NamedTuple):
+    """One arc between two words, by their index; ``label`` stands at its top."""
+
+    start: int
+    end: int
+    label: str
+    kind: Kind
+
+
+def colour(kind: Kind, theme: Theme) -> str:
+    """Hits and misses differ in strength and in hue; extras stand below the words."""
+    return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1], "proposal": theme.heads[0]}[kind]
+
+
+def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
+    """The sentence on one line. Gold arcs and proposals stand above it, the head's other arcs below."""
+    middles, width = _places(words)
+    above = [span for span in spans if span.kind != "extra"]
+    below = [span for span in spans if span.kind == "extra"]
+    up, down = (max((_height(span) for span in part), default=0) for part in (above, below))
+    top = up + LABEL + 8
+    marks: list[Mark] = []
+    for span in sorted(above, key=lambda s: s.kind == "hit"):
+        marks += _arc(span, middles, top, -1, theme)
+    for span in below:
+        marks += _arc(span, middles, top + SIZE + 8, 1, theme)
+    for word, x in zip(words, middles, strict=True):
+        marks.append(Text(x, top + SIZE / 2 + 4, word, SIZE, theme.ink, anchor="middle"))
+    kinds = [kind for kind in WORDS if any(span.kind == kind for span in spans)]
+    bottom = top + SIZE + 8 + (down + LABEL + 6 if below else 0)
+    for i, kind in enumerate(kinds):
+        y = bottom + 14 + 13 * i
+        marks += [
+            Rect(4, y - 3, 10, 6, fill=colour(kind, theme)),
+            Text(20, y, WORDS[kind], LABEL + 1, theme.muted),
+        ]
+    return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
+
+
+def _places(words: Sequence[str]) -> tuple[list[float], float]:
+    """The middle of each word, and the width of the line."""
+    middles, x = [], 8.0
+    for word in words:
+        wide = max(fonts.width(word, SIZE), 12.0)
+        middles.append(x + wide / 2)
+        x += wide + GAP
+    return middles, x - GAP + 8
+
+
+def _height(span: Span) -> float:
+    return min(HIGHEST, STEP * math.pow(abs(span.end - span.start), 0.8) + 6)
+
+
+def _arc(span: Span, middles: Sequence[float], y: float, way: int, theme: Theme) -> list[Mark]:
+    """From the word that was asked about (a small square) to the other; ``way`` −1 is upward."""
+    right = 1 if span.end > span.start else -1
+    x, x_end = middles[span.start] + BESIDE * right, middles[span.end] - BESIDE * right
+    high = y + way * _height(span) * 4 / 3  # a Bézier reaches three quarters of its controls
+    shade = colour(span.kind, theme)
+    strong = span.kind in ("hit", "extra")
+    line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, 1.8 if strong else 1.1, 1 if strong else 0.75)
+    label = Text(
+        (x + x_end) / 2,
+        y + way * (_height(span) + LABEL / 2 + 1.5),
+        span.label,
+        LABEL,
+        shade if strong else theme.muted,
+        anchor="middle",
+    )
+    return [line, Rect(x - 2, y - 2, 4, 4, fill=shade), label]

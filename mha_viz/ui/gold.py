@@ -1,0 +1,204 @@
+"""Gold annotation in the Explore page: where a sentence has it, and what the open head says of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.coreference import chunk
+from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.arcs import Span, drawing
+from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.models import catalog
+from mha_viz.treebank import Sentence
+from mha_viz.ui.annotated import Annotated
+from mha_viz.ui.parts import remark
+from mha_viz.ui.studies import studies
+
+COREFERENCE = "coreference"
+WIDE = 1300  # pixels that a wide page has for a picture
+LIKELY = 0.5  # of a word's attention: weaker links are not proposed
+PRONOUNS = frozenset("he him his himself she her hers herself it its itself".split()) | frozenset(
+    "they them their theirs themselves".split()
+)
+
+
+# ---- With gold ------------------------------------------------------------------------------------------
+
+
+def show(found: Annotated, attention: Attention, head: Head) -> None:
+    """The sentence with its gold arcs, and what the head says of them."""
+    words = attention.by_words().without_special() if len(attention.text) else attention
+    if len(words.text) != len(found.forms):
+        remark("The model did not read every word of this sentence, so its gold cannot be laid over it.")
+        return
+    st.markdown(f"#### {both(head)} against the gold annotation")
+    options = _relations(found.sentence)
+    if not options:
+        remark("This sentence has no dependencies and no coreference.")
+        return
+    known = _known_for(attention, head)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    usual = next((f.detail.split()[0] for f in known if f.detail.split()[0] in options), options[0])
+    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}") or options[0]
+    ways = {f.detail.split()[0]: f.detail.split()[1] for f in known if f.role == "syntax"}
+    if relation == COREFERENCE:
+        spans = _coreferent(found.sentence, attention, head)
+    else:
+        usual_way = ways.get(relation, DIRECTIONS[0])
+        way = right.selectbox(
+            "Read",
+            list(DIRECTIONS),
+            index=DIRECTIONS.index(usual_way),
+            key=f"gold_way_{usual_way}",
+            format_func=IN_WORDS.__getitem__,
+        )
+        spans = _dependencies(found.sentence, attention, head, relation, way or usual_way)
+    right_ones = sum(span.kind == "hit" for span in spans)
+    asked = right_ones + sum(span.kind == "miss" for span in spans)
+    st.markdown(f"**{right_ones}** of **{asked}** right.")
+    _picture(found.forms, spans, f"{right_ones} of {asked} gold arcs of {relation} agree with {both(head)}.")
+
+
+def _relations(sentence: Sentence) -> list[str]:
+    """What can be asked of a sentence, the frequent first."""
+    names = [word.base for word in sentence.words if word.head is not None]
+    listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
+    chains = [mention.chain for mention in sentence.mentions]
+    return [*(["all"] if listed else []), *listed, *([COREFERENCE] if len(set(chains)) < len(chains) else [])]
+
+
+def _known_for(attention: Attention, head: Head) -> list[Finding]:
+    try:
+        findings = studies().roles(catalog.resolve(attention.model))
+    except MhaVizError:
+        return []
+    found = sorted((f for f in findings if f.head == head), key=lambda f: -f.gain)
+    return [
+        f._replace(detail=COREFERENCE) if f.role == "coreference" else f
+        for f in found
+        if f.role in ("syntax", "coreference")
+    ]
+
+
+def _block(attention: Attention, heads: Sequence[Head]) -> Weights:
+    """[head, word, word] of some heads, special tokens dropped, nothing rescaled."""
+    few = Attention(
+        attention.model, attention.revision, attention.text, np.stack([attention[head] for head in heads])[None]
+    )
+    block: Weights = few.by_words().content().weights[0].copy()
+    return block
+
+
+def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+    found = pointers(_block(attention, [head]))
+    spans = []
+    for arc in arcs(sentence, found, 0, relation, way):
+        if arc.right:
+            spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
+            continue
+        spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
+        spans.append(Span(arc.word, arc.pointed, "", "extra"))
+    return spans
+
+
+def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
+    block = _block(attention, [head])[0]
+    spans = []
+    for anaphor in chunk([sentence], [0]).anaphors:
+        chosen = anaphor.candidates[int(block[anaphor.word, list(anaphor.candidates)].argmax())]
+        if chosen in anaphor.right:
+            spans.append(Span(anaphor.word, chosen, "antecedent", "hit"))
+        else:
+            spans += [
+                Span(anaphor.word, max(anaphor.right), "antecedent", "miss"),
+                Span(anaphor.word, chosen, "", "extra"),
+            ]
+    return spans
+
+
+# ---- Without gold ---------------------------------------------------------------------------------------
+
+
+def propose(attention: Attention) -> None:
+    """For text without gold: the arcs that the heads known for a relation propose."""
+    with st.expander("What the best heads propose for this sentence", on_change="rerun", key="proposals") as box:
+        if not box.open:
+            return
+        if attention.text.pair:
+            remark("Proposals are made for one sentence; leave the second one empty.")
+            return
+        best = _best(attention)
+        if not best:
+            remark("Nothing is known of this model’s heads yet. The Roles page measures them.")
+            return
+        spans = _proposed(attention, best)
+        st.markdown(
+            "There is no gold annotation for typed text. These arcs are proposals: for each relation, the links with "
+            "more than half of a word’s attention in the head that coincides with it most often. Many are wrong."
+        )
+        words = attention.by_words().without_special().tokens
+        _picture(words, spans, f"{len(spans)} proposed arcs.")
+
+
+def _best(attention: Attention) -> list[Finding]:
+    """The best head of each relation that is known."""
+    try:
+        findings = studies().roles(catalog.resolve(attention.model))
+    except MhaVizError:
+        return []
+    found: dict[str, Finding] = {}
+    for finding in sorted(findings, key=lambda f: -f.score):
+        name = finding.detail.split()[0]
+        if finding.role in ("syntax", "coreference") and name != "punct" and ":" not in name:
+            found.setdefault(name, finding)
+    return list(found.values())
+
+
+def _proposed(attention: Attention, best: Sequence[Finding]) -> list[Span]:
+    block = _block(attention, [finding.head for finding in best])
+    found = pointers(block.copy())
+    words = attention.by_words().without_special().tokens
+    spans: dict[tuple[int, int], Span] = {}
+    for at, finding in enumerate(best):
+        for dependent, above in _links(finding, block[at], found, at, words):
+            label = "coref" if finding.role == "coreference" else finding.detail.split()[0]
+            spans.setdefault((dependent, above), Span(dependent, above, f"{label} {finding.head}", "proposal"))
+    return list(spans.values())
+
+
+def _links(finding: Finding, weights: Weights, found: Pointers, at: int, words: Sequence[str]) -> list[tuple[int, int]]:
+    """(dependent, head) or (pronoun, antecedent) of every strong link of a head, by the direction it is known for."""
+    if finding.role == "coreference":
+        pronouns = [i for i, word in enumerate(words) if i and word.casefold() in PRONOUNS]
+        return [(i, j) for i in pronouns if weights[i, j := int(weights[i, :i].argmax())] > LIKELY]
+    way = finding.detail.split()[1]
+    pointed = found.column[at] if way == "head_to_dep" else found.row[at]
+    strong = [
+        (word, int(other))
+        for word, other in enumerate(pointed)
+        if (weights[other, word] if way == "head_to_dep" else weights[word, other]) > LIKELY
+    ]
+    return [(other, word) for word, other in strong] if way == "head_row" else strong
+
+
+def _picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
+    from mha_viz.exports.preview import preview  # fontTools: not for the first picture
+
+    theme = DARK if st.context.theme.type == "dark" else LIGHT
+    drawn = drawing(words, spans, theme, alt)
+    source = base64.b64encode(preview(drawn)).decode()
+    width = round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width)))
+    st.html(
+        f'<div style="overflow-x:auto" tabindex="0" role="img" aria-label="{escape(alt)}">'
+        f'<img alt="" width="{width}" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
+    )

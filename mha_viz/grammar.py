@@ -1,17 +1,19 @@
 """English sentences that come with their gold annotation, because they are built from it.
 
 A sentence is told from left to right: each noun phrase either brings in somebody new or refers back with a pronoun,
-and a pronoun is used only where exactly one of those told so far fits its gender and number. Between a verb and its
-subject, and between a pronoun and its antecedent, stand phrases of another number or gender, so that no fixed distance
-explains a relation. Dependencies follow Universal Dependencies; every noun phrase is a mention.
+and a pronoun is used only where exactly one of those told so far fits its gender, its number and what it does. Between
+a verb and its subject, and between a pronoun and its antecedent, stand phrases of another number or gender, so that no
+fixed distance explains a relation. Dependencies follow Universal Dependencies; every noun phrase is a mention.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mha_viz.treebank import Corpus, Mention, Sentence, Word
@@ -52,6 +54,7 @@ _NOUNS = (
     *_nouns("thing", "Neut", "book letter lamp box basket key picture ring"),
     *_nouns("place", "Neut", "house garden street river bridge tower village castle"),
 )
+_LIVING = ("person", "animal")
 _NAMES = {
     "Fem": _words("Anna Clara Emma Julia Maria Nora"),
     "Masc": _words("David Felix Henry Oscar Peter Simon"),
@@ -136,7 +139,7 @@ _FEATURES = {
 }
 _CASES = {"nominative": 0, "accusative": 1, "possessive": 2, "reflexive": 3}
 _GENDERS = {"Fem": "she", "Masc": "he", "Neut": "it"}
-_GRAMMAR = _words("a an the this these some is are was were does do did not who whom that and but , . 's '")
+_GRAMMAR = _words("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
 
 
 def _vocabulary() -> tuple[str, ...]:
@@ -151,6 +154,16 @@ def _vocabulary() -> tuple[str, ...]:
 
 VOCABULARY: tuple[str, ...] = _vocabulary()
 """Every word as it stands inside a sentence; the first word of a sentence has a capital besides."""
+
+
+def _other_number() -> dict[str, str]:
+    verbs = (*_VERBS, *_TELLING, *_GIVING)
+    pairs = {verb.base: verb.s for verb in verbs} | {"are": "is", "were": "was", "do": "does"}
+    return pairs | {one: many for many, one in pairs.items()}
+
+
+OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_other_number())
+"""For every form that agrees with its subject the one that would not: "is" for "are", "sing" for "sings"."""
 
 
 # ---- trees ----------------------------------------------------------------------------------------------
@@ -221,6 +234,10 @@ class _Entity:
     kind: str
     lemma: str
 
+    @property
+    def alive(self) -> bool:
+        return self.kind in _LIVING
+
 
 class _Telling:
     """One sentence as it is told. ``told`` holds who was mentioned so far, in order, again at every mention."""
@@ -237,17 +254,21 @@ class _Telling:
 
     # ---- noun phrases
 
-    def clear(self, kinds: Sequence[str], besides: Sequence[_Entity] = ()) -> list[_Entity]:
-        """Who can be meant by a pronoun: nobody else told so far has the same one."""
+    def clear(self, kinds: Sequence[str], besides: Sequence[_Entity] = (), acting: bool = False) -> list[_Entity]:
+        """Who can be meant by a pronoun: nobody else told so far has the same one.
+
+        What somebody does or is tells the living from the rest besides: "it was tired", "it was broken".
+        """
         known = list(dict.fromkeys(self.told))
-        alone = [e for e in known if sum(other.fits == e.fits for other in known) == 1]
+        share = Counter((e.fits, acting and e.alive) for e in known)
+        alone = [e for e in known if share[e.fits, acting and e.alive] == 1]
         return [e for e in alone if e.kind in kinds and e not in besides]
 
     def phrase(
         self, kinds: Sequence[str], case: str, back: float, besides: Sequence[_Entity] = (), long: bool = True
     ) -> tuple[_Node, _Entity]:
         """Somebody of one of the ``kinds``: known already, with the chance ``back``, or new."""
-        known = self.clear(kinds, besides)
+        known = self.clear(kinds, besides, acting=case == "nominative")
         if known and self.chance(back):
             return self.pronoun(self.far(known), case)
         return self.new(self.random.choice(kinds), case, long)
@@ -267,9 +288,9 @@ class _Telling:
         return _Node(form, "PRON", features=features, chain=entity.chain), entity
 
     def new(self, kind: str, case: str, long: bool) -> tuple[_Node, _Entity]:
-        """Somebody not mentioned before, preferably with a pronoun that nobody has so far."""
-        every = {"person": ("she", "he", "they")}.get(kind, ("it", "they"))
-        used = {entity.fits for entity in self.told}
+        """Somebody not mentioned before, preferably with a pronoun that nobody of the kind has so far."""
+        every = ("she", "he", "they") if kind == "person" else ("it", "they")
+        used = {entity.fits for entity in self.told if entity.alive == (kind in _LIVING)}
         fits = self.random.choices(every, [1 if pronoun in used else 6 for pronoun in every])[0]
         if kind == "person" and fits != "they" and self.chance(0.3):
             return self.name(fits)
@@ -280,7 +301,7 @@ class _Telling:
         gender = "Fem" if fits == "she" else "Masc"
         name = self.random.choice([n for n in _NAMES[gender] if n not in {e.lemma for e in self.told}])
         entity = self.enter(fits, "person", name)
-        return _Node(name, "PROPN", features=_FEATURES[fits], chain=entity.chain), entity
+        return _Node(name, "PROPN", features=f"Animacy=Anim|{_FEATURES[fits]}", chain=entity.chain), entity
 
     def enter(self, fits: str, kind: str, lemma: str) -> _Entity:
         """Somebody new is told of from here on."""
@@ -306,14 +327,14 @@ class _Telling:
     def determiner(self, kind: str, fits: str) -> _Node:
         """An article or, for what can be owned, its owner."""
         owned = self.chance({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
-        if owned and (self.room > 0 or self.clear(("person", "animal"))):
+        if owned and (self.room > 0 or self.clear(_LIVING)):
             return self.owner()
         choices = ("the", "the", "the", "some", "these") if fits == "they" else ("the", "the", "the", "a", "this")
         return _Node(self.random.choice(choices), "DET", "det", f"Number={'Plur' if fits == 'they' else 'Sing'}")
 
     def owner(self) -> _Node:
         """As in "her" and "the king 's"."""
-        known = self.clear(("person", "animal"))
+        known = self.clear(_LIVING)
         if known and (self.room < 1 or self.chance(0.75)):
             return self.pronoun(self.far(known), "possessive")[0].under("nmod:poss")
         self.room -= 1
@@ -338,8 +359,8 @@ class _Telling:
     def beside(self, entity: _Entity) -> _Node:
         """As in "near the tower"; only the living are with each other."""
         near, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, long=False)
-        alive = {entity.kind, other.kind} <= {"person", "animal"}
-        near.before.insert(0, _Node(self.random.choice(("with", *_BESIDE) if alive else _BESIDE), "ADP", "case"))
+        both = entity.alive and other.alive
+        near.before.insert(0, _Node(self.random.choice(("with", *_BESIDE) if both else _BESIDE), "ADP", "case"))
         return near.under("nmod")
 
     def who(self, entity: _Entity) -> _Node:
@@ -438,7 +459,8 @@ class _Telling:
         plural = actor.fits == "they"
         number = f"Number={'Plur' if plural else 'Sing'}"
         do = _Node("did", "AUX", "aux") if self.past else _Node("do" if plural else "does", "AUX", "aux", number)
-        return _Node(verb.base, "VERB", features="VerbForm=Inf", before=[subject, do, _Node("not", "PART", "advmod")])
+        denial = _Node(self.random.choice(("not", "n't")), "PART", "advmod")
+        return _Node(verb.base, "VERB", features="VerbForm=Inf", before=[subject, do, denial])
 
     # ---- sentences
 
@@ -485,7 +507,9 @@ class _Telling:
 
 
 def _of(noun: _Noun, fits: str) -> str:
-    return f"Gender={noun.gender}|Number={'Plur' if fits == 'they' else 'Sing'}".removeprefix("Gender=|")
+    animacy = "Anim" if noun.kind in _LIVING else "Inan"
+    gender = f"Gender={noun.gender}|" if noun.gender else ""
+    return f"Animacy={animacy}|{gender}Number={'Plur' if fits == 'they' else 'Sing'}"
 
 
 _SHAPES = (  # with how often each is told

@@ -23,7 +23,7 @@ from mha_viz.errors import ExportError, SettingError, UnknownHead
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
-from mha_viz.figures.compare import As, Panel, check, check_kind, pin_in, signed
+from mha_viz.figures.compare import As, Panel, check, check_diff, check_kind, pin_in, signed
 from mha_viz.figures.compare import compare as compare_drawing
 from mha_viz.figures.compare import difference as difference_drawing
 from mha_viz.figures.grid import grid as grid_drawing
@@ -155,19 +155,27 @@ def links(attention: Attention, layer: int | None = None, head: int | None = Non
 
 
 def compare(
-    panels: Sequence[Any], kind: As = "heatmap", columns: int | None = None, pin_of: int = 0, **options: Any
+    panels: Sequence[Any],
+    kind: As = "heatmap",
+    columns: int | None = None,
+    pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
+    **options: Any,
 ) -> Figure:
     """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
 
-    Options: those of View and Size; ``kind`` is heatmap or links. ``pin`` counts tokens of panel ``pin_of``.
+    Options: those of View and Size; ``kind`` is heatmap or links. ``pin`` counts tokens of panel ``pin_of``. ``diff``
+    names two panels, counted from 0, whose difference is open in the interactive version.
     """
     made = [_panel(given) for given in panels]
     view, size, look = _settings(options)
     check(made, view, pin_of)
     check_kind(kind, columns)
+    check_diff(diff, len(made))
     start = caption.settings(view) | {"as": kind, "at": str(pin_of)}
+    start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
-        lambda: compare_drawing(made, view, size, kind, columns, pin_of),
+        lambda: compare_drawing(made, view, size, kind, columns, pin_of, diff),
         Page("compare", lambda: pack(made, editable=False), start, "compare"),
         lambda: Several(tuple(shown(p.attention, [p.head], view) for p in made), tuple(p.name for p in made)),
         look,
@@ -213,7 +221,7 @@ def archive(
     this ``dpi`` is left out, and captions.txt says so.
     """
     made = [_panel(given) for given in panels]
-    figures = {"comparison": compare(made, kind, pin_of=pin_of, **options)}
+    figures = {"comparison": compare(made, kind, None, pin_of, diff, **options)}
     if diff is not None:
         at, pin = pin_for(made, diff, pin_of, _settings(options)[0])
         one, two = (made[i] for i in diff)
@@ -232,9 +240,11 @@ def archive(
 
 def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
     """The pin of a comparison as the difference of two of its panels has it: of which of the two, and what it holds."""
-    if pin_of in diff:
-        return diff.index(pin_of), view.pin
-    return 0, pin_in(panels[pin_of].attention, panels[diff[0]].attention, view)
+    pinned = panels[pin_of].attention
+    for side, number in enumerate(diff):
+        if panels[number].attention is pinned:
+            return side, view.pin
+    return 0, pin_in(pinned, panels[diff[0]].attention, view)
 
 
 def _put(file: ZipFile, name: str, figure: Figure, dpi: int) -> str:

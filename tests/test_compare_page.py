@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import struct
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from mha_viz import notebook
 from mha_viz.attention import Head
+from mha_viz.drawing import Drawing, Text
+from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
+from mha_viz.notebook import Figure
 from mha_viz.text import clean
-from mha_viz.ui import tray
+from mha_viz.ui import takeaway, tray
+from mha_viz.ui.address import LONG, MAX_ENCODED
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore import examples
 from mha_viz.ui.tray import Pin
 from tests import hostile
+from tests.test_panels import in_page
 from tests.visit import Visit
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -182,8 +189,62 @@ def test_a_word_replaced_is_edited_in_place_and_opens_with_its_difference() -> N
     here.at.text_input(key="second").set_value(FIRST.replace("tired", "old")).run()
     here.check()
     assert here.url["second"] == FIRST.replace("tired", "old")
+    assert here.url["diff"] == "0-1"  # both are shown with the difference, which stays open
     assert panels(here)["panels"]
     assert panels(here)["key"] != header["key"]
+    here.send("mha_compare", "view", {"diff": "none", "pin": "q3"})
+    here.at.text_input(key="second").set_value(WIDE).run()
+    assert here.url["diff"] == "0-1"
+    assert "pin" not in here.url
+
+
+def test_a_link_to_two_panels_opens_with_their_difference_unless_it_was_closed() -> None:
+    assert panels(visit(show="word"))["start"] == {"diff": "0-1"}
+    assert "start" not in panels(visit(show="layer"))
+    for url, offered in (({}, True), ({"diff": "none"}, False), ({"diff": "1-0"}, True)):
+        labels = taken(visit(show="word", **url)).at.radio(key="take_figure").options
+        assert any("difference" in label for label in labels) is offered
+
+
+def test_another_model_opens_with_the_difference(tiny_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [str(tiny_folder(family)) for family in ("bert", "distilbert")]
+    monkeypatch.setenv(catalog.SETTING, ",".join(["minilm", *both]))
+    here = visit(show="models", diff="none", pin="q2", at="1")
+    assert len(heads(here)) == 2
+    here.at.selectbox(key="with").select_index(1).run()
+    here.check()
+    assert here.url["diff"] == "0-1"
+    assert not {"pin", "at"} & set(here.url)
+    assert len(heads(here)) == 2
+
+
+def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_changes() -> None:
+    long = "word " * 1300
+    here = visit(show="word", text=long, second="word.")
+    here.at.text_input(key="second").set_value("x y " * 300).run()
+    here.check()
+    assert "does not fit into the page’s link" in here.said
+    assert here.url["second"] == "word."
+    assert encoded(here) <= MAX_ENCODED
+
+
+def encoded(of: Visit) -> int:
+    return sum(len(quote(of.url.get(name, ""))) for name in LONG)
+
+
+def test_the_texts_of_a_link_share_one_room() -> None:
+    long = "猫" * 330  # 2,970 bytes
+    here = visit(text=long, show="word")
+    here.at.text_input(key="second").set_value(long[1:]).run()
+    assert here.url["second"] == long[1:]
+    edit(here, "pin", 0, text=long, pair="", model="minilm", head="L0H0")
+    assert "too long for one" in here.said
+    assert "tray" not in here.url
+    assert encoded(here) <= MAX_ENCODED
+    full = Visit({"tray": tray.write([Pin(long, "", "minilm", Head(0, 0))])})
+    full.read("x" * 9000)
+    assert MAX_ENCODED / 2 <= encoded(full) <= MAX_ENCODED
+    assert kept(full)[0].text == long
 
 
 def test_another_sentence_starts_from_itself() -> None:
@@ -266,6 +327,111 @@ def test_a_map_of_a_pair_and_of_one_word() -> None:
 # ---- Taking it away --------------------------------------------------------------------------------------
 
 
+def taken(here: Visit) -> Visit:
+    here.at.session_state["takeaway"] = True
+    here.at.run()
+    here.check()
+    return here
+
+
+def on_screen(here: Visit) -> dict[str, Any]:
+    """What the page's own script makes of the panels and the address that it is given."""
+    ask = {"packet": here._drawn()["mha_compare"].bytes, "ask": "shown", "query": list(here.url.items())}
+    answer: dict[str, Any] = in_page(ask)[0]
+    return answer
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        {"pin": "q2", "at": "1"},
+        {"pin": "q2", "at": "0"},
+        {"pin": "q13k3", "at": "1", "diff": "1-0"},
+        {"pin": "q13", "at": "1", "diff": "0-1"},
+        {"pin": "q13", "at": "1"},
+        {"pin": "q13", "at": "0", "diff": "0-2"},
+        {"pin": "q2", "at": "2", "diff": "0-1"},
+        {"pin": "q3", "at": "2", "diff": "1-0"},
+        {"pin": "q3", "at": "2", "diff": "2-0"},
+        {"pin": "q2", "at": "7"},
+        {"pin": "q9", "at": "2"},
+        {"pin": "q2", "at": "x"},
+        {"side": "ab", "scale": "row", "links": "top3", "as": "links"},
+        {"side": "ab", "scale": "head", "links": "top3", "special": "hide", "unit": "pieces", "diff": "0-1"},
+    ],
+    ids=str,
+)
+def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings, the scale and what is held in every panel, as the script computes them and as the file says."""
+    made: list[Figure] = []
+    for name in ("compare", "difference"):
+        real = getattr(notebook, name)
+        monkeypatch.setattr(
+            notebook, name, lambda *given, real=real, **options: made.append(real(*given, **options)) or made[-1]
+        )
+    three = [L3H1, Pin(WIDE, "", "minilm", Head(3, 1)), Pin("A street, an animal.", "", "minilm", Head(0, 2))]
+    here = taken(visit(tray=tray.write(three), **url))
+    screen = on_screen(here)
+    offers = here.at.radio(key="take_figure").options
+    assert len(offers) == (2 if screen["diff"] else 1)
+    assert held_in_file(made[-1].drawing, 3) == screen["held"]
+    about = made[-1].drawing.about
+    assert {name: about[name] for name in ("unit", "special", "links", "scale", "as")} == screen["view"]
+    assert about["side"] == "all"
+    assert made[-1].drawing.caption.count("Held: ") == bool(screen["held"][screen["at"]])
+    if screen["diff"] and screen["subtracted"] is not None:
+        here.at.radio(key="take_figure").set_value(offers[1]).run()
+        here.check()
+        assert held_in_file(made[-1].drawing, 1) == [screen["subtracted"]]
+    lines = next(c.value for c in here.at.code if c.value.startswith("import mha_viz"))
+    assert "side=" not in lines
+    monkeypatch.undo()
+    written: list[bytes] = []
+    monkeypatch.setattr(Figure, "save", lambda self, path: written.append(self.to_bytes(".svg")))
+    exec(lines, {})  # as shown
+    assert written == [made[-1].to_bytes(".svg")]
+
+
+def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
+    """The accented tokens of each panel, panels standing from left to right in one row: rows first, then columns."""
+    found: list[list[str]] = [[] for _ in range(panels)]
+    for mark in drawing.marks:
+        if isinstance(mark, Text) and mark.colour == LIGHT.accent:
+            found[min(panels - 1, int(mark.x / drawing.width * panels))].append(mark.text)
+    return found
+
+
+def test_a_png_beyond_all_bounds_is_not_offered_and_the_page_says_why() -> None:
+    here = taken(visit(show="layer"))
+    here.at.selectbox(key="take_dpi").select("600 dpi").run()
+    here.at.selectbox(key="take_width").select("Other").run()
+    here.at.number_input(key="take_mm").set_value(500).run()
+    here.check()
+    assert "No PNG: At 600 dpi the picture would have" in here.said
+    labels = [b.proto.label for b in here.at.get("download_button")]
+    assert "PNG" not in labels
+    assert {"SVG", "PDF", "CSV"} <= set(labels)
+
+
+def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(notebook, "archive", lambda panels, dpi, **options: asked.append(options | {"dpi": dpi}) or b"")
+    made: list[Any] = []
+    monkeypatch.setattr(takeaway, "_zip", made.append)
+    wide = Pin(WIDE, "", "minilm", Head(3, 1))
+    here = taken(visit(tray=tray.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
+    here.at.selectbox(key="take_dpi").select("150 dpi").run()
+    here.at.selectbox(key="take_look").select("dark").run()
+    here.at.selectbox(key="take_width").select_index(0).run()
+    here.check()
+    made[-1]()
+    expected = {"dpi": 150, "kind": "links", "diff": (1, 0), "pin_of": 1, "look": "dark", "width_mm": 85.0, "pin": "q2"}
+    assert asked[-1] | expected == asked[-1]
+    here = taken(visit(tray=tray.write([L3H1, Pin("Cats sleep.", "", "minilm", Head(0, 0))]), diff="0-1"))
+    made[-1]()
+    assert asked[-1]["diff"] is None  # which the page refuses, too
+
+
 @pytest.mark.parametrize(("page", "url"), [
     (None, {"head": "L3H1", "on": "2.4", "special": "rescale", "pin": "q8"}),
     (None, {"text": "Cats sleep.", "pair": "Dogs too.", "side": "ab", "scale": "row"}),
@@ -273,10 +439,7 @@ def test_a_map_of_a_pair_and_of_one_word() -> None:
     (PAGE, {"tray": tray.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
 ])  # fmt: skip
 def test_the_figure_on_screen_can_be_taken_away(page: str | None, url: dict[str, str]) -> None:
-    here = Visit(url, page)
-    here.at.session_state["takeaway"] = True
-    here.at.run()
-    here.check()
+    here = taken(Visit(url, page))
     code = [c.value for c in here.at.code]
     assert any("L3H1" in c or "L0H0" in c for c in code)
     assert any(c.startswith("import mha_viz as mv") for c in code)

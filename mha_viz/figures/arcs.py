@@ -14,8 +14,7 @@ Kind = Literal["hit", "miss", "extra", "proposal"]
 
 SIZE, LABEL = 12.0, 8.0  # points
 GAP = 13.0  # between words
-STEP = 13.0  # height of an arc for each word that it spans, at first
-HIGHEST = 92.0
+STEP = 13.0  # height of an arc that spans one word
 BESIDE = 2.5  # of a word's middle: arcs to the left and to the right leave it apart
 WORDS: dict[Kind, str] = {
     "hit": "gold, and the head agrees",
@@ -42,19 +41,18 @@ def colour(kind: Kind, theme: Theme) -> str:
 def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
     """The sentence on one line. Gold arcs and proposals stand above it, the head's other arcs below."""
     middles, width = _places(words)
-    above = [span for span in spans if span.kind != "extra"]
-    below = [span for span in spans if span.kind == "extra"]
-    up, down = (max((_height(span) for span in part), default=0) for part in (above, below))
-    top = up + LABEL + 8
+    above = _raised([span for span in spans if span.kind != "extra"], middles)
+    below = _raised([span for span in spans if span.kind == "extra"], middles)
+    top = max(above.values(), default=0) + LABEL + 8
     marks: list[Mark] = []
     for span in sorted(above, key=lambda s: s.kind == "hit"):
-        marks += _arc(span, middles, top, -1, theme)
-    for span in below:
-        marks += _arc(span, middles, top + SIZE + 8, 1, theme)
+        marks += _arc(span, above[span], middles, top, -1, theme)
+    for span, high in below.items():
+        marks += _arc(span, high, middles, top + SIZE + 8, 1, theme)
     for word, x in zip(words, middles, strict=True):
         marks.append(Text(x, top + SIZE / 2 + 4, word, SIZE, theme.ink, anchor="middle"))
+    bottom = top + SIZE + 8 + (max(below.values()) + LABEL + 6 if below else 0)
     kinds = [kind for kind in WORDS if any(span.kind == kind for span in spans)]
-    bottom = top + SIZE + 8 + (down + LABEL + 6 if below else 0)
     for i, kind in enumerate(kinds):
         y = bottom + 14 + 13 * i
         marks += [
@@ -62,6 +60,23 @@ def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str)
             Text(20, y, WORDS[kind], LABEL + 1, theme.muted),
         ]
     return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
+
+
+def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
+    """How high each arc stands: short ones lowest, and so high that no two labels lie over each other."""
+    heights: dict[Span, float] = {}
+    labels: list[tuple[float, float, float]] = []  # left, right, height
+    for span in sorted(spans, key=lambda s: (abs(s.end - s.start), s.start)):
+        half = fonts.width(span.label, LABEL) / 2 + 2
+        middle = (middles[span.start] + middles[span.end]) / 2
+        high = STEP * math.pow(abs(span.end - span.start), 0.8) + 6
+        while any(
+            left < middle + half and right > middle - half and abs(high - at) < LABEL + 1 for left, right, at in labels
+        ):
+            high += 3
+        labels += [(middle - half, middle + half, high)] if span.label else []
+        heights[span] = high
+    return heights
 
 
 def _places(words: Sequence[str]) -> tuple[list[float], float]:
@@ -74,21 +89,17 @@ def _places(words: Sequence[str]) -> tuple[list[float], float]:
     return middles, x - GAP + 8
 
 
-def _height(span: Span) -> float:
-    return min(HIGHEST, STEP * math.pow(abs(span.end - span.start), 0.8) + 6)
-
-
-def _arc(span: Span, middles: Sequence[float], y: float, way: int, theme: Theme) -> list[Mark]:
+def _arc(span: Span, height: float, middles: Sequence[float], y: float, way: int, theme: Theme) -> list[Mark]:
     """From the word that was asked about (a small square) to the other; ``way`` −1 is upward."""
     right = 1 if span.end > span.start else -1
     x, x_end = middles[span.start] + BESIDE * right, middles[span.end] - BESIDE * right
-    high = y + way * _height(span) * 4 / 3  # a Bézier reaches three quarters of its controls
+    high = y + way * height * 4 / 3  # a Bézier reaches three quarters of its controls
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
     line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, 1.8 if strong else 1.1, 1 if strong else 0.75)
     label = Text(
         (x + x_end) / 2,
-        y + way * (_height(span) + LABEL / 2 + 1.5),
+        y + way * (height + LABEL / 2 + 1.5),
         span.label,
         LABEL,
         shade if strong else theme.muted,

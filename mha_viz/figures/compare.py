@@ -53,22 +53,26 @@ def compare(
     kind: As = "heatmap",
     columns: int | None = None,
     pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
 ) -> Drawing:
     """Panels in rows of ``columns`` (as many as fit), all on one scale and with cells of one size.
 
     ``scale="head"`` means up to the largest weight of all panels here; "row" is refused, for it is no shared scale, and
     so is one side of a pair. The pin counts tokens of panel ``pin_of``; the others hold the word that stands for it,
-    where there is one. Raises SettingError, UnknownHead.
+    where there is one, and the two panels that ``diff`` names, whose difference stands beside this, a word that was
+    replaced as well. Raises SettingError, UnknownHead.
     """
     view, size = view or View(), size or Size()
     check(panels, view, pin_of)
     check_kind(kind, columns)
+    check_diff(diff, len(panels))
     theme = THEMES[size.look]
     parts = [block(p.attention, p.head, view, units(p.attention.text, view)) for p in panels]
     top = max(part.top for part in parts)
     across = columns or max(1, min(len(panels), int((size.pixels + GAP) // (NARROWEST[kind] + GAP))))
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
-    plates = plates_of(panels, view, kind, width, theme, lines=not size.transparent, pin_of=pin_of)
+    held = held_by_panels(panels, view, pin_of, diff)
+    plates = plates_of(panels, held, view, kind, width, theme, lines=not size.transparent)
     marks, y = _rows(
         [_panel(panels, p, plate, width, theme) for p, plate in zip(panels, plates, strict=True)], width, across
     )
@@ -115,6 +119,15 @@ def check_kind(kind: str, columns: int | None) -> None:
         raise SettingError(f"columns is {str(columns)[:40]!r}.", f"Expected a number from 1 to {MOST}.")
 
 
+def check_diff(diff: tuple[int, int] | None, count: int) -> None:
+    """Raises SettingError unless these are two of ``count`` panels, or none."""
+    if diff is None:
+        return
+    known = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
+    if len(known) != 2 or len(diff) != 2:
+        raise SettingError(f"diff is {str(diff)[:40]!r}.", f"Expected two different panels from 0 to {count - 1}.")
+
+
 def _is_whole(given: object) -> bool:
     return isinstance(given, int) and not isinstance(given, bool)
 
@@ -124,14 +137,30 @@ class _Set(NamedTuple):
     height: float
 
 
+def held_by_panels(
+    panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
+) -> list[Focus | None]:
+    """What each panel holds."""
+    pinned = panels[pin_of].attention
+    two = [panels[i].attention for i in diff or ()]
+    if two and mismatch(two[0], two[1], view):
+        two = []
+    return [
+        focus(units(pinned.text, view), view)  # units of both stand in one order
+        if any(pinned is one for one in two) and any(panel.attention is one for one in two)
+        else held_in(pinned, panel.attention, view)
+        for panel in panels
+    ]
+
+
 def plates_of(
     panels: Sequence[Panel],
+    held: Sequence[Focus | None],
     view: View,
     kind: As,
     width: float,
     theme: Theme,
     lines: bool = True,
-    pin_of: int = 0,
     largest: float = math.inf,
 ) -> list[_Set]:
     """What is drawn under each panel's title. All have one layout, so that cells can be compared by place."""
@@ -141,14 +170,13 @@ def plates_of(
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     plates = []
-    for panel, axes, part in zip(panels, every, parts, strict=True):
-        held = held_in(panels[pin_of].attention, panel.attention, view)
+    for panel, axes, part, spot in zip(panels, every, parts, held, strict=True):
         if kind == "links":
             strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
-            drawn, spread = link_marks(strands, axes, held, width, theme, room)
+            drawn, spread = link_marks(strands, axes, spot, width, theme, room)
             plates.append(_Set(drawn, spread.height + TOP))
         else:
-            matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, top)], axes, held)
+            matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, top)], axes, spot)
             drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
             plates.append(_Set(drawn, layout.height))
     return plates

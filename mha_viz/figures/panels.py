@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
@@ -75,6 +76,13 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
     }
     return _packed({"key": _key(header, packets), **header}, packets)
+
+
+def opened(packet: bytes, diff: str) -> bytes:
+    """The same panels, which open with a difference ("0-1") where the address says nothing of one."""
+    (length,) = struct.unpack("<I", packet[:4])
+    header = json.loads(packet[4 : 4 + length])
+    return _packed({**header, "start": {"diff": diff}}, [packet[4 + length :]])
 
 
 def _readings(panels: Sequence[Panel]) -> dict[int, _Reading]:

@@ -6,7 +6,7 @@ Reading never raises: a value that is out of range or unknown is left aside and 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -15,8 +15,11 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
 from mha_viz.text import clean
+from mha_viz.ui import tray
 
-MAX_ENCODED = 7_000  # bytes of both sentences in a link, percent-encoded: many servers refuse addresses over 8 kB
+# Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
+MAX_ENCODED = 7_000
+LONG = ("text", "pair", "second", "tray")
 
 # What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
 VIEW = {
@@ -30,16 +33,18 @@ VIEW = {
     "scale": r"fixed|head|row|log",
     "side": r"all|aa|ab|ba|bb",
 }
-# What a comparison may say (components/compare). `diff`: two panels; `at`: the panel whose tokens `pin` counts.
+# What a comparison may say (components/compare). `diff`: two panels, or none where two are open unless this is said;
+# `at`: the panel whose tokens `pin` counts.
 COMPARED = {
     **{name: VIEW[name] for name in ("unit", "special", "links", "scale", "pin")},
     "as": r"heatmap|links",
-    "diff": r"\d{1,2}-\d{1,2}",
+    "diff": r"\d{1,2}-\d{1,2}|none",
     "at": r"\d{1,2}",
 }
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
-OF_THIS_TEXT = ("pin", "link")  # point at tokens, so a new text drops them
-OF_THIS_MODEL = ("head", "on", *OF_THIS_TEXT)  # so does a new model, and its heads are others
+OF_THESE_TOKENS = ("pin", "link")
+OF_THIS_TEXT = (*OF_THESE_TOKENS, "second")  # a new text has other tokens, and is compared with another one
+OF_THIS_MODEL = ("head", "on", *OF_THESE_TOKENS)  # a new model has other tokens, and its heads are others
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,20 @@ def read(parameters: Mapping[str, str]) -> Address:
 
 
 def fits(text: str, pair: str) -> tuple[str, str]:
-    """The beginnings of both sentences that a link can carry; a short one leaves its room to the other."""
-    half = MAX_ENCODED // 2
-    kept = _shortened(clean(text), max(half, MAX_ENCODED - len(quote(clean(pair)))))
-    return kept, _shortened(clean(pair), MAX_ENCODED - len(quote(kept)))
+    """The beginnings of both sentences that a link can carry beside the tray; a short one leaves its room to the
+    other."""
+    room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
+    kept = _shortened(clean(text), max(room // 2, room - len(quote(clean(pair)))))
+    return kept, _shortened(clean(pair), room - len(quote(kept)))
+
+
+def room_for(*names: str) -> int:
+    """Bytes that the link of this page has for these parameters beside its other long ones."""
+    return MAX_ENCODED - _length(st.query_params.to_dict(), [name for name in LONG if name not in names])
+
+
+def _length(parameters: Mapping[str, str], names: Sequence[str]) -> int:
+    return sum(len(quote(parameters.get(name, ""))) for name in names)
 
 
 def _shortened(text: str, room: int) -> str:
@@ -124,9 +139,13 @@ def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
 
 
 def go(**changes: str | None) -> None:
-    """Set parameters of the URL (None takes one out) as one step of the browser's history."""
-    parameters = {**st.query_params.to_dict(), **changes}
-    st.query_params.from_dict({name: value for name, value in parameters.items() if value is not None})
+    """Set parameters of the URL (None takes one out) as one step of the browser's history. Raises TrayFull when the
+    tray has grown beyond what the link has left."""
+    before = st.query_params.to_dict()
+    after = {name: value for name, value in {**before, **changes}.items() if value is not None}
+    if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):
+        raise tray.too_long()
+    st.query_params.from_dict(after)
 
 
 def _head(name: str | None) -> Head | None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from urllib.parse import quote
 
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, TextError
 from mha_viz.figures.caption import both
-from mha_viz.figures.compare import MOST, Panel
+from mha_viz.figures.compare import MOST, As, Panel
+from mha_viz.figures.panels import opened
+from mha_viz.figures.view import View
 from mha_viz.models import catalog
+from mha_viz.text import clean
 from mha_viz.ui import address, explore, frame, reading, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
@@ -29,6 +34,7 @@ SHOWS = {
     "map": "Map of all heads",
 }
 SIMILAR = 5
+OPEN = {"word": "0-1", "models": "0-1"}  # two panels that are made to be compared open with their difference
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
@@ -59,7 +65,7 @@ def show(what: Asked) -> None:
         _draw([Panel(attention, head)])  # the chosen point, opened
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
-    _draw(builder(attention, head, what))
+    _draw(builder(attention, head, what), diff=OPEN.get(chosen, ""))
 
 
 def _about(attention: Attention, head: Head | None = None) -> None:
@@ -97,10 +103,13 @@ def _choice(pins: Tray) -> str:
 
 
 def _on_choice() -> None:
-    """Two panels that are made to be compared open with their difference."""
     chosen = st.session_state["show"]
-    fresh: dict[str, str | None] = dict.fromkeys(address.OF_THESE_PANELS)
-    address.go(show=chosen, **fresh | ({"diff": "0-1"} if chosen in ("word", "models") else {}))
+    address.go(show=chosen, **_fresh(chosen))
+
+
+def _fresh(shown: str) -> dict[str, str | None]:
+    """What the URL says of panels that are new."""
+    return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
 
 
 # ---- The tray -----------------------------------------------------------------------------------------
@@ -241,8 +250,12 @@ def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
 
 
 def _on_second() -> None:
-    kept, _ = address.fits(st.session_state["second"], "")
-    address.go(second=kept, **dict.fromkeys(address.OF_THESE_PANELS))
+    second = clean(st.session_state["second"])
+    if len(quote(second)) > address.room_for("second"):
+        remedy = "Shorten it, or the first, or take a text out of the tray."
+        complain_later(TextError("This sentence does not fit into the page’s link beside the first.", remedy))
+        return
+    address.go(second=second, **_fresh("word"))
 
 
 def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
@@ -273,21 +286,34 @@ def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
 
 
 def _on_model() -> None:
-    address.go(**{"with": st.session_state["with"]}, **dict.fromkeys(address.OF_THESE_PANELS))
+    address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
 
 
 def _model(what: Asked) -> catalog.Model:
     return catalog.resolve(what.where.model) if what.where.model else catalog.default()
 
 
-def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None) -> None:
+def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "") -> None:
     """The panels side by side, and a way to take them along. ``places``: where each stands in the tray; those that
-    are not in it can be put into it."""
-    component(office().panels(panels, places), "compare", _on_view, _on_edit)
+    are not in it can be put into it. ``diff``: the two that open with their difference."""
+    packed = office().panels(panels, places)
+    component(opened(packed, diff) if diff else packed, "compare", _on_view, _on_edit)
     parameters = st.query_params.to_dict()
-    view = takeaway.view_of(parameters)
-    if view.scale == "row":
-        view = replace(view, scale="fixed")
-    pair = address.pair_of(parameters.get("diff"), len(panels))
-    kind = "links" if parameters.get("as") == "links" else "heatmap"
-    takeaway.of_panels(panels, view, kind, pair, is_tray=places is not None)
+    view, pin_of = shown_as(parameters, panels)
+    pair = address.pair_of(parameters.get("diff") or diff, len(panels))
+    kind: As = "links" if parameters.get("as") == "links" else "heatmap"
+    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None)
+
+
+def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:
+    """The view that a URL gives these panels, and the one whose tokens the pin counts: as ``parseTogether`` of
+    ``components/compare/together.js`` reads it."""
+    view = takeaway.view_of({name: value for name, value in parameters.items() if name in address.COMPARED})
+    view = replace(view, scale="fixed") if view.scale == "row" else view
+    at = parameters.get("at", "")
+    pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
+    if view.pin and pin_of < len(panels):
+        count = len(panels[pin_of].attention.text)
+        if all((token or 0) < count for token in view.pinned):
+            return view, pin_of
+    return replace(view, pin=""), 0

@@ -27,9 +27,8 @@ from mha_viz.ui.studies import studies
 COREFERENCE = "coreference"
 WIDE = 1300  # pixels that a wide page has for a picture
 LIKELY = 0.5  # of a word's attention: weaker links are not proposed
-PRONOUNS = frozenset("he him his himself she her hers herself it its itself".split()) | frozenset(
-    "they them their theirs themselves".split()
-)
+_SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
+PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # of the third person
 
 
 # ---- With gold ------------------------------------------------------------------------------------------
@@ -151,7 +150,7 @@ def propose(attention: Attention) -> None:
 
 
 def _best(attention: Attention) -> list[Finding]:
-    """The best head of each relation that is known."""
+    """The best head of each relation that is known, and every head of coreference."""
     try:
         findings = studies().roles(catalog.resolve(attention.model))
     except MhaVizError:
@@ -159,7 +158,9 @@ def _best(attention: Attention) -> list[Finding]:
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda f: -f.score):
         name = finding.detail.split()[0]
-        if finding.role in ("syntax", "coreference") and name != "punct" and ":" not in name:
+        if finding.role == "coreference":
+            found[f"{name} {finding.head}"] = finding
+        elif finding.role == "syntax" and name != "punct" and ":" not in name:
             found.setdefault(name, finding)
     return list(found.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,9 +13,9 @@ import streamlit as st
 
 from mha_viz import fonts, notebook
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figures import recipe
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.compare import As, Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, TWO_COLUMN_MM, Size
 from mha_viz.figures.view import SETTINGS, View
 from mha_viz.notebook import Figure
@@ -73,32 +73,47 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
     _expander(offers)
 
 
-def of_panels(panels: Sequence[Panel], view: View, kind: Any, pair: tuple[int, int] | None, is_tray: bool) -> None:
-    """What the Compare page can give: the comparison, the open difference, and the whole tray in one file."""
-    settings = _settings(view)
+def of_panels(
+    panels: Sequence[Panel], view: View, kind: As, pair: tuple[int, int] | None, pin_of: int, is_tray: bool
+) -> None:
+    """What the Compare page can give: the comparison, the open difference, and the whole tray in one file. The pin of
+    ``view`` counts tokens of panel ``pin_of``."""
+    given: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
+    beside = given | ({"diff": pair} if pair else {})
     offers = [
         Offer(
             "The comparison",
             "comparison",
-            lambda size: notebook.compare(panels, kind=kind, **settings, **_settings(size)),
-            lambda size, file: recipe.of_panels(panels, view, size, _kind(kind), "compare", file),
+            lambda size: notebook.compare(panels, **beside, **_settings(view), **_settings(size)),
+            lambda size, file: recipe.of_panels(panels, view, size, beside, "compare", file),
         )
     ]
     if pair is not None:
-        two = [panels[i] for i in pair]
-        offers.append(
-            Offer(
-                f"The difference of {pair[0] + 1} and {pair[1] + 1}",
-                f"difference-{two[0].head}-{two[1].head}",
-                lambda size: notebook.difference(two[0], two[1], **settings, **_settings(size)),
-                lambda size, file: recipe.of_panels(two, view, size, {}, "difference", file),
-            )
-        )
-    _expander(offers, (panels, view) if is_tray else None)
+        offers.append(_difference(panels, view, pair, pin_of))
+
+    def everything(size: Size, dpi: int) -> bytes:
+        diff = pair
+        if diff and mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
+            diff = None  # the page says why these two cannot be subtracted
+        return notebook.archive(panels, dpi, diff=diff, **given, **_settings(view), **_settings(size))
+
+    _expander(offers, everything if is_tray else None)
 
 
-def _kind(kind: str) -> dict[str, str]:
-    return {} if kind == "heatmap" else {"kind": kind}
+def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
+    first, second = (panels[i] for i in pair)
+    at, pin = notebook.pin_for(panels, pair, pin_of, view)
+    own = replace(view, pin=pin)
+    return Offer(
+        f"The difference of {pair[0] + 1} and {pair[1] + 1}",
+        f"difference-{first.head}-{second.head}",
+        lambda size: notebook.difference(first, second, at, **_settings(own), **_settings(size)),
+        lambda size, file: recipe.of_panels([first, second], own, size, _pinned(at), "difference", file),
+    )
+
+
+def _pinned(pin_of: int) -> dict[str, Any]:
+    return {"pin_of": pin_of} if pin_of else {}
 
 
 def view_of(parameters: Mapping[str, str], pin: str | None = None) -> View:
@@ -117,26 +132,26 @@ def _settings(of: View | Size) -> dict[str, Any]:
     return {name: getattr(of, name) for name in of.__dataclass_fields__}
 
 
-def _expander(offers: Sequence[Offer], tray: tuple[Sequence[Panel], View] | None = None) -> None:
+def _expander(offers: Sequence[Offer], everything: Callable[[Size, int], bytes] | None = None) -> None:
     with st.expander("Take this figure away", on_change="rerun", key="takeaway", icon=":material/download:") as box:
         if not box.open:
             return
+        left, right = st.columns([2, 3], gap="large")
+        with left:
+            labels = [offer.label for offer in offers]
+            label = st.radio("Figure", labels, key="take_figure", horizontal=True)
+            offer = offers[labels.index(label)] if label in labels else offers[0]
+            size = _size()
+            dpi = DPI[st.selectbox("Sharpness of PNG", list(DPI), index=1, key="take_dpi", width=160)]
         try:
-            _inside(offers)
-            if tray is not None:
-                _zip(*tray)
+            _inside(offer, size, dpi, left, right)
         except MhaVizError as error:
             complain(error)
+        if everything is not None:
+            _zip(partial(everything, size, dpi))
 
 
-def _inside(offers: Sequence[Offer]) -> None:
-    left, right = st.columns([2, 3], gap="large")
-    with left:
-        labels = [offer.label for offer in offers]
-        label = st.radio("Figure", labels, key="take_figure", horizontal=True)
-        offer = offers[labels.index(label)] if label in labels else offers[0]
-        size = _size()
-        dpi = DPI[st.selectbox("Sharpness of PNG", list(DPI), index=1, key="take_dpi", width=160)]
+def _inside(offer: Offer, size: Size, dpi: int, left: Any, right: Any) -> None:
     figure = offer.make(size)
     with right:
         _preview(figure)
@@ -182,9 +197,24 @@ def _preview(figure: Figure) -> None:
 def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
     pictures = {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".html": "HTML, interactive"}
     numbers = {".csv": "CSV", ".npz": "NPZ", ".safetensors": "safetensors", ".json": "JSON"}
+    refused = _too_large(figure, dpi)
+    if refused is not None:
+        del pictures[".png"]
     _row("The picture", pictures, figure, offer, dpi)
-    if figure.numbers is not None:
-        _row("Its numbers", numbers, figure, offer, dpi)
+    if refused is not None:
+        remark(f"No PNG: {refused}")
+    _row("Its numbers", numbers, figure, offer, dpi)
+
+
+def _too_large(figure: Figure, dpi: int) -> ExportError | None:
+    """Why there is no PNG. Said beforehand, for what goes wrong while a file is made reaches nobody."""
+    from mha_viz.exports.png import pixels  # resvg, for those who open this
+
+    try:
+        pixels(figure.drawing, dpi)
+    except ExportError as error:
+        return error
+    return None
 
 
 def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, dpi: int) -> None:
@@ -201,10 +231,10 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
             )
 
 
-def _zip(panels: Sequence[Panel], view: View) -> None:
+def _zip(make: Callable[[], bytes]) -> None:
     st.download_button(
         "Everything in the tray, one zip file",
-        data=partial(notebook.archive, panels, **_settings(view)),
+        data=make,
         file_name="mha_viz-tray.zip",
         mime=MIME[".zip"],
         key="take_zip",

@@ -20,7 +20,7 @@ from mha_viz.text import clean
 
 MOST = 8
 MAX_NAME = 60  # characters of a name that a person gives
-MAX_ENCODED = 7_000  # bytes of the tray in a link, percent-encoded
+MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of what ui/address.py has for all its texts
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,13 @@ def _checked(tray: Tray) -> Tray:
     if len(tray) > MOST:
         raise TrayFull(f"The tray holds {MOST} heads.", "Take one out on the Compare page, then pin this one.")
     if len(quote(write(tray) or "")) > MAX_ENCODED:
-        raise TrayFull(
-            "The tray lives in the page’s link, and these texts are together too long for one.",
-            "Take a long text out of the tray, or compare a shorter one.",
-        )
+        raise too_long()
     return tray
+
+
+def too_long() -> TrayFull:
+    """What to say when a link cannot hold the tray."""
+    return TrayFull(
+        "The tray lives in the page’s link, and these texts are together too long for one.",
+        "Take a long text out of the tray, or compare a shorter one.",
+    )

@@ -74,8 +74,18 @@ test("a panel has the name of its head", () => {
 test("an empty address shows the defaults, and the defaults leave the address", () => {
   const set = twins();
   assert.deepEqual(parseTogether(query(""), set), view());
-  assert.deepEqual(new Set(Object.values(encodeTogether(view()))), new Set([null]));
+  assert.deepEqual(new Set(Object.values(encodeTogether(view(), set))), new Set([null]));
   for (const name of ["unit", "special", "links", "scale"]) assert.equal(START[name], DEFAULTS[name], "as the explorer's");
+});
+
+test("panels may open with a difference, and say when it is closed", () => {
+  const set = { ...twins(), start: { diff: "0-1" } };
+  assert.deepEqual(parseTogether(query(""), set).diff, [0, 1]);
+  assert.deepEqual(parseTogether(query("diff=1-0"), set).diff, [1, 0]);
+  assert.equal(parseTogether(query("diff=none"), set).diff, null);
+  assert.equal(encodeTogether(view(), set).diff, "none");
+  assert.equal(encodeTogether(view({ diff: [0, 1] }), set).diff, "0-1");
+  assert.equal(parseTogether(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff, null, "of one panel there is none");
 });
 
 test("every view that can be made reads back from its own address", () => {
@@ -88,7 +98,7 @@ test("every view that can be made reads back from its own address", () => {
       links: of(["all", "top3", "top10", "min0.05", "mass0.90"]), scale: of(["fixed", "head", "log"]),
       diff: of([null, [0, 1], [3, 2]]), pin: of([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
     });
-    const said = Object.entries(encodeTogether(made)).filter(([, value]) => value !== null);
+    const said = Object.entries(encodeTogether(made, set)).filter(([, value]) => value !== null);
     assert.deepEqual(parseTogether(query(said), set), made);
   }
 });
@@ -104,7 +114,7 @@ test("what an address may not say is left aside", () => {
 
 test("a pin without a panel is of the first", () => {
   assert.deepEqual(parseTogether(query("pin=q2k1"), twins()).pin, { at: 0, query: 2, key: 1 });
-  assert.equal(encodeTogether(view({ pin: { at: 0, query: 2, key: 1 } })).at, null);
+  assert.equal(encodeTogether(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
 });
 
 // ---- Changes of the tray ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { block } from "../../mha_viz/ui/components/explorer/geometry.js";
 import {
-  counterparts, difference, encodeTogether, parseTogether, sharedShades, signedShades, topOf, unitsOf, unpackPanels,
+  counterparts, difference, encodeTogether, parseTogether, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels,
 } from "../../mha_viz/ui/components/compare/together.js";
 
 const VIEW = { unit: "words", special: "keep" };
@@ -31,7 +31,31 @@ const ANSWERS = {
     return counterparts(set, i, j, ours, theirs).map((found, unit) =>
       [ours[unit].text, found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text)]);
   },
-  address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set)),
+  // What compare.js shows of an address: the settings, and what is held in every panel and in the difference.
+  shown: (set, { query }) => {
+    const view = parseTogether(new URLSearchParams(query), set);
+    const units = set.readings.map((reading) => unitsOf(reading, view));
+    const [of, { query: row, key: col }] = view.pin ? [set.panels[view.pin.at].reading, view.pin] : [null, {}];
+    const own = view.pin && [row, col].filter((t) => t !== null).map((t) => units[of].findIndex((u) => u.tokens.includes(t)));
+    const subtracted = view.diff && difference(set, view, view.diff);
+    const two = subtracted?.partner ? view.diff.map((panel) => set.panels[panel].reading) : [];
+    const inReading = (i, named) => { // as `focusIn` there
+      if (!own || own.includes(-1)) return [];
+      const isReplaced = of !== i && two.includes(of) && two.includes(i);
+      const standing = isReplaced
+        ? partners(set, of, i, units[of], units[i], view).partner.map((unit) => [unit])
+        : counterparts(set, of, i, units[of], units[i]);
+      const found = own.map((unit) => standing[unit]);
+      return found.includes(null) ? [] : found.map(([unit]) => named[unit].text);
+    };
+    const { as, unit, special, links, scale } = view;
+    return {
+      view: { as, unit, special, links, scale }, diff: view.diff, at: view.pin ? view.pin.at : 0,
+      held: set.panels.map(({ reading }) => inReading(reading, units[reading])),
+      subtracted: two.length ? inReading(two[0], subtracted.rows) : null,
+    };
+  },
+  address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set), set),
 };
 
 const questions = JSON.parse(readFileSync(0, "utf8"));

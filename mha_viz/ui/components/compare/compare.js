@@ -66,7 +66,7 @@ export function compare(root, send, locate = () => window.location.search) {
     if (panel) (action === "rename" ? panel.rename : panel.tools.querySelector(`[data-tool="${focused.tool}"]`))?.focus();
     part.said.textContent = { move: `Moved to place ${place + 1}.`, remove: "Removed. Back brings it again.", duplicate: "Duplicated.", rename: "Renamed." }[action] || "";
     const said = new URLSearchParams(locate());
-    if (Object.entries(encodeTogether(view)).some(([name, value]) => said.get(name) !== value)) change({});
+    if (Object.entries(encodeTogether(view, set)).some(([name, value]) => said.get(name) !== value)) change({});
   }
 
   // ---- Changes ----------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ export function compare(root, send, locate = () => window.location.search) {
     view = { ...view, ...fields };
     if ("unit" in fields || "special" in fields) focus = null; // it counts rows that are no more
     clearTimeout(tell);
-    tell = setTimeout(() => send("view", { of: set.key, ...encodeTogether(view) }), delay);
+    tell = setTimeout(() => send("view", { of: set.key, ...encodeTogether(view, set) }), delay);
     render();
   }
 
@@ -99,7 +99,7 @@ export function compare(root, send, locate = () => window.location.search) {
     const own = { head: nameOf(set, index).name, model: reading.model, text: reading.text, pair: reading.pair };
     const after = viewAfter(asked, view);
     clearTimeout(tell);
-    send("edit", { ...own, ...asked, index: tray(index), ...(to === undefined ? {} : { to: tray(to) }), view: encodeTogether(after) });
+    send("edit", { ...own, ...asked, index: tray(index), ...(to === undefined ? {} : { to: tray(to) }), view: encodeTogether(after, set) });
     if (action === "open" || action === "pin") { if (action === "pin") part.said.textContent = "Pinned."; return; }
     const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
     const tool = action === "move" ? (to < index ? "left" : "right") : action;

@@ -41,7 +41,7 @@ export function parseTogether(params, set) {
   const view = { pin: null, diff: null };
   for (const [name, pattern] of Object.entries(SAID)) view[name] = pattern.test(last(name)) ? last(name) : START[name];
   const count = set.panels.length;
-  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff")) || [];
+  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
   const at = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
   const [whole, query, key] = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(last("pin")) || [];
@@ -53,11 +53,12 @@ export function parseTogether(params, set) {
   return view;
 }
 
-// view -> the URL parameters that differ from the defaults (null: leave the URL).
-export function encodeTogether(view) {
+// view -> the URL parameters that differ from the defaults (null: leave the URL). Panels that open with a difference
+// say when it is closed.
+export function encodeTogether(view, set) {
   const fields = {};
   for (const name of Object.keys(SAID)) fields[name] = view[name] === START[name] ? null : view[name];
-  fields.diff = view.diff ? view.diff.join("-") : null;
+  fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   fields.pin = pinName(view.pin);
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
   return fields;

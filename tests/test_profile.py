@@ -1,0 +1,241 @@
+"""Profiles in folders: headings as promised, read as written, never half of one."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
+from mha_viz.attention import Head
+from mha_viz.errors import CorpusError, ExportError
+
+PROMISED = {
+    "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high",
+    "syntax_baselines": "level,relation,direction,baseline,detail,n,correct,accuracy",
+    "position": "layer,head,offset,mass,share_of_maxima",
+    "delimiter": "layer,head,cls,sep,punctuation",
+    "entropy": "layer,head,nats,normalised",
+    "coreference": "layer,head,mention_type,n,correct,accuracy",
+    "distance": "head_a,head_b,js",
+    "roles": "layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high",
+}
+FACTS = {"model": "tiny", "layers": 2, "heads": 1, "corpus": "née", "definitions": DEFINITIONS, "left_out": 0}
+
+
+def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
+    """Numbers in every column, as their headings want them."""
+
+    def cell(heading: str, row: int) -> Any:
+        texts = {"level": "full", "relation": "nmod:poss", "direction": "head_row", "baseline": "pos", "role": "broad"}
+        texts |= {"detail": "left NOUN", "mention_type": "all", "head_a": "L0H0", "head_b": "L1H0"}
+        if heading in texts and not (heading == "baseline" and names == ("roles",)):
+            return texts[heading]
+        return row if heading in ("layer", "head", "n", "correct", "offset", "n_even", "n_odd") else (row + 1) / 3
+
+    tables = {
+        n: pd.DataFrame([[cell(h, i) for h in HEADINGS[n]] for i in range(rows)], columns=[*HEADINGS[n]]) for n in names
+    }
+    return Profile(FACTS | facts, tables, {name: tables[name] for name in names if name in UNTRAINED})
+
+
+def same(one: Profile, other: Profile) -> bool:
+    """The same tables and facts; a cell without a value may be None, NaN or empty."""
+    for part in ("tables", "control"):
+        assert getattr(one, part).keys() == getattr(other, part).keys()
+        for name, table in getattr(one, part).items():
+            filled = (t.astype(object).where(t.notna(), "") for t in (getattr(other, part)[name], table))
+            pd.testing.assert_frame_equal(*filled, rtol=1e-8, obj=name)
+    return dict(one.facts) == dict(other.facts)
+
+
+# ---- Headings and a round trip ---------------------------------------------------------------------------------------
+
+
+def test_headings_are_as_promised() -> None:
+    assert {name: ",".join(HEADINGS[name]) for name in PROMISED} == PROMISED
+    assert {"syntax_chosen", "uas", "coreference_baselines", "gap"} <= HEADINGS.keys()
+
+
+@pytest.mark.parametrize("name", HEADINGS)
+def test_a_file_begins_with_its_heading(name: str, tmp_path: Path) -> None:
+    profile_of(name).write(tmp_path)
+    text = (tmp_path / f"{name}.csv").read_text("utf-8")
+    assert text.split("\n")[0] == ",".join(HEADINGS[name])
+    assert text.count("\n") == 3
+    assert (tmp_path / "untrained" / f"{name}.csv").exists() == (name in UNTRAINED)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    written = profile_of(*HEADINGS)
+    written.write(tmp_path / "a" / "folder")
+    found = read_profile(tmp_path / "a" / "folder")
+    assert same(written, found)
+    assert (found.model, found.corpus, found.shape) == ("tiny", "née", (2, 1))
+    assert found.heads() == (Head(0, 0), Head(1, 0))
+
+
+def test_tables_without_a_line_and_cells_without_a_number(tmp_path: Path) -> None:
+    written = profile_of("roles", "syntax", rows=0)
+    written.tables["position"] = pd.DataFrame([[0, 0, 5, math.nan, math.nan]], columns=[*HEADINGS["position"]])  # type: ignore[index]
+    written.write(tmp_path)
+    found = read_profile(tmp_path)
+    assert found.tables["roles"].empty
+    assert found.tables["position"].mass.isna().all()
+
+
+@pytest.mark.parametrize("text", ["NA", "null", "None", "nan", "a,b", 'a"b', "née"])
+def test_a_relation_of_any_name_stays_what_it_is(tmp_path: Path, text: str) -> None:
+    written = profile_of("syntax")
+    written.tables["syntax"]["relation"] = text
+    written.write(tmp_path)
+    assert set(read_profile(tmp_path).tables["syntax"].relation) == {text}
+
+
+def test_the_profile_of_a_study_is_read_as_it_was(tiny: Any, tmp_path: Path) -> None:
+    from mha_viz.study import study
+    from mha_viz.treebank import read_conllu
+
+    lines = ["1\tAnn\t_\tPROPN\t_\t_\t2\tnsubj\t_\tEntity=(1)", "2\tslept\t_\tVERB\t_\t_\t0\troot\t_\t_"]
+    lines += ["3\tshe\t_\tPRON\t_\tPerson=3\t2\tparataxis\t_\tEntity=(1)"]
+    written = study(tiny("bert"), read_conllu("\n".join(lines) + "\n\n"))
+    written.write(tmp_path)
+    assert same(written, read_profile(tmp_path))
+    assert repr(read_findings(tmp_path)) == repr(read_profile(tmp_path).findings())  # NaN is not itself
+
+
+@pytest.mark.xfail(strict=True, reason="an empty text is written as nothing and read as NaN")
+def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
+    written = profile_of("coreference_baselines")
+    written.tables["coreference_baselines"]["detail"] = ""
+    written.write(tmp_path)
+    assert set(read_profile(tmp_path).tables["coreference_baselines"].detail) == {""}
+
+
+# ---- The roles alone -------------------------------------------------------------------------------------------------
+
+LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,\n"
+
+
+def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
+    (tmp_path / "roles.csv").write_text(PROMISED["roles"] + "\n" + LINE + LINE.replace(",,", ",0.7,0.9"))
+    one, other = read_findings(tmp_path)
+    assert one[:7] == (Head(1, 0), "broad", "entropy", 0.8, 0.5, 0.3, 12)
+    assert math.isnan(one.low)
+    assert (other.low, other.high) == (0.7, 0.9)
+    assert read_findings(tmp_path / "nowhere") == ()
+
+
+@pytest.mark.xfail(
+    strict=True, raises=TypeError, reason="a column of None alone stays None, and float(None) is refused"
+)
+def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
+    roles = pd.DataFrame([[1, 0, "broad", "entropy", 0.8, 0.5, 0.3, 12, None, None]], columns=[*HEADINGS["roles"]])
+    (finding,) = Profile(FACTS, {"roles": roles}).findings()
+    assert math.isnan(finding.low)
+
+
+@pytest.mark.parametrize("text", ["", "layer,head\n", PROMISED["roles"] + "\nx" + LINE, PROMISED["roles"] + "\n1,0\n"])
+def test_findings_that_are_damaged(tmp_path: Path, text: str) -> None:
+    (tmp_path / "roles.csv").write_text(text)
+    with pytest.raises(CorpusError, match="no roles that can be read"):
+        read_findings(tmp_path)
+
+
+# ---- Damage ----------------------------------------------------------------------------------------------------------
+
+
+def break_json(folder: Path, text: str) -> None:
+    (folder / "profile.json").write_text(text)
+
+
+DAMAGE = {
+    "no profile.json": lambda f: (f / "profile.json").unlink(),
+    "no JSON": lambda f: break_json(f, "{"),
+    "no table of facts": lambda f: break_json(f, "[1]"),
+    "no layers": lambda f: break_json(f, json.dumps({k: v for k, v in FACTS.items() if k != "layers"})),
+    "no heads at all": lambda f: break_json(f, json.dumps(FACTS | {"heads": 0})),
+    "other definitions": lambda f: break_json(f, json.dumps(FACTS | {"definitions": "0"})),
+    "other headings": lambda f: (f / "entropy.csv").write_text("layer,head,bits\n0,0,1\n"),
+    "an empty table": lambda f: (f / "entropy.csv").write_text(""),
+    "ragged lines": lambda f: (f / "entropy.csv").write_text("layer,head,nats,normalised\n0,0,1,1\n0,0,1,1,1,1\n"),
+    "bytes": lambda f: (f / "entropy.csv").write_bytes(b"\xff\xfe\x00"),
+    "the control's headings": lambda f: (f / "untrained" / "entropy.csv").write_text("a,b\n"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_folder_is_named(tmp_path: Path, how: str) -> None:
+    profile_of("entropy", "roles").write(tmp_path)
+    DAMAGE[how](tmp_path)
+    with pytest.raises(CorpusError, match="no profile that can be read"):
+        read_profile(tmp_path)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no profile that can be read"):
+        read_profile(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("after", range(5))
+def test_writing_that_fails_leaves_no_half_file_and_no_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    usual, left = Path.write_text, [after]
+
+    def full(path: Path, text: str, *rest: Any, **more: Any) -> int:
+        if left[0] == 0:
+            usual(path, text[: len(text) // 2], *rest, **more)
+            raise OSError(28, "No space left on device")
+        left[0] -= 1
+        return usual(path, text, *rest, **more)
+
+    profile = profile_of("entropy", "uas")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(ExportError, match="No space left"):
+            profile.write(tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == after
+    assert all(path.suffix == ".csv" and path.read_text().count("\n") == 3 for path in files)
+    with pytest.raises(CorpusError):
+        read_profile(tmp_path)
+    profile.write(tmp_path)
+    assert same(profile, read_profile(tmp_path))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="cannot be written"):
+        profile_of("entropy").write(tmp_path / "file" / "below")
+
+
+@pytest.mark.xfail(strict=True, reason="tables of the old profile that the new one lacks stay, and are read with it")
+def test_a_new_profile_takes_the_place_of_the_whole_old_one(tmp_path: Path) -> None:
+    profile_of("entropy", "syntax", "uas").write(tmp_path)
+    fewer = profile_of("entropy", corpus="plain text")
+    fewer.write(tmp_path)
+    assert same(fewer, read_profile(tmp_path))
+
+
+@pytest.mark.xfail(strict=True, reason="the old profile.json stays while the tables are replaced")
+def test_an_old_profile_is_not_one_while_a_new_one_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile_of("entropy", "uas").write(tmp_path)
+    usual = Path.replace
+
+    def failing(path: Path, target: Path) -> Path:
+        if target.name == "uas.csv":
+            raise OSError(28, "No space left on device")
+        return usual(path, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(ExportError):
+        profile_of("entropy", "uas", rows=1, corpus="another").write(tmp_path)
+    with pytest.raises(CorpusError):  # a new table of entropies beside the old facts would be half of each
+        read_profile(tmp_path)

@@ -227,7 +227,7 @@ def archive(
         one, two = (made[i] for i in diff)
         figures["difference"] = difference(one, two, at, **options | {"pin": pin})
     for number, panel in enumerate(made, 1):
-        pin = pin_in(made[pin_of].attention, panel.attention, _settings(options)[0])
+        pin = pin_in(made, number - 1, _settings(options)[0], pin_of)
         alone = options | {"heads": [panel.head], "pin": pin}
         figures[f"{number}-{panel.head}-heatmap"] = heatmap(panel.attention, **alone)
         figures[f"{number}-{panel.head}-links"] = links(panel.attention, **alone)
@@ -244,7 +244,7 @@ def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: V
     for side, number in enumerate(diff):
         if panels[number].attention is pinned:
             return side, view.pin
-    return 0, pin_in(pinned, panels[diff[0]].attention, view)
+    return 0, pin_in(panels, diff[0], view, pin_of)
 
 
 def _put(file: ZipFile, name: str, figure: Figure, dpi: int) -> str:

@@ -219,7 +219,7 @@ def test_another_model_opens_with_the_difference(tiny_folder: Any, monkeypatch: 
 
 
 def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_changes() -> None:
-    long = "word " * 1300
+    long = "word " * 900
     here = visit(show="word", text=long, second="word.")
     here.at.text_input(key="second").set_value("x y " * 300).run()
     here.check()
@@ -402,7 +402,7 @@ def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
 
 
 def test_a_png_beyond_all_bounds_is_not_offered_and_the_page_says_why() -> None:
-    here = taken(visit(show="layer"))
+    here = taken(visit(tray=tray.write([L3H1])))
     here.at.selectbox(key="take_dpi").select("600 dpi").run()
     here.at.selectbox(key="take_width").select("Other").run()
     here.at.number_input(key="take_mm").set_value(500).run()

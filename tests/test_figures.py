@@ -306,9 +306,9 @@ def test_the_pin_counts_tokens_of_the_panel_that_is_named(minilm: Encoder) -> No
     assert compare(panels, view, pin_of=1).about["at"] == "1"
     held = [m.text for m in compare(panels, view, pin_of=1).marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["animal", "animal"]
-    assert pin_in(other, tired, view) == "q2"
-    assert pin_in(other, tired, View(pin="q1k3")) == ""  # no “Yesterday” there
-    assert pin_in(tired, tired, View(pin="q4k1")) == "q3k1"  # the first piece of its word
+    assert pin_in(panels, 0, view, 1) == "q2"
+    assert pin_in(panels, 0, View(pin="q1k3"), 1) == ""  # no “Yesterday” there
+    assert pin_in(panels, 0, View(pin="q4k1"), 0) == "q3k1"  # the first piece of its word
     for wrong in (-1, 2, True, "1", None):
         with pytest.raises(SettingError, match="pin_of"):
             compare(panels, view, pin_of=wrong)  # type: ignore[arg-type]

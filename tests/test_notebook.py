@@ -177,7 +177,7 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
     panels = [(tired, "L3H1"), (wide, "L0H2"), (other, "L1H1")]
     options = {"pin": "q5", "width_mm": 85, "look": "dark"}
     found = contents(notebook.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
-    shown = mv.compare(panels, kind="links", pin_of=2, **options)
+    shown = mv.compare(panels, kind="links", pin_of=2, diff=(1, 0), **options)
     assert found["comparison.svg"] == shown.to_bytes(".svg")
     assert found["comparison.png"] == shown.to_bytes(".png", 60)
     assert found["comparison.html"] == shown.to_bytes(".html")
@@ -227,6 +227,9 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: mv.compare([(a, "L0H0")], columns=2.5), SettingError, "columns is"),
     (lambda a: mv.compare([(a, "L0H0")], pin_of=1), SettingError, "pin_of is"),
     (lambda a: mv.compare([(a, "L0H0")], side="ab"), SettingError, "side is"),
+    (lambda a: mv.compare([(a, "L0H0")] * 2, diff=(0, 2)), SettingError, "diff is"),
+    (lambda a: mv.compare([(a, "L0H0")] * 2, diff=(1, 1)), SettingError, "two different panels"),
+    (lambda a: mv.compare([(a, "L0H0")] * 2, diff="0-1"), SettingError, "diff is '0-1'"),
     (lambda a: a.grid().to_bytes(".png", "300"), ExportError, "resolution is 300 dpi"),
     (lambda a: a.grid().to_bytes(".png", None), ExportError, "resolution is None"),
     (lambda a: a.heatmap(heads=["8-10"]), UnknownHead, "not the name of a head"),

@@ -103,7 +103,7 @@ def test_a_ninth_head_is_refused() -> None:
 
 
 def test_texts_that_no_link_could_carry_are_refused() -> None:
-    long = Pin("猫" * 700, "", "minilm", Head(0, 0))
+    long = Pin("猫" * 350, "", "minilm", Head(0, 0))
     with pytest.raises(TrayFull, match="too long"):
-        tray.add((CAT,), Pin("猫" * 900, "", "minilm", Head(0, 0)))
+        tray.add((CAT,), Pin("猫" * 450, "", "minilm", Head(0, 0)))
     assert len(tray.add((CAT,), long)) == 2

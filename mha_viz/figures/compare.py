@@ -145,10 +145,11 @@ def held_by_panels(
     two = [panels[i].attention for i in diff or ()]
     if two and mismatch(two[0], two[1], view):
         two = []
+    order = [id(panel.attention) for panel in panels]  # the page aligns each reading to those that come after it
     return [
         focus(units(pinned.text, view), view)  # units of both stand in one order
         if any(pinned is one for one in two) and any(panel.attention is one for one in two)
-        else held_in(pinned, panel.attention, view)
+        else held_in(pinned, panel.attention, view, order.index(id(panel.attention)) < order.index(id(pinned)))
         for panel in panels
     ]
 
@@ -226,33 +227,41 @@ def _rows(sets: Sequence[_Set], width: float, across: int) -> tuple[list[Mark], 
     return marks, y - 8
 
 
-def held_in(first: Attention, other: Attention, view: View) -> Focus | None:
-    """Where the pin, which counts tokens of ``first``, stands in ``other``; None where nothing stands for it."""
+def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+    """Where the pin, which counts tokens of ``first``, stands in ``other``; None where nothing stands for it.
+
+    Texts may be aligned in several ways that are as good; ``back`` takes that of ``other`` to ``first``.
+    """
     axes = units(other.text, view)
     if first.text == other.text:
         return focus(axes, view)
-    query, key = (_unit_for(first, other, token) for token in view.pinned)
+    query, key = (_unit_for(first, other, token, back) for token in view.pinned)
     row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
     asked = [token is not None for token in view.pinned]
     found = [row is not None, col is not None]
     return Focus(row, col) if any(asked) and asked == found else None
 
 
-def pin_in(first: Attention, other: Attention, view: View) -> str:
-    """The pin, which counts tokens of ``first``, as it counts those of ``other``; empty where nothing stands for it."""
-    axes, held = units(other.text, view), held_in(first, other, view)
+def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
+    """The pin, which counts tokens of panel ``pin_of``, as it counts those of panel ``number``; empty where nothing
+    stands for it."""
+    axes, held = units(panels[number].attention.text, view), held_by_panels(panels, view, pin_of)[number]
     if held is None:
         return ""
     query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
     return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
 
 
-def _unit_for(first: Attention, other: Attention, token: int | None) -> tuple[int, ...] | None:
+def _unit_for(first: Attention, other: Attention, token: int | None, back: bool) -> tuple[int, ...] | None:
     """The pieces of ``other`` that stand for the word of a token of ``first``."""
-    if token is None:
-        return None
     own = next((i for i, group in enumerate(first.text.groups) if token in group), None)
-    matched = None if own is None else align(first.text, other.text).same[own]
+    if own is None:
+        return None
+    if back:
+        same = align(other.text, first.text).same
+        matched = same.index(own) if own in same else None
+    else:
+        matched = align(first.text, other.text).same[own]
     return None if matched is None else other.text.groups[matched]
 
 

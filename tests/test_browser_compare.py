@@ -70,10 +70,16 @@ def test_a_word_is_replaced_in_place(visitor: Visitor) -> None:
     page = visitor.visit("/compare", show="word")
     field = page.get_by_label("Change a word, then press Enter")
     expect(field).to_have_value(WIDE)
+    expect(page.get_by_text("tired / wide").first).to_be_visible()  # this link says nothing of a difference
     field.fill(FIRST.replace("tired", "old"))
     field.press("Enter")
     visitor.asked(second=FIRST.replace("tired", "old"))
     expect(page.locator("article.panel").nth(1)).to_contain_text("old")
+    visitor.asked(diff="0-1")
+    expect(page.get_by_text("tired / old").first).to_be_visible()
+    page.get_by_role("button", name="Close the difference").click()
+    visitor.asked(diff="none")
+    expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_hidden()
 
 
 def test_a_point_of_the_map_is_chosen(visitor: Visitor) -> None:

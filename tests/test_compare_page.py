@@ -17,7 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.notebook import Figure
 from mha_viz.text import clean
-from mha_viz.ui import takeaway, tray
+from mha_viz.ui import address, takeaway, tray
 from mha_viz.ui.address import LONG, MAX_ENCODED
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore import examples
@@ -216,6 +216,13 @@ def test_another_model_opens_with_the_difference(tiny_folder: Any, monkeypatch: 
     assert here.url["diff"] == "0-1"
     assert not {"pin", "at"} & set(here.url)
     assert len(heads(here)) == 2
+
+
+def test_a_new_sentence_is_not_compared_with_the_twin_of_the_one_before() -> None:
+    here = Visit({"second": WIDE})
+    here.read("Cats sleep.")
+    assert "second" not in here.url
+    assert "second" not in address.OF_THIS_MODEL  # another model reads the same two
 
 
 def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_changes() -> None:

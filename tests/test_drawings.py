@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Tree
@@ -226,7 +227,21 @@ def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
     found = text_of(exports.drawing_bytes(drawing, ".pdf"))
     assert "Привет" in found
     assert "naïve" in found
-    assert {"ש", "ם"} <= set(found)
+    assert {"שלום", "مرحبا"} <= set(found.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["שלום", "مرحبا", "שָׁלוֹם", "مَرْحَبًا", "הכלב לא חצה את הרחוב", "abc שלום def", "שלום! (כן)", "naïve", "x 😀", "𝒳 𝔘x"],
+)
+def test_text_of_a_pdf_is_copied_and_found_as_it_is_read(text: str) -> None:
+    drawing = Drawing(300, 40, (Text(20, 20, text, 20, "#000000"),))
+    assert fonts.missing(drawing.texts()) == []
+    page = pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf"))[0].get_textpage()
+    found = page.get_text_range()
+    assert unicodedata.normalize("NFC", found) == unicodedata.normalize("NFC", text)  # marks in any order
+    if found == text and max(text) <= "\uffff":  # this reader searches nothing beyond
+        assert page.search(text).get_next() is not None
 
 
 def test_arabic_letters_are_joined() -> None:

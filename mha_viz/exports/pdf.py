@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
@@ -20,7 +20,7 @@ from PIL import Image
 from reportlab import rl_config
 from reportlab.lib.colors import HexColor
 from reportlab.lib.utils import ImageReader
-from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase import pdfmetrics, ttfonts
 from reportlab.pdfbase.ttfonts import TTFError, TTFont
 from reportlab.pdfgen.canvas import Canvas
 
@@ -40,11 +40,13 @@ _ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their sub
 def pdf(drawing: Drawing) -> bytes:
     """The bytes of a PDF file of one page."""
     with _ONE_AT_A_TIME:
-        before, rl_config.useA85 = rl_config.useA85, 0  # letters instead of bytes: a quarter larger, and slow
+        before = rl_config.useA85, ttfonts.makeToUnicodeCMap
+        rl_config.useA85 = 0  # letters instead of bytes: a quarter larger, and slow
+        ttfonts.makeToUnicodeCMap = _characters
         try:
             return _pdf(drawing)
         finally:
-            rl_config.useA85 = before
+            rl_config.useA85, ttfonts.makeToUnicodeCMap = before
 
 
 def _pdf(drawing: Drawing) -> bytes:
@@ -153,7 +155,8 @@ def _run(canvas: Any, run: Run, matrix: Matrix, width: float, mark: Text) -> Non
         return
     _outlines(canvas, run, matrix, mark.size)
     if name is not None:
-        _letters(canvas, run.text, name, matrix, mark.size, width)
+        text = run.text[::-1] if run.leftward else run.text  # as it stands on paper: readers of PDF turn it back
+        _letters(canvas, text, name, matrix, mark.size, width)
 
 
 def _letters(canvas: Any, text: str, name: str, matrix: Matrix, size: float, width: float | None = None) -> None:
@@ -171,6 +174,27 @@ def _letters(canvas: Any, text: str, name: str, matrix: Matrix, size: float, wid
         line.setHorizScale(100)
         line.setTextRenderMode(0)
     canvas.drawText(line)
+
+
+def _characters(name: str, subset: Sequence[int]) -> str:
+    """The table that says which character each glyph of a font stands for. reportlab's own is wrong beyond U+FFFF: a
+    character is UTF-16, in four or eight hexadecimal digits."""
+    lines = [f"<{i:02X}> <{chr(code).encode('utf-16-be', 'replace').hex().upper()}>" for i, code in enumerate(subset)]
+    return "\n".join(
+        [
+            "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n/CIDSystemInfo",
+            f"<< /Registry ({name})\n/Ordering ({name})\n/Supplement 0\n>> def",
+            f"/CMapName /{name} def\n/CMapType 2 def",
+            f"1 begincodespacerange\n<00> <{len(subset) - 1:02X}>\nendcodespacerange",
+            *(f"{len(part)} beginbfchar\n" + "\n".join(part) + "\nendbfchar" for part in _parts(lines, 100)),
+            "endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend",
+        ]
+    )
+
+
+def _parts(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    """Of ``most`` lines each, which is what one section of such a table may hold."""
+    return (lines[i : i + most] for i in range(0, len(lines), most))
 
 
 def _is_plain(run: Run) -> bool:

@@ -77,7 +77,7 @@ def test_a_word_is_replaced_in_place(visitor: Visitor) -> None:
     expect(page.locator("article.panel").nth(1)).to_contain_text("old")
     visitor.asked(diff="0-1")
     expect(page.get_by_text("tired / old").first).to_be_visible()
-    page.get_by_role("button", name="Close the difference").click()
+    page.get_by_role("button", name="Close", exact=True).click()
     visitor.asked(diff="none")
     expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_hidden()
 

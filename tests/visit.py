@@ -18,6 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds for one run of the script
 
 
+def _apart(data: bytes) -> tuple[bytes, bytes]:
+    """The packet, and the roles that travel behind it with their length."""
+    begin = len(data) - 4 - int.from_bytes(data[-4:], "little")
+    return data[:begin], data[begin:-4]
+
+
 class Visit:
     """One visitor's session on the page."""
 
@@ -61,7 +67,13 @@ class Visit:
     @property
     def picture(self) -> Unpacked | None:
         drawn = self._drawn().get("mha_explorer")
-        return unpack(drawn.bytes) if drawn else None
+        return unpack(_apart(drawn.bytes)[0]) if drawn else None
+
+    @property
+    def badges(self) -> dict[str, Any]:
+        """What the explorer was told of the roles of heads."""
+        roles: dict[str, Any] = json.loads(_apart(self._drawn()["mha_explorer"].bytes)[1])
+        return roles
 
     @property
     def said(self) -> str:

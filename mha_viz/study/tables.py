@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import platform
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -125,8 +126,8 @@ def _of_one(tally: Tally, heads: list[Head], measured: Measured) -> dict[str, pd
     return found
 
 
-def _ratio(correct: Any, n: Any) -> float | None:
-    return int(correct) / int(n) if n else None
+def _ratio(correct: Any, n: Any) -> float:
+    return int(correct) / int(n) if n else math.nan
 
 
 def _counted(heads: list[Head], n: Any, correct: Any) -> Lines:
@@ -209,7 +210,7 @@ def _baselines(syntax: _Syntax, heads: list[Head]) -> Lines:
             yield (*row, direction, "untrained", str(heads[head]), cases, *_of(untrained[d, r, head], cases))
 
 
-def _of(correct: Any, cases: int) -> tuple[int, float | None]:
+def _of(correct: Any, cases: int) -> tuple[int, float]:
     return int(correct), _ratio(correct, cases)
 
 
@@ -270,5 +271,5 @@ def _gap_baselines(gap: Gap, untrained: Tally, heads: list[Head]) -> Lines:
 def _roles(found: list[roles.Role], heads: list[Head]) -> Lines:
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(found, key=lambda r: (r.head, order[r.role], -r.gain)):
-        interval = role.interval or (None, None)
+        interval = role.interval or (math.nan, math.nan)
         yield (*heads[role.head], role.role, role.detail, role.score, role.baseline, role.gain, role.n, *interval)

@@ -52,7 +52,8 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
     table = _readable(chosen[(chosen["level"] == (level or "base")) & (chosen["n_odd"] >= FEWEST)])
     table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
     if not len(table):
-        remark(f"No relation with at least {FEWEST} held-out cases matches “{typed[:40]}”.")
+        matches = f" that matches “{typed[:40]}”" if typed else ""
+        remark(f"No relation{matches} has at least {FEWEST} held-out cases.")
         return
     st.dataframe(table, hide_index=True, width="stretch", column_config=_columns(), key="relations")
     beaten = table[table["better"] != "the head"]
@@ -118,7 +119,8 @@ def _coreference(table: Any, evidence: Evidence) -> None:
         "mentions is on one of the same chain. Best head of each kind, over all sentences."
     )
     baselines = source.tables["coreference_baselines"] if source else table[:0]
-    best = table.loc[table.groupby("mention_type", sort=False)["accuracy"].idxmax().dropna()]
+    table = table[table["n"] > 0]
+    best = table.loc[table.groupby("mention_type", sort=False)["accuracy"].idxmax()]
     rows = best.assign(head=[both(Head(*pair)) for pair in zip(best["layer"], best["head"], strict=True)])
     rows = rows[["mention_type", "head", "accuracy", "n"]]
     for rule in ("nearest", "same_form", "untrained"):

@@ -1,0 +1,200 @@
+"""Gold annotation and badges on the Explore page: what a head says of a sentence, and what is said of heads."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis.active import active
+from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.syntax import Arc, arcs, pointers
+from mha_viz.attention import Attention, Head
+from mha_viz.drawing import Curve, Text
+from mha_viz.figures.arcs import LABEL, SIZE, Span, colour, drawing
+from mha_viz.figures.theme import LIGHT
+from mha_viz.text import Token, TokenizedText
+from mha_viz.treebank import Sentence, Word
+from mha_viz.ui.annotated import annotated, built_in, words_of
+from tests.visit import Visit
+
+pytestmark = pytest.mark.usefixtures("no_hub")
+
+PASTED = (
+    "# text = She didn't see it.\n"
+    "1\tShe\tshe\tPRON\t_\tPerson=3\t4\tnsubj\t_\tEntity=(1-person)\n"
+    "2-3\tdidn't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "2\tdid\tdo\tAUX\t_\t_\t4\taux\t_\t_\n3\tn't\tnot\tPART\t_\t_\t4\tadvmod\t_\t_\n"
+    "4\tsee\tsee\tVERB\t_\t_\t0\troot\t_\t_\n5\therself\therself\tPRON\t_\tPerson=3\t4\tobj\t_\tEntity=(1-person)\n"
+    "6\t.\t.\tPUNCT\t_\t_\t4\tpunct\t_\t_\n"
+)
+
+
+def told(sentence: Sentence) -> str:
+    return " ".join(sentence.forms)
+
+
+def test_a_built_in_sentence_brings_its_gold_along() -> None:
+    sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
+    page = Visit({"text": told(sentence), "head": "L2H0"})
+    assert "#### L2H0 (3-1) against the gold annotation" in page.said
+    assert re.search(r"\*\*\d+\*\* of \*\*\d+\*\* right\.", page.said)
+    (picture,) = [e.proto.body for e in page.at.get("html") if "data:image/svg+xml" in e.proto.body]
+    drawn = base64.b64decode(re.search(r"base64,([^\"]+)", picture)[1]).decode()  # type: ignore[index]
+    assert "gold, and the head" in drawn
+
+
+def test_conllu_that_was_pasted_is_read_by_its_own_words() -> None:
+    page = Visit({"text": PASTED, "head": "L2H0"})
+    assert page.typed["text"] == "She did n't see herself ."
+    assert page.shown().header["words"] == ["[CLS]", "She", "did", "n't", "see", "herself", ".", "[SEP]"]
+    assert "against the gold annotation" in page.said
+    page.read("She did n't see herself .")  # nothing was edited: the gold stays
+    assert page.url["text"] == PASTED
+    page.read("She did not see it.")
+    assert "against the gold" not in page.said
+
+
+def test_coreference_of_what_was_pasted_can_be_chosen() -> None:
+    page = Visit({"text": PASTED, "head": "L3H1"})
+    (pills,) = [p for p in page.at.pills if p.label == "Relation"]
+    assert "coreference" in pills.options
+    pills.set_value(["coreference"]).run()
+    page.check()
+    assert "of **1** right" in page.said
+
+
+@pytest.mark.parametrize(
+    "broken", [PASTED.replace("\t4\tnsubj", "\t9\tnsubj"), PASTED.replace("1\tShe", "1\tShe\tshe")]
+)
+def test_conllu_that_cannot_be_read_is_answered_in_place(broken: str) -> None:
+    page = Visit({"text": broken})
+    assert page.picture is not None
+    assert "line" in page.said
+    assert "against the gold" not in page.said
+
+
+def test_typed_text_has_no_gold_and_gets_proposals_when_asked() -> None:
+    page = Visit()
+    assert "against the gold" not in page.said
+    assert [e.label for e in page.at.expander if "propose" in e.label]
+
+
+def test_words_are_given_only_where_there_is_gold() -> None:
+    assert words_of("The animal was tired.") is None
+    assert words_of(PASTED) == ("She", "did", "n't", "see", "herself", ".")
+    found = annotated(told(built_in().sentences[0]))
+    assert found is not None
+    assert not found.pasted
+
+
+# ---- What a head says -----------------------------------------------------------------------------------
+
+THREE = Sentence((Word("Dogs", "NOUN", 1, "nsubj"), Word("eat", "VERB"), Word("cake", "NOUN", 1, "obj")))
+SEEN = np.array([[[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.7, 0.2, 0.1]]], np.float32)  # rows: 0 → 1, 1 → 2, 2 → 0
+
+
+@pytest.mark.parametrize(
+    ("relation", "direction", "expected"),
+    [
+        ("nsubj", "dep_to_head", [Arc(0, 1, (1,), "nsubj")]),
+        ("obj", "dep_to_head", [Arc(2, 0, (1,), "obj")]),
+        ("all", "dep_to_head", [Arc(0, 1, (1,), "nsubj"), Arc(2, 0, (1,), "obj")]),
+        ("obj", "head_to_dep", [Arc(2, 1, (1,), "obj")]),  # column 2: 0.1, 0.6 → word 1
+        ("nsubj", "head_to_dep", [Arc(0, 2, (1,), "nsubj")]),  # column 0: 0.3 and 0.7 → word 2
+        ("obj", "head_row", [Arc(1, 2, (2,), "obj")]),
+        ("all", "head_row", [Arc(1, 2, (0, 2), "all")]),
+        ("det", "dep_to_head", []),
+    ],
+)
+def test_arcs_of_a_head_beside_the_gold(relation: str, direction: str, expected: list[Arc]) -> None:
+    assert list(arcs(THREE, pointers(SEEN.copy()), 0, relation, direction)) == expected
+
+
+def test_an_arc_is_right_when_it_ends_on_gold() -> None:
+    assert Arc(1, 2, (0, 2), "all").right
+    assert not Arc(2, 0, (1,), "obj").right
+
+
+def test_gold_stands_above_the_words_and_the_rest_below() -> None:
+    spans = [Span(0, 1, "nsubj", "hit"), Span(2, 1, "obj", "miss"), Span(2, 0, "", "extra")]
+    drawn = drawing(THREE.forms, spans, LIGHT, "three words")
+    (y,) = {m.y for m in drawn.marks if isinstance(m, Text) and m.size == SIZE}
+    curves = {m.colour: m for m in drawn.marks if isinstance(m, Curve)}
+    assert curves[colour("hit", LIGHT)].points[1][1] < y
+    assert curves[colour("miss", LIGHT)].points[1][1] < y
+    assert curves[colour("extra", LIGHT)].points[1][1] > y
+    assert all(
+        0 <= x <= drawn.width and 0 <= high <= drawn.height
+        for c in curves.values()
+        for x, high in (c.points[0], c.points[3])
+    )
+
+
+def test_labels_do_not_lie_over_each_other() -> None:
+    spans = [
+        Span(0, 2, "a long label", "proposal"),
+        Span(2, 0, "another label", "proposal"),
+        Span(0, 1, "third", "proposal"),
+    ]
+    drawn = drawing(THREE.forms, spans, LIGHT, "")
+    heights = sorted(m.y for m in drawn.marks if isinstance(m, Text) and m.size == LABEL)
+    assert len(heights) == 3
+    assert all(b - a >= LABEL for a, b in pairwise(heights))
+
+
+# ---- Badges ---------------------------------------------------------------------------------------------
+
+
+def reading(rows: list[list[float]]) -> Attention:
+    """[CLS] a b [SEP] with one head."""
+    tokens = (
+        Token("[CLS]", None, 0, None, None),
+        Token("a", 0, 0, 0, 1),
+        Token("b", 1, 0, 2, 3),
+        Token("[SEP]", None, 0, None, None),
+    )
+    return Attention("m", "", TokenizedText("a b", "", tokens), np.array([[rows]], np.float32))
+
+
+def finding(role: str, detail: str) -> Finding:
+    return Finding(Head(0, 0), role, detail, 0.9, 0.1, 0.8, 200, math.nan, math.nan)
+
+
+REST = [1.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("role", "detail", "rows", "shows"),
+    [
+        ("syntax", "obj dep_to_head", [REST, [0.4, 0, 0.6, 0], REST, REST], True),  # a gives b 0.6
+        ("syntax", "obj dep_to_head", [REST, [0.5, 0, 0.5, 0], REST, REST], False),  # not more than half
+        ("syntax", "obj dep_to_head", [REST, [0.1, 0.9, 0, 0], REST, REST], False),  # itself does not count
+        ("coreference", "third_person", [REST, REST, [0.2, 0.8, 0, 0], REST], True),
+        ("position", "previous", [REST, [0.6, 0, 0.4, 0], [0.4, 0.6, 0, 0], REST], True),  # mean 0.6
+        ("position", "next", [REST, [0.6, 0, 0.4, 0], [0.4, 0.6, 0, 0], REST], False),
+        ("delimiter", "cls", [REST, REST, REST, [0.4, 0, 0, 0.6]], True),  # (1 + 1 + 1 + 0.4) / 4
+        ("delimiter", "sep", [REST, REST, REST, [0.4, 0, 0, 0.6]], False),
+        ("broad", "entropy", [[0.25] * 4] * 4, True),
+        ("broad", "entropy", [REST] * 4, False),
+    ],
+)
+def test_a_role_shows_in_a_text_or_not(role: str, detail: str, rows: list[list[float]], shows: bool) -> None:
+    assert active([finding(role, detail)], reading(rows)) == (shows,)
+
+
+def test_roles_of_heads_that_the_reading_lacks_do_not_show() -> None:
+    assert active([finding("broad", "entropy")._replace(head=Head(5, 0))], reading([REST] * 4)) == (False,)
+
+
+def test_heads_wear_their_roles() -> None:
+    badges = Visit().badges
+    of_l3h1 = [role for role in badges["found"] if role["head"] == 3 * 12 + 1]
+    assert {role["role"] for role in of_l3h1} == {"syntax", "coreference"}
+    assert all(role["active"] for role in of_l3h1)  # it → animal
+    assert any(not role["active"] for role in badges["found"])
+    assert set(badges["kinds"]) >= {role["role"] for role in badges["found"]}

@@ -1,0 +1,219 @@
+"""The Roles page as a script: what was measured, one head in full, measuring on demand, and what can go wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mha_viz.attention import Head
+from mha_viz.figures.role_words import told
+from mha_viz.models import catalog
+from mha_viz.text import clean
+from mha_viz.ui import studies as studies_room
+from mha_viz.ui.annotated import built_in
+from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, studies
+from tests import hostile
+from tests.visit import Visit
+
+pytestmark = pytest.mark.usefixtures("no_hub", "home")
+
+PAGE = "pages/30_roles.py"
+CONLLU = (
+    "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own for what is measured."""
+    monkeypatch.setenv(studies_room.HOME, str(tmp_path / "home"))
+    studies.clear()
+    return tmp_path / "home"
+
+
+def visit(**url: Any) -> Visit:
+    return Visit(url, PAGE)
+
+
+def press(of: Visit, key: str) -> None:
+    of.at.button(key=key).click().run()
+    of.check()
+
+
+def until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_given_profile_is_shown_at_once() -> None:
+    page = visit()
+    assert "What the 72 heads of MiniLM" in page.said
+    assert "UD English EWT, GUM and GAP" in page.said
+    assert "no role was found" in page.said
+    tables = page.at.dataframe
+    relations = next(t.value for t in tables if "part of speech" in t.value.columns)
+    assert {"obj", "nsubj", "det"} <= set(relations["relation"])
+    assert relations["gain"].is_monotonic_decreasing
+
+
+def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:
+    page = visit()
+    table = next(t.value for t in page.at.dataframe if "part of speech" in t.value.columns)
+    beaten = table[table[["offset", "part of speech"]].max(axis=1) > table["score"]]
+    assert len(beaten) > 0
+    assert set(table.loc[table["better"] != "the head", "relation"]) == set(beaten["relation"])
+    assert f"For **{len(beaten)}** of {len(table)} relations a trivial rule" in page.said
+
+
+def test_a_head_of_the_url_is_shown_in_full() -> None:
+    page = visit(head="L3H1")
+    assert "#### L3H1 (4-2)" in page.said
+    assert "coincides with coreference" in page.said
+    assert "In the built-in sentences it is right in" in page.said
+    assert "Most right" in page.said
+    assert "Least right" in page.said
+
+
+def test_a_head_without_a_role_says_so() -> None:
+    none = next(
+        head for head in given("minilm").profiles[0].heads() if head not in {f.head for f in given_roles("minilm")}
+    )
+    assert "No role was found for this head." in visit(head=str(none)).said
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("L3H1", "#### L3H1 (4-2)"),
+        ("l2h0", "#### L2H0 (3-1)"),
+        ("L9H99", "L9H99 does not exist: the heads are L0H0 to L5H11."),
+        ("six", "“six” is not the name of a head."),
+        ("<img src=x>", "“<img src=x>” is not the name of a head."),
+    ],
+)
+def test_a_head_is_found_by_its_name(typed: str, said: str) -> None:
+    page = visit()
+    page.at.text_input(key="find_head").set_value(typed).run()
+    page.check()
+    assert said in page.said
+
+
+def test_two_numbers_ask_which_numbering_is_meant() -> None:
+    page = visit()
+    page.at.text_input(key="find_head").set_value("4-2").run()
+    page.check()
+    assert "#### L3H1 (4-2)" in page.said  # papers count from 1
+    page.at.radio(key="numbering").set_value("zero").run()
+    assert "#### L4H2 (5-3)" in page.said
+    page.at.text_input(key="find_head").set_value("0-3").run()  # nothing counts from 1 to 0
+    assert page.at.radio(key="numbering").options == ["L0H3 (counted from 0)"]
+
+
+def test_only_chosen_roles_are_listed() -> None:
+    page = visit()
+    page.at.pills(key="roles_shown").set_value(["position"]).run()
+    page.check()
+    listed = next(t.value for t in page.at.dataframe if "in words" in t.value.columns)
+    assert set(listed["role"]) == {"position"}
+
+
+def test_relations_are_filtered_by_what_is_typed() -> None:
+    page = visit()
+    page.at.text_input(key="relation_filter").set_value("mod").run()
+    table = next(t.value for t in page.at.dataframe if "part of speech" in t.value.columns)
+    assert len(table)
+    assert all("mod" in relation for relation in table["relation"])
+    page.at.text_input(key="relation_filter").set_value("(*[").run()
+    page.check()
+    assert "No relation that matches “(*[” has" in page.said
+
+
+def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callable[[str], Path], home: Path) -> None:
+    name = str(tiny_folder("bert"))
+    page = visit(model=name)
+    assert "has not been measured yet" in page.said
+    press(page, "measure")
+    until(lambda: studies().under_way(catalog.resolve(name), built_in().digest) is None)
+    page = visit(model=name)
+    assert "What the 12 heads of" in page.said
+    assert "Measured on the built\\-in sentences" in page.said
+    assert list(home.rglob("profile.json"))
+    studies.clear()  # the server starts again
+    assert "What the 12 heads of" in visit(model=name).said
+
+
+def test_a_study_that_everybody_left_stops_and_goes_on_later(tiny_folder: Callable[[str], Path], home: Path) -> None:
+    model = catalog.resolve(str(tiny_folder("bert")))
+    desk = Studies()
+    one, other = desk.start(model, built_in()), desk.start(model, built_in())
+    assert one.study is other.study
+    one.let_go()
+    assert not one.study.stopped
+    other.let_go()
+    until(lambda: other.study.finished)
+    assert other.study.profile is None
+    again = desk.start(model, built_in())
+    until(lambda: again.study.finished)
+    assert again.study.error is None
+    assert desk.profile(model, built_in().digest) is again.study.profile
+
+
+def test_a_file_of_ones_own_is_measured(tiny_folder: Callable[[str], Path]) -> None:
+    name = str(tiny_folder("bert"))
+    page = visit(model=name, corpus="file")
+    page.at.file_uploader(key="corpus_file").set_value(("dogs.conllu", CONLLU.encode() * 30, "text/plain")).run()
+    page.check()
+    press(page, "measure_file")
+    digest = page.url["corpus"]
+    until(lambda: studies().profile(catalog.resolve(name), digest) is not None)
+    assert "dogs\\.conllu" in visit(model=name, corpus=digest).said
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"1\tDogs\tdog\n1\tDogs\tdog\tNOUN\t_\t_\t0\troot\t_\t_\n", "line 1"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_answered_in_place(data: bytes, said: str) -> None:
+    page = visit(corpus="file")
+    page.at.file_uploader(key="corpus_file").set_value(("bad.conllu", data, "text/plain")).run()
+    page.check()
+    assert said in page.said
+
+
+@pytest.mark.parametrize("odd", [clean(t) for t in hostile.TEXTS.values() if 0 < len(t) < 300])
+def test_odd_parameters_are_survived(odd: str) -> None:
+    page = visit(corpus=odd, head=odd, relation=odd)
+    assert "What the 72 heads" in page.said
+
+
+def test_a_profile_that_the_server_lost_says_so() -> None:
+    assert "does not have any more" in visit(corpus="0" * 64).said
+
+
+def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any) -> None:
+    evidence = given("minilm")
+    assert evidence is not None
+    assert len(evidence.profiles) == len(GIVEN)
+    for profile in evidence.profiles:
+        assert (profile.facts["model"], profile.facts["revision"]) == ("minilm", minilm.revision)
+        assert profile.shape == (minilm.layers, minilm.heads)
+    assert given_roles("minilm") == evidence.findings() or repr(given_roles("minilm")) == repr(evidence.findings())
+    assert given("../minilm") is None
+
+
+def test_every_role_has_words_of_its_own() -> None:
+    said = {(finding.head, told(finding)) for finding in given_roles("minilm")}
+    assert len(said) == len(given_roles("minilm"))
+    assert all("nan" not in words for _, words in said)
+    assert Head(0, 2) in {f.head for f in given_roles("minilm") if f.detail == "previous"}

@@ -6,15 +6,23 @@ import json
 
 import pytest
 
-from tests.golden.cases import FILE, VIEWS, everything
+from mha_viz.figures.theme import LIGHT
+from tests.golden.cases import FILE, TOGETHER, VIEWS, everything
 
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_positions_colours_and_opacities_are_those_of_the_golden_file(name: str) -> None:
     golden, now = json.loads(FILE.read_text("utf-8")), json.loads(json.dumps(everything()))
     assert now["reading"] == golden["reading"]
-    for kind in ("heatmap", "links"):
+    for kind in ("heatmap", "links", "grid"):
         assert now["cases"][name][kind] == golden["cases"][name][kind]
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_panels_side_by_side_are_those_of_the_golden_file(name: str) -> None:
+    golden, now = json.loads(FILE.read_text("utf-8")), json.loads(json.dumps(everything()))
+    assert now["panels"] == golden["panels"]
+    assert now["together"][name] == golden["together"][name]
 
 
 def test_the_golden_file_has_something_to_hold() -> None:
@@ -24,3 +32,8 @@ def test_the_golden_file_has_something_to_hold() -> None:
     assert {"text", "curve", "rect", "cells"} <= set(marks)
     opacities = {m["opacity"] for case in cases.values() for m in case["links"] if m["mark"] == "curve"}
     assert len(opacities) > 8
+    together = json.loads(FILE.read_text("utf-8"))["together"]
+    assert set(together) == set(TOGETHER)
+    held = [sum(m.get("colour") == LIGHT.accent for m in panel) for c in together.values() for panel in c["heatmap"]]
+    assert {0, 1, 2} <= set(held)
+    assert any(m.get("text", "").endswith("sleep / dream") for c in together.values() for m in c.get("difference", []))

@@ -6,6 +6,7 @@ Laid out as ``ui/components/explorer/grid.js`` does. Long texts are max-pooled, 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from mha_viz.attention import Attention, Head, Weights
 from mha_viz.drawing import Cells, Drawing, Mark, Text
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
-from mha_viz.figures.layout import Size, grid_layout, sheet
-from mha_viz.figures.theme import THEMES, palette
-from mha_viz.figures.view import View, block, shades, span, units
+from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
+from mha_viz.figures.theme import THEMES, Theme, palette
+from mha_viz.figures.view import Block, View, block, shades, span, units
 
 SHARPEST = 96  # rows and columns of one small picture, at most
 FOOT = 22
@@ -27,23 +28,13 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
     theme = THEMES[size.look]
     axes = units(attention.text, view)
     layout = grid_layout(size.pixels, attention.layers, attention.heads, largest=size.pixels)
-    colours = palette(theme.ramp)
-    marks: list[Mark] = []
-    parts = []
-    for layer in range(attention.layers):
-        y = layout.top + layer * layout.step
-        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
-        for head in range(attention.heads):
-            part = block(attention, Head(layer, head), view, axes)
-            parts.append(part)
-            x = layout.left + head * layout.step
-            pixels = colours[shades(pooled(part.w, SHARPEST), view.scale)]
-            if part.w.size:
-                marks.append(Cells(x, y, layout.size, layout.size, pixels))
-    for head in range(attention.heads):
-        x = layout.left + head * layout.step + layout.size / 2
-        marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
-    words = span(view.scale, max(part.top for part in parts)) if view.scale != "head" else "0 to each head's largest"
+    parts = [
+        [block(attention, Head(layer, head), view, axes) for head in range(attention.heads)]
+        for layer in range(attention.layers)
+    ]
+    marks = grid_marks(parts, layout, view.scale, theme)
+    every = [part for row in parts for part in row]
+    words = span(view.scale, max(part.top for part in every)) if view.scale != "head" else "0 to each head's largest"
     marks.append(Text(0, layout.height + FOOT / 2, "rows: layers   columns: heads", 11, theme.muted))
     marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, theme.ramp, words)
     drawn = Drawing(
@@ -51,9 +42,26 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **caption.of_heads(attention, (), view, parts, "grid"),
+        **caption.of_heads(attention, (), view, every, "grid"),
     )
     return sheet(drawn, size)
+
+
+def grid_marks(parts: Sequence[Sequence[Block]], layout: GridLayout, scale: str, theme: Theme) -> list[Mark]:
+    """The small pictures of ``parts`` [layer][head], with the numbers of layers and heads."""
+    colours = palette(theme.ramp)
+    marks: list[Mark] = []
+    for layer, row in enumerate(parts):
+        y = layout.top + layer * layout.step
+        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
+        for head, part in enumerate(row):
+            pixels = colours[shades(pooled(part.w, SHARPEST), scale)]
+            if part.w.size:
+                marks.append(Cells(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
+    for head in range(len(parts[0])):
+        x = layout.left + head * layout.step + layout.size / 2
+        marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
+    return marks
 
 
 def pooled(w: Weights, most: int) -> Weights:

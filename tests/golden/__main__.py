@@ -4,4 +4,5 @@ import json
 
 from tests.golden.cases import FILE, everything
 
-FILE.write_text(json.dumps(everything(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+text = json.dumps(everything(), ensure_ascii=False, separators=(",", ":"))
+FILE.write_text(text.replace('{"mark"', '\n{"mark"') + "\n", "utf-8")  # one mark a line

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import base64
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,11 +13,16 @@ import numpy as np
 from mha_viz import fonts
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import Cells, Curve, Mark, Rect, Text, moved
-from mha_viz.figures.heatmap import Matrix, matrix_marks
+from mha_viz.figures.compare import Panel, difference_matrix, held_by_panels, plates_of, signed
+from mha_viz.figures.grid import grid_marks
+from mha_viz.figures.heatmap import BESIDE, Matrix, matrix_marks
+from mha_viz.figures.layout import grid_layout
 from mha_viz.figures.links import TOP, link_marks, strand
+from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import View, block, focus, shades, units
-from mha_viz.text import Piece, tokenized
+from mha_viz.notebook import pin_for
+from mha_viz.text import Piece, TokenizedText, tokenized
 
 FILE = Path(__file__).resolve().parent / "figures.json"
 WIDTH = 430
@@ -29,6 +35,14 @@ VIEWS = {
     "one link held": View(links="min0.10", scale="row", pin="q1k2"),
     "from the first sentence to the second": View(side="ab", links="min0.05", scale="head"),
     "only special tokens are left": View(special="hide", side="bb", links="top1"),
+}
+# Of the three panels: the view, the panel that is pinned, the two that are subtracted.
+TOGETHER = {
+    "three panels on one scale": (View(scale="head"), 0, None),
+    "a word held that two of them have": (View(pin="k6", scale="head", links="top3"), 0, None),
+    "a link held in the second, a difference": (View(pin="q6k1", special="hide", links="min0.05"), 1, (0, 1)),
+    "a replaced word held, the other way round": (View(pin="k7", scale="log", special="rescale"), 0, (1, 0)),
+    "what one panel alone has": (View(pin="q2", unit="pieces"), 2, (0, 1)),
 }
 
 
@@ -48,11 +62,28 @@ def reading() -> Attention:
     return Attention("made", "", tokenized(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
 
 
+def three() -> list[Panel]:
+    """Two readings of one sentence with a word replaced, and a head of a shorter one."""
+    first = reading()
+    tokens = list(first.text.tokens)
+    tokens[7] = replace(tokens[7], text="dream")
+    again = TokenizedText(TEXT.replace("sleep", "dream"), PAIR, tuple(tokens))
+    turned = Attention("made", "", again, first.weights[:, ::-1, ::-1].copy())
+    spans = [(0, 3), (4, 7), (8, 13)]
+    pieces = [Piece("[CLS]", 0, 0, None, 0), *(Piece(PAIR[s:e], s, e, i, 0) for i, (s, e) in enumerate(spans))]
+    short = np.round(np.random.default_rng(8).dirichlet(np.full(4, 0.5), (1, 3, 4)), 4)
+    short[..., 0] += 1 - short.sum(axis=-1)
+    alone = Attention("made", "", tokenized(PAIR, "", pieces), np.round(short, 4).astype(np.float32))
+    return [Panel(first, HEADS[0]), Panel(turned, HEADS[1]), Panel(alone, HEADS[0])]
+
+
 def everything() -> dict[str, Any]:
-    """The whole file: one reading, and for every view the marks of a heatmap and of links."""
+    """The whole file: one reading, for every view the marks of a heatmap, of links and of the grid; and panels side by
+    side with the difference of two."""
     attention = reading()
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut", plain_cut):
         cases = {name: drawn(attention, view) for name, view in VIEWS.items()}
+        beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
     text = attention.text
     said = {
         "layers": 1,
@@ -66,7 +97,17 @@ def everything() -> dict[str, Any]:
         "matrices": [[float(str(w)) for w in matrix.ravel()] for matrix in attention.weights[0]],
     }
     theme = {**LIGHT._asdict()}
-    return {"width": WIDTH, "open": [h.head for h in HEADS], "theme": theme, "reading": said, "cases": cases}
+    panels = base64.b64encode(pack(three())).decode()
+    return {
+        "width": WIDTH,
+        "open": [h.head for h in HEADS],
+        "theme": theme,
+        "reading": said,
+        "cases": cases,
+        "panels": panels,
+        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before they were packed
+        "together": beside,
+    }
 
 
 def plain_width(text: str, size: float, weight: int = 400) -> float:
@@ -91,7 +132,29 @@ def drawn(attention: Attention, view: View) -> dict[str, Any]:
     strands = [strand(attention, head, view, axes, LIGHT) for head in HEADS]
     ends_and_links, _ = link_marks(strands, axes, held, WIDTH, LIGHT)
     links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which stand beside the canvas
-    return {"view": asdict(view), "heatmap": [said(m) for m in heat], "links": [said(m) for m in links]}
+    parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
+    grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, LIGHT)
+    marks = {"heatmap": heat, "links": links, "grid": grid}
+    return {"view": asdict(view), **{kind: [said(m) for m in found] for kind, found in marks.items()}}
+
+
+def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
+    """The marks of three panels, and of the difference of two of them."""
+    panels = three()
+    held = held_by_panels(panels, view, pin_of, diff)
+    case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
+    for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns stand beside the canvas
+        plates = plates_of(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
+        down = -TOP if kind == "links" else 0
+        case[kind] = [[said(m) for m in moved(plate.marks[above:], 0, down)] for plate in plates]
+    if diff is not None:
+        two = [panels[i] for i in diff]
+        found = signed(two[0], two[1], view)
+        side, pin = pin_for(panels, diff, pin_of, view)
+        matrix = difference_matrix(found, two[side], replace(view, pin=pin), LIGHT)
+        marks, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44, fade=BESIDE)
+        case["difference"] = [said(m) for m in marks]
+    return case
 
 
 def said(mark: Mark) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class Recorder {
       size: +size, colour: this.fillStyle, weight: +weight, anchor, turn: this.turn, opacity: this.globalAlpha });
   }
   fillRect(x, y, width, height) {
+    if (this.turn) [x, y, width, height] = [y, -x - width, height, width]; // a quarter to the left
+    [x, y] = [this.at[0] + x, this.at[1] + y];
     this.marks.push({ mark: "rect", x, y, width, height, fill: this.fillStyle, stroke: null, stroke_width: 0, opacity: this.globalAlpha });
   }
   strokeRect(x, y, width, height) {
@@ -34,6 +36,7 @@ class Recorder {
   stroke(path) {
     for (const points of path.lines) this.marks.push({ mark: "curve", points, colour: this.strokeStyle, width: this.lineWidth, opacity: this.globalAlpha });
   }
+  createImageData(width, height) { return new ImageData(width, height); }
   putImageData(image) { this.canvas.image = image; }
 }
 
@@ -55,8 +58,11 @@ Object.assign(globalThis, {
 
 const { block, chosen, shades, units } = await import("../../mha_viz/ui/components/explorer/geometry.js");
 const { palette } = await import("../../mha_viz/ui/components/explorer/ink.js");
-const { drawHeatmap } = await import("../../mha_viz/ui/components/explorer/heatmap.js");
-const { drawLinks } = await import("../../mha_viz/ui/components/explorer/links.js");
+const { drawGrid } = await import("../../mha_viz/ui/components/explorer/grid.js");
+const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/ui/components/explorer/heatmap.js");
+const { drawLinks, linksLabel } = await import("../../mha_viz/ui/components/explorer/links.js");
+const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels } =
+  await import("../../mha_viz/ui/components/compare/together.js");
 const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.meta.url)));
 
 const reading = { ...golden.reading, matrices: new Map(golden.reading.matrices.map((m, i) => [i, Float32Array.from(m)])) };
@@ -98,4 +104,106 @@ for (const [name, expected] of Object.entries(golden.cases)) {
     drawLinks(canvas, scene(expected.view), look, 0);
     assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links));
   });
+}
+
+// ---- The grid: its pictures are painted pixel by pixel, so each cell is looked up in its middle ------------------
+
+for (const [name, expected] of Object.entries(golden.cases)) {
+  test(`grid, ${name}`, () => {
+    const canvas = new Canvas();
+    const layout = drawGrid(canvas, reading, expected.view, { ...look, small: "400 11px sans" });
+    const pictures = expected.grid.filter((mark) => mark.mark === "cells");
+    const { R, C } = block(reading, 0, expected.view);
+    assert.equal(pictures.length, R && C ? reading.heads : 0);
+    pictures.forEach((picture, head) => {
+      assert.deepEqual([picture.x, picture.y, picture.width], [layout.left + head * layout.step, layout.top, layout.size]);
+      const at = (r, c) => [(r + 0.5) / R, (c + 0.5) / C].map((share) => Math.floor(share * picture.width));
+      const found = Array.from({ length: R }, (_, r) => Array.from({ length: C }, (_, c) => {
+        const [y, x] = at(r, c);
+        return colourAt(canvas, picture.x + x, picture.y + y);
+      }));
+      assert.deepEqual(found, picture.colours);
+    });
+    const texts = (marks) => sorted(marks.filter((mark) => mark.mark === "text"));
+    assert.deepEqual(texts(canvas.getContext().marks), texts(expected.grid));
+  });
+}
+
+function colourAt({ image, width }, x, y) {
+  const at = 4 * (y * width + x);
+  return "#" + [0, 1, 2].map((k) => image.data[at + k].toString(16).padStart(2, "0")).join("");
+}
+
+// ---- Panels side by side, and the difference of two: as compare.js draws them --------------------------------------
+
+const set = unpackPanels(new Uint8Array(Buffer.from(golden.panels, "base64")));
+set.panels.forEach(({ reading: i, head }, at) => set.readings[i].matrices.set(head, Float32Array.from(golden.weights[at])));
+
+function together({ view: { pin, ...view }, at, diff }) {
+  const units = set.readings.map((each) => unitsOf(each, view));
+  const parts = set.panels.map(({ reading: i, head }) => block(set.readings[i], head, view, { rows: units[i], cols: units[i] }));
+  const subtracted = diff && difference(set, view, diff);
+  const two = subtracted?.partner ? diff.map((panel) => set.panels[panel].reading) : [];
+  const from = set.panels[at].reading;
+  const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
+  const own = [query, key].map((token) => (token === undefined ? null : units[from].findIndex((u) => u.tokens.includes(+token))));
+  const focusIn = (i) => { // as there
+    if (!pin || own.includes(-1)) return null;
+    const standing = from !== i && two.includes(from) && two.includes(i)
+      ? partners(set, from, i, units[from], units[i], view).partner.map((unit) => [unit, 1])
+      : counterparts(set, from, i, units[from], units[i]);
+    const [row, col] = own.map((unit) => (unit === null ? [null, 1] : standing[unit]));
+    return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
+  };
+  return { units, parts, subtracted, focusIn, top: topOf(parts) };
+}
+
+// What lies on a canvas of its own over a heatmap, put together with it: labels under a veil are paler, and those that
+// are written again stand alone.
+function flattened(below, over) {
+  const covers = ({ x, y, width, height }, text) => text.x >= x - 10 && text.x <= x + width + 10 && text.y >= y && text.y <= y + height + 10;
+  const labels = over.filter((m) => m.mark === "rect" && m.fill && (m.x === 0 || m.y === 0)); // beside and above the cells
+  const base = below.flatMap((mark) => {
+    if (mark.mark !== "text") return [mark];
+    const sheets = labels.filter((rect) => covers(rect, mark));
+    if (sheets.some((rect) => rect.opacity === 1 && over.some((m) => m.mark === "text" && m.x === mark.x && m.y === mark.y))) return [];
+    return [{ ...mark, opacity: sheets.filter((rect) => rect.opacity < 1).reduce((left, rect) => left * (1 - rect.opacity), mark.opacity) }];
+  });
+  return [...base, ...over.filter((mark) => !labels.includes(mark))];
+}
+
+function heatmapOf(scene, focus, dress) {
+  const [below, over] = [new Canvas(), new Canvas()];
+  const layout = drawHeatmap(below, { ...scene, focus: null }, dress);
+  if (focus) drawHeatmapFocus(over, { ...scene, focus }, dress, layout);
+  return flattened(below.getContext().marks, over.getContext().marks);
+}
+
+for (const [name, expected] of Object.entries(golden.together)) {
+  const { view } = expected;
+  const { units, parts, subtracted, focusIn, top } = together(expected);
+  const most = Math.max(...units.map((each) => each.length));
+  const room = (label) => ({ ...look, veil: 0.5, most, label: Math.max(...units.map((each) => label(each, each, look))) });
+  set.panels.forEach(({ reading: i, head }, panel) => {
+    const shade = sharedShades(parts[panel], view.scale, top);
+    const axes = { rows: units[i], cols: units[i] };
+    test(`heatmap of panel ${panel}, ${name}`, () => {
+      const marks = heatmapOf({ ...axes, head: { part: parts[panel], shade } }, focusIn(i), room(heatmapLabel));
+      assert.deepEqual(sorted(marks), sorted(expected.heatmap[panel]));
+    });
+    test(`links of panel ${panel}, ${name}`, () => {
+      const canvas = new Canvas();
+      const drawn = { head, part: parts[panel], shade, mask: chosen(parts[panel], view.links), colour: theme.heads[head % set.readings[i].heads] };
+      drawLinks(canvas, { ...axes, heads: [drawn], focus: focusIn(i) }, room(linksLabel), 0);
+      assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links[panel]));
+    });
+  });
+  if (expected.diff) {
+    test(`difference, ${name}`, () => {
+      const { rows, d, R, C } = subtracted;
+      const scene = { rows, cols: rows, head: { part: { w: d, R, C }, shade: signedShades(subtracted) } };
+      const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), { ...look, veil: 0.5, colours: palette(theme.signed) });
+      assert.deepEqual(sorted(marks), sorted(expected.difference));
+    });
+  }
 }

@@ -156,6 +156,7 @@ def test_a_chunk_ends_with_its_document_and_at_what_cannot_be_read() -> None:
     assert packed([None, 5, None]) == [(1,)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 128), st.sampled_from("ab")), max_size=30))
 def test_every_sentence_is_in_one_chunk_and_no_two_could_be_joined(given_: list[tuple[int, str]]) -> None:
     lengths, documents = [length for length, _ in given_], "".join(name for _, name in given_)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis import roles
@@ -37,6 +37,7 @@ def test_without_a_case_anything_is_possible() -> None:
     assert roles.wilson(0, 0) == (0, 1)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
     correct, n = case

@@ -1,8 +1,9 @@
 """Annotated text: dependencies and coreference from CoNLL-U, names from GAP, plain sentences.
 
 Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") carry no head of their own and
-are skipped. A file whose lines cannot be read is refused with the line's number. A sentence whose tree is broken, and
-the coreference of a document whose brackets do not match, are left out, and :attr:`Corpus.left_out` says where and why.
+are skipped. A file whose lines cannot be read is refused with the line's number. The tree of a sentence where it is
+broken, and the coreference of a document whose brackets do not match, are left out, and :attr:`Corpus.left_out` says
+where and why; the words stay, so that every sentence keeps its number in the file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from mha_viz.errors import CorpusError
 from mha_viz.text import clean
 
 MAX_BYTES = 64_000_000  # of a file; larger ones are refused by size before they are read
+
+WITHOUT_TREE = "Its words are read without their dependencies."
 
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
 
@@ -148,12 +151,13 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
         rows = [token for token in parsed if isinstance(token["id"], int)]
         problem = _problem(rows)
         if problem:
-            left_out.append(f"line {line}: {problem}")
+            left_out.append(f"line {line}: {problem} {WITHOUT_TREE if rows else ''}".rstrip())
             brackets.broken = brackets.broken or brackets.seen_any(rows)
-            continue
-        words = tuple(_word(row) for row in rows)
-        brackets.read(rows, words, len(sentences), line)
-        sentences.append(Sentence(words, (), document, line))
+        else:
+            brackets.read(rows, tuple(map(_word, rows)), len(sentences), line)
+        if rows:
+            words = (Word(clean(str(row["form"])), row["upos"] or "") if problem else _word(row) for row in rows)
+            sentences.append(Sentence(tuple(words), (), document, line))
     brackets.close(sentences)
     if not sentences:
         raise CorpusError(f"{name} holds no sentence.", "Expected CoNLL-U: ten columns parted by tabs, a line a word.")

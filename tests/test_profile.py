@@ -108,7 +108,6 @@ def test_the_profile_of_a_study_is_read_as_it_was(tiny: Any, tmp_path: Path) -> 
     assert repr(read_findings(tmp_path)) == repr(read_profile(tmp_path).findings())  # NaN is not itself
 
 
-@pytest.mark.xfail(strict=True, reason="an empty text is written as nothing and read as NaN")
 def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
     written = profile_of("coreference_baselines")
     written.tables["coreference_baselines"]["detail"] = ""
@@ -130,9 +129,6 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert read_findings(tmp_path / "nowhere") == ()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=TypeError, reason="a column of None alone stays None, and float(None) is refused"
-)
 def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
     roles = pd.DataFrame([[1, 0, "broad", "entropy", 0.8, 0.5, 0.3, 12, None, None]], columns=[*HEADINGS["roles"]])
     (finding,) = Profile(FACTS, {"roles": roles}).findings()
@@ -214,7 +210,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         profile_of("entropy").write(tmp_path / "file" / "below")
 
 
-@pytest.mark.xfail(strict=True, reason="tables of the old profile that the new one lacks stay, and are read with it")
 def test_a_new_profile_takes_the_place_of_the_whole_old_one(tmp_path: Path) -> None:
     profile_of("entropy", "syntax", "uas").write(tmp_path)
     fewer = profile_of("entropy", corpus="plain text")
@@ -222,7 +217,6 @@ def test_a_new_profile_takes_the_place_of_the_whole_old_one(tmp_path: Path) -> N
     assert same(fewer, read_profile(tmp_path))
 
 
-@pytest.mark.xfail(strict=True, reason="the old profile.json stays while the tables are replaced")
 def test_an_old_profile_is_not_one_while_a_new_one_is_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,12 +133,6 @@ def test_ten_points_over_the_offset_on_both_halves_make_a_role() -> None:
     assert role.interval == pytest.approx(brute.wilson(70, 100))
 
 
-TEN = pytest.mark.xfail(
-    strict=True, reason="0.6 - 0.5 < 0.1 in floating point: the gain is not compared in whole cases"
-)
-
-
-@TEN
 def test_exactly_ten_points_are_enough() -> None:
     assert roles.wilson(60, 100).low > 0.5
     assert len(syntactic((200, 100), (100, 50), {0: (150, 60)})) == 1
@@ -191,7 +185,6 @@ def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None
     assert coreferential((100, 100), (80, 75), (30, 70), (60, 50)) == []  # the other baseline is the better one
 
 
-@TEN
 def test_exactly_ten_points_are_enough_here_too() -> None:
     assert len(coreferential((100, 100), (80, 60), (30, 50), (60, 10))) == 1
 

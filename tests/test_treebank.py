@@ -114,7 +114,9 @@ BROKEN_TREES = [
 @pytest.mark.parametrize(("lines", "said"), BROKEN_TREES, ids=[said for _, said in BROKEN_TREES])
 def test_a_broken_tree_is_left_out_and_the_others_stay(lines: tuple[str, ...], said: str) -> None:
     corpus = read_conllu(CATS + conllu(*lines) + CATS)
-    assert len(corpus.sentences) == 2
+    assert len(corpus.sentences) == 3  # every sentence keeps its number in the file
+    assert corpus.sentences[1].forms == tuple(row.split("\t")[1] for row in lines)
+    assert all(word.head is None and not word.relation for word in corpus.sentences[1].words)
     assert len(corpus.left_out) == 1
     assert corpus.left_out[0].startswith("line 11: ")
     assert said in corpus.left_out[0]

@@ -44,20 +44,19 @@ class Chunk(NamedTuple):
 def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
     """Numbers of the sentences of each chunk: as many consecutive ones of a document as fit into ``most`` pieces.
 
-    ``lengths`` are pieces a sentence, None for one that cannot be read: it ends a chunk. One that is longer by itself
-    than ``most`` is a chunk of its own.
+    ``lengths`` are pieces a sentence, None for one that cannot be read. Such a sentence, and one that is longer than
+    ``most`` by itself, is in no chunk and ends the one before it.
     """
     chunk: list[int] = []
     room = most
     for number, length in enumerate(lengths):
-        starts = length is None or length > room or (chunk and documents[chunk[-1]] != documents[number])
-        if starts and chunk:
+        needs = most + 1 if length is None else length
+        if chunk and (needs > room or documents[chunk[-1]] != documents[number]):
             yield tuple(chunk)
-        if starts:
             chunk, room = [], most
-        if length is not None:
+        if needs <= most:
             chunk.append(number)
-            room -= length
+            room -= needs
     if chunk:
         yield tuple(chunk)
 

@@ -54,9 +54,11 @@ class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads over a corpus.
 
     ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·log x of s = p + q and of p, over all cells;
-    rows. :meth:`matrix` makes divergences of them. Each sentence's sum is float32 by itself, all others are float64.
+    rows. :meth:`matrix` makes divergences of them. Up to TOGETHER cells of a sentence are added in float32, all sums of
+    such sums are float64.
     """
 
+    TOGETHER = 1 << 10
     BLOCK = 1 << 15  # cells that are worked on at a time: they stay in the processor's cache
 
     def __init__(self, heads: int) -> None:
@@ -69,7 +71,8 @@ class Distances:
     def add(self, batch: Batch, spread: Callable[..., Iterable[Any]] = map) -> None:
         """Take in a batch; ``spread`` may work on several heads at once, as the ``map`` of a pool of threads does."""
         heads, sentences, n, _ = batch.weights.shape
-        flat = batch.weights.reshape(heads, sentences, n * n) + TINY
+        together = n * n if n * n <= self.TOGETHER else n
+        flat = batch.weights.reshape(heads, -1, together) + TINY
         found = list(spread(lambda head: self._mixed(flat, head), range(heads)))
         for head, (own, mixed) in enumerate(found):
             self.sums["own"][head] += own
@@ -78,13 +81,14 @@ class Distances:
 
     def _mixed(self, flat: Weights, head: int) -> tuple[float, Matrix]:
         """Σ x·log x over the cells of ``head``, and of its sum with each head after it."""
-        own = float(_x_log_x(flat[head : head + 1]).sum())
-        others = len(flat) - head - 1
-        mixed = np.empty(others)
         step = max(1, self.BLOCK // flat[0].size)
-        for start in range(0, others, step):
-            block = flat[head + 1 + start : head + 1 + min(start + step, others)]
-            mixed[start : start + len(block)] = _x_log_x(block + flat[head])
+        cells, logs = np.empty((2, step, *flat[0].shape), np.float32)
+        own = float(_x_log_x(flat[head : head + 1], logs).sum())
+        mixed = np.empty(len(flat) - head - 1)
+        for start in range(0, len(mixed), step):
+            others = flat[head + 1 + start : head + 1 + start + step]
+            both = np.add(others, flat[head], out=cells[: len(others)])
+            mixed[start : start + len(others)] = _x_log_x(both, logs)
         return own, mixed
 
     def matrix(self) -> Matrix:
@@ -97,9 +101,10 @@ class Distances:
         return symmetric
 
 
-def _x_log_x(cells: Weights) -> Matrix:
-    """[head]: Σ x·log x of [head, sentence, cell], every sentence by itself first."""
-    sums: Matrix = np.einsum("hsc,hsc->hs", cells, np.log(cells)).sum(axis=1, dtype=np.float64)
+def _x_log_x(cells: Weights, room: Weights) -> Matrix:
+    """[head]: Σ x·log x of [head, group, cell]; each group is one float32 sum. ``room`` holds the logarithms."""
+    logs = np.log(cells, out=room[: len(cells)])
+    sums: Matrix = np.vecdot(cells, logs).sum(axis=1, dtype=np.float64)
     return sums
 
 

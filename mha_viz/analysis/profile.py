@@ -42,7 +42,16 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "roles": ("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
     }
 )
-UNTRAINED = ("position", "delimiter", "entropy", "coreference", "uas", "gap")  # written for the control as well
+UNTRAINED = (
+    "position",
+    "delimiter",
+    "entropy",
+    "coreference",
+    "uas",
+    "gap",
+    "distance",
+    "roles",
+)  # written for the control as well
 
 
 class Finding(NamedTuple):
@@ -94,14 +103,16 @@ class Profile:
         return tuple(_finding(*line) for line in lines)
 
     def write(self, folder: Path) -> None:
-        """One CSV file a table, and profile.json last; each takes its place whole. Raises ExportError."""
+        """One CSV file a table, and profile.json last; each takes its place whole, nothing of an older profile stays.
+
+        Raises ExportError.
+        """
         try:
-            for below, tables in (("", self.tables), ("untrained", self.control)):
+            for old in (folder / "profile.json", *(path for at in _both(folder) for _, path in _files(at))):
+                old.unlink(missing_ok=True)
+            for at, tables in zip(_both(folder), (self.tables, self.control), strict=True):
                 for name, table in tables.items():
-                    _put(
-                        folder / below / f"{name}.csv",
-                        table.to_csv(index=False, float_format="%.9g", lineterminator="\n"),
-                    )
+                    _put(at / f"{name}.csv", table.to_csv(index=False, float_format="%.9g", lineterminator="\n"))
             _put(folder / "profile.json", json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n")
         except OSError as error:
             raise ExportError(
@@ -113,7 +124,7 @@ def _finding(
     layer: Any, head: Any, role: str, detail: str, score: Any, baseline: Any, gain: Any, n: Any, low: Any, high: Any
 ) -> Finding:
     right, other, more, lower, upper = (
-        float("nan" if value == "" else value) for value in (score, baseline, gain, low, high)
+        float("nan" if value in ("", None) else value) for value in (score, baseline, gain, low, high)
     )
     return Finding(Head(int(layer), int(head)), role, detail, right, other, more, int(n), lower, upper)
 
@@ -154,6 +165,11 @@ def read_profile(folder: Path) -> Profile:
     return Profile(facts, tables, control)
 
 
+def _both(folder: Path) -> tuple[Path, Path]:
+    """Where the tables of the model and those of its untrained twin lie."""
+    return folder, folder / "untrained"
+
+
 def _files(folder: Path) -> list[tuple[str, Path]]:
     return [(name, folder / f"{name}.csv") for name in HEADINGS if (folder / f"{name}.csv").is_file()]
 
@@ -162,7 +178,7 @@ def _table(pandas: Any, path: Path, name: str) -> pd.DataFrame:
     table: pd.DataFrame = pandas.read_csv(path, keep_default_na=False, na_values=[""])
     if tuple(table.columns) != HEADINGS[name]:
         raise ValueError(f"{path.name} has the headings {', '.join(map(str, table.columns))[:200]}")
-    return table
+    return table.fillna({"detail": ""}) if "detail" in table else table
 
 
 def _put(path: Path, text: str) -> None:

@@ -29,7 +29,7 @@ def add_gap(encoder: Encoder, gap: Gap, tally: Tally) -> Iterator[int]:
         if tally.done[number]:
             continue
         if decided(row):
-            _score(encoder, row, tally)
+            _score(encoder, row, number, tally)
         tally.done[number] = True
         passed += 1
         if passed == MOST:
@@ -38,22 +38,23 @@ def add_gap(encoder: Encoder, gap: Gap, tally: Tally) -> Iterator[int]:
     yield passed
 
 
-def _score(encoder: Encoder, row: GapRow, tally: Tally) -> None:
+def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
     try:
         attention = encoder.encode(row.text)
     except TextError:
         return
     pieces = [_pieces(attention.text, at) for at in (row.pronoun[1], *(_last_word(n[0], n[1]) for n in (row.a, row.b)))]
-    if not all(pieces):
+    if attention.text.cut or not all(pieces):
         return
     a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
     tally.gap["correct"] += (a > b) == row.a[2]
     tally.gap["n"] += 1
+    tally.gap["scored"][number] = True
 
 
 def _last_word(name: str, start: int) -> int:
-    """Where the last word of a name begins."""
-    return start + len(name) - len(name.split()[-1]) if name.split() else start
+    """A character of the last word of a name: its last letter or digit."""
+    return start + max((i for i, character in enumerate(name) if character.isalnum()), default=0)
 
 
 def _pieces(text: TokenizedText, at: int) -> list[int]:

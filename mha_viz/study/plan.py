@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mha_viz.analysis.coreference import Chunk, chunk, pack
+from mha_viz.analysis.coreference import CHUNK, Chunk, chunk, pack
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import WordPieces
@@ -34,19 +34,28 @@ def plan(encoder: Encoder, corpus: Corpus) -> Plan:
         except TextError as error:
             sentences.append(None)
             left_out.append(f"line {sentence.line or number + 1}: {error.problem}")
-    return Plan(tuple(sentences), tuple(_chunks(encoder, corpus, sentences)), tuple(left_out))
+    chunks = tuple(_chunks(encoder, corpus, sentences, left_out))
+    return Plan(tuple(sentences), chunks, tuple(left_out))
 
 
-def _chunks(encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None]) -> list[tuple[Chunk, WordPieces]]:
+def _chunks(
+    encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None], left_out: list[str]
+) -> Iterator[tuple[Chunk, WordPieces]]:
     if not corpus.has_chains:
-        return []
+        return
     lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
-    found = []
-    for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences]):
+    special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
+    most = min(CHUNK, encoder.limit - special)
+    for number, length in enumerate(lengths):
+        if length is not None and length > most:
+            left_out.append(f"line {corpus.sentences[number].line}: {length} pieces, for coreference at most {most}.")
+    for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], most):
         made = chunk(corpus.sentences, numbers)
-        if made.anaphors:
-            found.append((made, encoder.read_words([word.form for word in made.words])))
-    return found
+        try:
+            if made.anaphors:
+                yield made, encoder.read_words([word.form for word in made.words])
+        except TextError as error:  # together they have more pieces than one by one
+            left_out.append(f"line {corpus.sentences[numbers[0]].line}, coreference: {error.problem}")
 
 
 def batches(pieces: Sequence[WordPieces | None], todo: Sequence[int], size: int = BATCH) -> list[tuple[int, ...]]:

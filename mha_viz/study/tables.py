@@ -45,7 +45,11 @@ class _Syntax(NamedTuple):
 
 def facts(encoder: Encoder, corpus: Corpus | Gap, plan: Plan, definitions: str, seed: int) -> dict[str, Any]:
     """What profile.json says."""
-    counts: dict[str, int] = {"rows": len(corpus.rows)} if isinstance(corpus, Gap) else _counts(corpus, plan)
+    counts: dict[str, int] = (
+        {"rows": len(corpus.rows), "decided": sum(map(decided, corpus.rows))}
+        if isinstance(corpus, Gap)
+        else _counts(corpus, plan)
+    )
     left_out = [*plan.left_out, *([] if isinstance(corpus, Gap) else corpus.left_out)]
     return {
         "model": encoder.name,
@@ -87,22 +91,33 @@ def _counts(corpus: Corpus, plan: Plan) -> dict[str, int]:
 def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
     """All tables that the corpus allows, of the model and of its untrained twin."""
     heads = [Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
+    corpus = measured.corpus
+    has_trees, has_chains = (isinstance(corpus, Corpus) and has for has in _annotated(corpus))
+    syntax = _syntax(measured) if has_trees else None
     trained, untrained = (_of_one(tally, heads, measured) for tally in (measured.trained, measured.untrained))
-    found: list[roles.Role] = []
-    if isinstance(measured.corpus, Corpus):
-        sums = measured.trained.patterns.sums
-        found += [*roles.positional(sums), *roles.delimiting(sums), *roles.broad(sums)]
-        if measured.corpus.has_trees:
-            syntax = _syntax(measured)
-            trained |= _syntax_tables(syntax, heads)
-            found += roles.syntactic(syntax.relations, syntax.gold, syntax.correct)
-        if measured.corpus.has_chains:
-            sums = measured.trained.coreference.sums
-            found += roles.coreferential(sums["n"], sums["correct"], sums["baseline"])
-    if not isinstance(measured.corpus, Corpus) or measured.corpus.has_chains:
+    if syntax is not None:
+        trained |= _syntax_tables(syntax, heads)
+    if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
-    trained["roles"] = _frame("roles", _roles(found, heads))
+    for tally, found in ((measured.trained, trained), (measured.untrained, untrained)):
+        counts = None if syntax is None else syntax.correct if tally is measured.trained else syntax.untrained
+        found["roles"] = _frame("roles", _roles(_found(tally, syntax, counts, has_chains), heads))
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
+
+
+def _annotated(corpus: Corpus | Gap) -> tuple[bool, bool]:
+    return (corpus.has_trees, corpus.has_chains) if isinstance(corpus, Corpus) else (False, False)
+
+
+def _found(tally: Tally, syntax: _Syntax | None, correct: np.ndarray | None, has_chains: bool) -> list[roles.Role]:
+    """The roles of one pass."""
+    sums, chains = tally.patterns.sums, tally.coreference.sums
+    found = [*roles.positional(sums), *roles.delimiting(sums), *roles.broad(sums)]
+    if syntax is not None and correct is not None:
+        found += roles.syntactic(syntax.relations, syntax.gold, correct)
+    if has_chains:
+        found += roles.coreferential(chains["n"], chains["correct"], chains["baseline"])
+    return found
 
 
 def _frame(name: str, lines: Lines) -> pd.DataFrame:
@@ -243,7 +258,7 @@ def _coreference(tally: Tally, heads: list[Head]) -> Lines:
 
 def _coreference_baselines(measured: Measured, heads: list[Head]) -> Lines:
     if isinstance(measured.corpus, Gap):
-        yield from _gap_baselines(measured.corpus, measured.untrained, heads)
+        yield from _gap_baselines(measured, measured.corpus, heads)
         return
     sums = measured.trained.coreference.sums
     n, baseline = sums["n"].sum(axis=0), sums["baseline"].sum(axis=0)
@@ -255,17 +270,12 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> Lines:
         yield (name, "untrained", str(heads[head]), int(n[i]), *_of(untrained[i, head], int(n[i])))
 
 
-def _gap_baselines(gap: Gap, untrained: Tally, heads: list[Head]) -> Lines:
-    rows = [row for row in gap.rows if decided(row)]
+def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> Lines:
+    rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
     yield ("gap", "nearest", "name nearer in characters", len(rows), *_of(sum(map(nearest_name, rows)), len(rows)))
-    head = int(untrained.gap["correct"].argmax())
-    yield (
-        "gap",
-        "untrained",
-        str(heads[head]),
-        int(untrained.gap["n"]),
-        *_of(untrained.gap["correct"][head], int(untrained.gap["n"])),
-    )
+    sums = measured.untrained.gap
+    head = int(sums["correct"].argmax())
+    yield ("gap", "untrained", str(heads[head]), int(sums["n"]), *_of(sums["correct"][head], int(sums["n"])))
 
 
 def _roles(found: list[roles.Role], heads: list[Head]) -> Lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,11 @@ class Tally:
         self.distances = Distances(heads)
         self.syntax = Syntax(relations, heads)
         self.coreference = Coreference(heads)
-        self.gap: Running = {"correct": np.zeros(heads, np.int64), "n": np.zeros((), np.int64)}
+        self.gap: Running = {
+            "correct": np.zeros(heads, np.int64),
+            "n": np.zeros((), np.int64),
+            "scored": np.zeros(sentences, bool),
+        }
         self.done = np.zeros(sentences, bool)
         self.chunks_done = np.zeros(chunks, bool)
 
@@ -89,6 +94,6 @@ class Tally:
                 if str(kept["key"]) != json.dumps(key, sort_keys=True):
                     return False
                 self._take({name: kept[name] for name in kept.files if name != "key"})
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return False
         return True

@@ -1,0 +1,130 @@
+"""A corpus through MiniLM with all measures, beside the bare forward pass and beside a loop that keeps every tensor.
+
+The corpus is the CoNLL-U file that MHA_VIZ_TREEBANK names (such as UD English EWT test), else as many sentences of the
+built-in grammar.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModel
+
+from benchmarks.encode import _minilm_folder
+from benchmarks.results import Row, Sample, Target, write
+from mha_viz import grammar
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.plan import BATCH, batches
+from mha_viz.study.run import _Run
+from mha_viz.treebank import Corpus, read_conllu
+
+ROOT = Path(__file__).resolve().parent.parent
+SENTENCES = 2077  # as many as UD English EWT test has
+PEAK = 1.5e9  # bytes, at most
+FLAT = 1.1  # peak at 2,000 sentences over the one at 500, at most
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/study.json``. ``quick``: fewer sentences."""
+    corpus = treebank()
+    corpus = replace(corpus, sentences=corpus.sentences[:400]) if quick else corpus
+    encoder = load("minilm")
+    ours, bare, loop = _Passes(encoder, corpus).measured(2 if quick else 5)
+    what = f"{corpus.name}, {len(corpus.sentences):,} sentences"
+    share = {"of_the_bare_throughput": round(bare.median / ours.median, 3)}
+    rows = [
+        Row(f"{what}: all measures, against the bare forward pass", ours, "s", bare, Target("share", 1 / 0.8), share),
+        Row(f"{what}: all measures, against one sentence after the other", ours, "s", loop, Target("faster", 4)),
+        *([] if quick else _memory()),
+    ]
+    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+    write(results, "study", "A corpus through the model", "plain transformers", rows, machine)
+
+
+def treebank(most: int = 10**6) -> Corpus:
+    """The corpus to read, its first ``most`` sentences."""
+    path = os.environ.get("MHA_VIZ_TREEBANK")
+    if path:
+        corpus = read_conllu(Path(path).read_text("utf-8"), Path(path).name)
+        return replace(corpus, sentences=corpus.sentences[:most])
+    return grammar.corpus(min(most, SENTENCES))
+
+
+class _Passes:
+    """The same sentences, read in three ways."""
+
+    def __init__(self, encoder: Encoder, corpus: Corpus) -> None:
+        self._encoder = encoder
+        self._run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False)
+        self._pieces = [text for text in self._run.plan.sentences if text is not None]
+        self._batches = batches(self._pieces, range(len(self._pieces)), BATCH)
+        self._plain: Any = AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
+
+    def measured(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
+        """Seconds of each way; they take turns, so that a busy moment of the machine meets all."""
+        ways: tuple[Callable[[], Any], ...] = (self.measures, self.bare, self.loop)
+        taken: tuple[list[float], ...] = ([], [], [])
+        for _ in range(repetitions):
+            for way, times in zip(ways, taken, strict=True):
+                start = time.perf_counter()
+                way()
+                times.append(time.perf_counter() - start)
+        return tuple(Sample(tuple(times)) for times in taken)  # type: ignore[return-value]
+
+    def measures(self) -> Any:
+        """Every measure of one pass, as a study makes it."""
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            return self._run.through("trained", self._encoder, pool.map)
+
+    def bare(self) -> None:
+        """Plain transformers over the same batches; the attentions are thrown away."""
+        with torch.no_grad():
+            for numbers in self._batches:
+                self._forward([self._pieces[number].ids for number in numbers])
+
+    def loop(self) -> list[Any]:
+        """One sentence after the other, every tensor kept."""
+        with torch.no_grad():
+            return [self._forward([text.ids]) for text in self._pieces]
+
+    def _forward(self, ids: list[tuple[int, ...]]) -> Any:
+        return self._plain(input_ids=torch.tensor(ids), output_attentions=True).attentions
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+_MEASURE = """
+import sys
+from pathlib import Path
+from benchmarks.study import treebank
+from mha_viz.models.encoder import load
+from mha_viz.study import study
+
+study(load("minilm"), treebank(int(sys.argv[1])))
+print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024)
+"""
+
+
+def _memory() -> list[Row]:
+    if not Path("/proc/self/status").exists():
+        return []
+    few, many = (_peak(count) for count in (500, 2000))
+    return [
+        Row("peak memory of a whole study, 2,000 sentences", many, "bytes", target=Target("below", PEAK)),
+        Row("peak memory, 2,000 sentences beside 500", many, "bytes", few, Target("share", FLAT)),
+    ]
+
+
+def _peak(sentences: int) -> Sample:
+    command = [sys.executable, "-c", _MEASURE, str(sentences)]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return Sample((float(found.stdout.split()[-1]),))

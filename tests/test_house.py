@@ -26,6 +26,7 @@ FLOORS = {
     "attention": 2,
     "treebank": 2,
     "drawing": 2,
+    "inside": 2,  # the steps of a layer, for drawing without a model
     "text": 1,
     "fonts": 1,
     "bundle": 1,

@@ -18,10 +18,12 @@ from transformers.utils import logging as transformers_logging
 
 from mha_viz.attention import Attention, Weights
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, SettingError, ShapeError, TextError
+from mha_viz.inside import Trace
 from mha_viz.models import capture, catalog, hub, linear
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.folder import check_folder
+from mha_viz.models.trace import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
 MAX_PIECES = 512  # more than this no drawing can show
@@ -119,6 +121,19 @@ class Encoder:
         read = self._read(clean(text), clean(pair))
         weights, used = self._run(read, tap)
         return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights), used
+
+    def trace(self, text: str, pair: str = "", layer: int = 0, words: Sequence[str] = ()) -> Trace:
+        """Every number between the vectors that enter one layer's attention and what it puts out.
+
+        ``words``: the sentence as words, in place of ``text``. Raises as :meth:`encode`, UnknownHead for a layer that
+        is not there, ModelUnsupported, with the reason, for families whose steps cannot be told apart.
+        """
+        read = self.read_words(words) if words else self._read(clean(text), clean(pair))
+        tokens = read.tokenized() if isinstance(read, WordPieces) else self._tokenized(text, pair, read)
+        opened = Opened(self._model, self.name, layer, self.layers)
+        with opened:
+            weights, _ = self._run(read, opened.tap)
+        return opened.trace(self.revision, tokens, weights, self.heads, self.causal)
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
         """The tokens of a text without running the model. Raises as :meth:`encode`."""
@@ -235,7 +250,7 @@ class Encoder:
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
-    def _run(self, read: _Read, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+    def _run(self, read: _Read | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """One pass: weights [layer, head, query, key], read-only, and the tap that took them."""
         tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
         self._pass([read.ids], [read.types], tap)

@@ -1,0 +1,217 @@
+"""The inside of one layer's attention: every number between the vectors that enter it and what it puts out.
+
+Vaswani et al. 2017, section 3.2.2: MultiHead(x) = Concat(head_1, …, head_h) W_O with head_i = softmax(q kᵀ / √d_k) v,
+where q = x W_Q, k = x W_K and v = x W_V with matrices of the head's own. Models add a bias to each product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.errors import ShapeError
+from mha_viz.text import TokenizedText
+
+Array = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+A = TypeVar("A", Array, Mask)
+
+
+class Parameters(NamedTuple):
+    """What one layer's attention has learned. The heads' matrices lie side by side, as models store them."""
+
+    w_q: Array  # [d_model, h · d_k]
+    w_k: Array  # [d_model, h · d_k]
+    w_v: Array  # [d_model, h · d_k]
+    w_o: Array  # [h · d_k, d_model]
+    b_q: Array  # [h · d_k]; zeros where the model has no bias
+    b_k: Array  # [h · d_k]
+    b_v: Array  # [h · d_k]
+    b_o: Array  # [d_model]
+
+
+class Agreement(NamedTuple):
+    """The largest differences between what is computed here and what the model itself computed."""
+
+    weights: float
+    output: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One layer's attention over one text, step by step. Every array is float32 and read-only.
+
+    ``scaling`` is what the products are multiplied with: 1 / √d_k in the paper and in almost every model.
+    """
+
+    model: str
+    revision: str
+    layer: int
+    text: TokenizedText
+    scaling: float
+    parameters: Parameters
+    x: Array  # [n, d_model]: what enters, the same for every head
+    mask: Mask  # [query, key]: True where the query may not look
+    q: Array  # [h, n, d_k]
+    k: Array  # [h, n, d_k]
+    v: Array  # [h, n, d_k]
+    scores: Array  # [h, query, key]: q · k
+    weights: Array  # [h, query, key]: softmax(scores · scaling), rows sum to 1
+    context: Array  # [h, n, d_k]: the weighted sum of the values
+    agreement: Agreement
+
+    @property
+    def heads(self) -> int:
+        """Number of heads in the layer, h."""
+        return int(self.q.shape[0])
+
+    @property
+    def n(self) -> int:
+        """Number of tokens."""
+        return int(self.x.shape[0])
+
+    @property
+    def d_model(self) -> int:
+        """Length of a token's vector."""
+        return int(self.x.shape[1])
+
+    @property
+    def d_k(self) -> int:
+        """Length of a query, key or value of one head."""
+        return int(self.q.shape[2])
+
+    @property
+    def divides(self) -> bool:
+        """True when the products are divided by √d_k, and by nothing else."""
+        return math.isclose(self.scaling, 1 / math.sqrt(self.d_k), rel_tol=1e-6)
+
+    @property
+    def masked(self) -> bool:
+        """True when some query may not look at some key."""
+        return bool(self.mask.any())
+
+    @property
+    def scaled(self) -> Array:
+        """What the softmax is given, before the mask: [h, query, key]."""
+        return _own(self.scores * np.float32(self.scaling))
+
+    @property
+    def concatenation(self) -> Array:
+        """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k are head h's."""
+        return _own(joined(self.context))
+
+    @cached_property
+    def output(self) -> Array:
+        """What the layer's attention puts out, before it is added to its input: [n, d_model]."""
+        return _own(self.concatenation @ self.parameters.w_o + self.parameters.b_o)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the arrays."""
+        own = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
+        return sum(array.nbytes for array in (*own, *self.parameters))
+
+    def w_o_of(self, head: int) -> Array:
+        """The rows of W_O that this head's output meets: [d_k, d_model]."""
+        return self.parameters.w_o[head * self.d_k : (head + 1) * self.d_k]
+
+    def contribution(self, head: int) -> Array:
+        """What this head adds to the output: [n, d_model]. Over all heads, plus the bias, that is the output."""
+        return _own(self.context[head] @ self.w_o_of(head))
+
+    def undivided(self, head: int) -> Array:
+        """The weights that this head would have without the scaling: [query, key]."""
+        return _own(softmax(self.scores[head], self.mask))
+
+    def norm_weighted(self, head: int) -> Array:
+        """‖A[i, j] (x_j W_V + b_V) W_O‖ of this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
+        lengths: Array = np.linalg.norm(self.v[head] @ self.w_o_of(head), axis=1)  # [key]
+        return _own(self.weights[head] * lengths)
+
+    def loop_difference(self) -> float:
+        """The largest difference between the heads computed together and one after the other."""
+        alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads)
+        return float(np.abs(self.context - alone).max())
+
+
+def traced(
+    model: str,
+    revision: str,
+    layer: int,
+    text: TokenizedText,
+    x: Array,
+    parameters: Parameters,
+    mask: Mask,
+    *,
+    heads: int,
+    scaling: float,
+    own: tuple[Array, Array] | None = None,
+) -> Trace:
+    """All steps from ``x`` [n, d_model] on. ``own``: weights [h, query, key] and output [n, d_model] of the model.
+
+    Raises ShapeError when the heads do not divide the columns of W_Q.
+    """
+    if parameters.w_q.shape[1] % heads:
+        raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
+    p = parameters
+    q, k, v = (split(x @ w + b, heads) for w, b in ((p.w_q, p.b_q), (p.w_k, p.b_k), (p.w_v, p.b_v)))
+    scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one product of matrices for all heads
+    weights = softmax(scores * np.float32(scaling), mask)
+    context = weights @ v  # [h, n, d_k]
+    output = joined(context) @ p.w_o + p.b_o  # [n, d_model]
+    theirs = own or (weights, output)
+    agreement = Agreement(float(np.abs(weights - theirs[0]).max()), float(np.abs(output - theirs[1]).max()))
+    for array in (x, q, k, v, scores, weights, context, *p):
+        _own(array)
+    return Trace(
+        *(model, revision, layer, text, scaling, p, x, _own(mask)), *(q, k, v, scores, weights, context), agreement
+    )
+
+
+def one_by_one(x: Array, p: Parameters, mask: Mask, scaling: float, heads: int) -> Array:
+    """The same heads in a loop, each with its own slices of the matrices: context [h, n, d_k]."""
+    d_k = p.w_q.shape[1] // heads
+    found = []
+    for head in range(heads):
+        own = slice(head * d_k, (head + 1) * d_k)
+        q = x @ p.w_q[:, own] + p.b_q[own]  # [n, d_k]
+        k = x @ p.w_k[:, own] + p.b_k[own]
+        v = x @ p.w_v[:, own] + p.b_v[own]
+        found.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
+    return np.stack(found)
+
+
+def split(stacked: Array, heads: int) -> Array:
+    """[rows, h · d_k] → [h, rows, d_k]: the columns of each head, W_Q's or q's; nothing is computed."""
+    return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
+
+
+def joined(context: Array) -> Array:
+    """[h, n, d_k] → [n, h · d_k]: the concatenation."""
+    return context.transpose(1, 0, 2).reshape(context.shape[1], -1)
+
+
+def softmax(scores: Array, mask: Mask) -> Array:
+    """Rows of [..., query, key] that sum to 1; 0 where the mask is True."""
+    allowed = np.where(mask, np.float32(-np.inf), scores)
+    raised = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
+    weights: Array = raised / raised.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def entropy(row: npt.NDArray[np.floating]) -> float:
+    """Of one row of weights, in nats: 0 when all lies on one token, ln n when all tokens get the same."""
+    p = np.asarray(row, np.float64)
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum()) + 0.0
+
+
+def _own(array: A) -> A:
+    """Read-only."""
+    array.flags.writeable = False
+    return array

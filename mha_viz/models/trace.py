@@ -1,0 +1,179 @@
+"""Where a family keeps W_Q, W_K, W_V and W_O, and what enters and leaves them in one forward pass."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.attention import Weights
+from mha_viz.errors import ModelUnsupported, UnknownHead
+from mha_viz.inside import Array, Parameters, Trace, traced
+from mha_viz.models.capture import Tap
+from mha_viz.models.catalog import quoted
+from mha_viz.text import TokenizedText
+
+TOLERANCE = 1e-3  # a family that does something else besides differs by much more
+
+
+class Names(NamedTuple):
+    """Paths inside a model. ``holder`` has the linear layers ``inputs`` (W_Q, W_K, W_V, or one for all three);
+    ``output`` is W_O. "{0}" is the layer.
+    """
+
+    holder: str
+    inputs: tuple[str, ...]
+    output: str
+
+
+_BERT = Names("encoder.layer.{0}.attention.self", ("query", "key", "value"), "encoder.layer.{0}.attention.output.dense")
+_ALBERT = "encoder.albert_layer_groups.{0}.albert_layers.{1}.attention"
+NAMES = MappingProxyType(
+    dict.fromkeys(("bert", "camembert", "electra", "roberta", "xlm-roberta"), _BERT)
+    | {
+        "albert": Names(_ALBERT, ("query", "key", "value"), f"{_ALBERT}.dense"),
+        "distilbert": Names(
+            "transformer.layer.{0}.attention", ("q_lin", "k_lin", "v_lin"), "transformer.layer.{0}.attention.out_lin"
+        ),
+        "gpt2": Names("h.{0}.attn", ("c_attn",), "h.{0}.attn.c_proj"),
+        "opt": Names(
+            "decoder.layers.{0}.self_attn", ("q_proj", "k_proj", "v_proj"), "decoder.layers.{0}.self_attn.out_proj"
+        ),
+    }
+)
+_ROTARY = "it turns queries and keys by their position after W_Q and W_K, so that q is not x W_Q"
+WHY_NOT = MappingProxyType(
+    dict.fromkeys(("gemma2", "llama", "modernbert"), _ROTARY)
+    | {"mobilebert": "its queries and keys are made from a narrower vector than its values, so that there is no one x"}
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The modules of one layer's attention."""
+
+    holder: Any
+    inputs: tuple[Any, ...]  # one, or three
+    output: Any
+
+
+class Opened:
+    """One layer of a model, ready to be listened to: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
+
+    The two hooks stand on modules that other threads use too; they take only what this thread's pass brings.
+    """
+
+    def __init__(self, model: Any, name: str, layer: int, layers: int) -> None:
+        if not 0 <= layer < layers:
+            raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
+        self._name, self._layer, self._model = name, layer, model
+        self._place = _place(model, name, layer)
+        self._thread = 0
+        self._tap: Tap | None = None
+        self._hooks: list[Any] = []
+        self._heard: dict[str, torch.Tensor] = {}
+
+    def __enter__(self) -> Opened:
+        self._thread = threading.get_ident()
+        self._hooks = [
+            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, takes=_entered)),
+            self._place.output.register_forward_hook(self._hook("output", self._layer + 1, takes=_left)),
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def tap(self, weights: torch.Tensor) -> Tap:
+        """The tap for the pass; it runs on to the end, beyond the last layer's softmax to its W_O."""
+        self._tap = Tap(weights)
+        self._tap.stop_after_last = False
+        return self._tap
+
+    def _hook(self, name: str, after: int, takes: Callable[[Any, Any], torch.Tensor]) -> Callable[..., None]:
+        """Keeps a tensor when ``after`` layers have shown their attention: ALBERT runs one module many times."""
+
+        def hook(_: Any, arguments: Any, result: Any) -> None:
+            if threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after:
+                self._heard[name] = takes(arguments, result)
+
+        return hook
+
+    def trace(self, revision: str, text: TokenizedText, weights: Weights, heads: int, causal: bool) -> Trace:
+        """What was heard, computed once more step by step. Raises ModelUnsupported when that gives something else."""
+        x, output = (_array(self._heard[name].reshape(len(text), -1)) for name in ("x", "output"))
+        found = traced(
+            *(self._name, revision, self._layer, text, x, _parameters(self._place)),
+            np.triu(np.full((len(text), len(text)), causal), 1),
+            heads=heads,
+            scaling=float(self._place.holder.scaling),
+            own=(weights[self._layer], output),
+        )
+        if max(found.agreement) > TOLERANCE:
+            raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
+        return found
+
+
+def _entered(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
+    return arguments[0].clone()
+
+
+def _left(_: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
+    return result.clone()
+
+
+def _place(model: Any, name: str, layer: int) -> _Place:
+    config = model.config
+    family = config.model_type
+    names = NAMES.get(family)
+    if names is None:
+        raise _unsupported(name, WHY_NOT.get(family, f"where {family} keeps its W_Q, W_K and W_V is not known here"))
+    at: tuple[int, ...] = (layer,)
+    if family == "albert":  # groups of layers share their weights
+        outer, inner = divmod(layer, config.inner_group_num)
+        at = (int(outer / (config.num_hidden_layers / config.num_hidden_groups)), inner)
+    holder = model.get_submodule(names.holder.format(*at))
+    inputs = tuple(holder.get_submodule(one) for one in names.inputs)
+    return _Place(holder, inputs, model.get_submodule(names.output.format(*at)))
+
+
+def _unsupported(name: str, why: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"The inside of {quoted(name)} cannot be shown: {why}.",
+        "Choose a model such as BERT, DistilBERT, RoBERTa, ELECTRA, ALBERT or GPT-2.",
+    )
+
+
+def _parameters(place: _Place) -> Parameters:
+    matrices = [_matrix(module) for module in place.inputs]
+    biases = [_bias(module, matrix.shape[1]) for module, matrix in zip(place.inputs, matrices, strict=True)]
+    if len(matrices) == 1:  # GPT-2: one matrix [d_model, 3 · h · d_k]
+        matrices, biases = np.split(matrices[0], 3, axis=1), np.split(biases[0], 3)
+    w_o = _matrix(place.output)
+    w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
+    b_q, b_k, b_v = map(np.ascontiguousarray, biases)
+    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, _bias(place.output, w_o.shape[1]))
+
+
+def _matrix(module: Any) -> Array:
+    """[in, out], however the layer stores it."""
+    weight = module.weight if isinstance(module, Conv1D) else module.weight.T
+    return _array(weight)
+
+
+def _bias(module: Any, width: int) -> Array:
+    return np.zeros(width, np.float32) if module.bias is None else _array(module.bias)
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    """A copy of one's own, in memory of this process."""
+    found: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
+    return found

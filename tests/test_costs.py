@@ -1,0 +1,93 @@
+"""The formulas for costs against what PyTorch counts in real modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig
+from transformers.models.bert.modeling_bert import BertAttention
+
+from mha_viz.analysis.costs import PAPER, Costs, costs, divisors
+from mha_viz.errors import SettingError
+from mha_viz.models.encoder import Encoder
+
+SETTINGS = [(32, 4, 5), (48, 1, 7), (64, 16, 3), (*PAPER, 16)]
+
+
+def counted(run: Callable[[], Any]) -> int:
+    """Multiply-adds of the products of matrices; PyTorch counts a multiplication and an addition as two."""
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        run()
+    return counter.get_total_flops() // 2
+
+
+@pytest.mark.parametrize(("d_model", "heads", "n"), SETTINGS)
+def test_parameters_and_multiply_adds_are_those_of_pytorch(d_model: int, heads: int, n: int) -> None:
+    module = torch.nn.MultiheadAttention(d_model, heads, batch_first=True)  # in training mode: no fused kernel
+    x = torch.randn(1, n, d_model)
+    found = costs(d_model, heads, n)
+    assert sum(p.numel() for p in module.parameters()) == found.parameters
+    assert counted(lambda: module(x, x, x, need_weights=True, average_attn_weights=False)) == found.multiply_adds
+
+
+@pytest.mark.parametrize(("d_model", "heads", "n"), SETTINGS)
+def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
+    config = BertConfig(hidden_size=d_model, num_attention_heads=heads, attn_implementation="eager")
+    module = BertAttention(config).eval()
+    found = costs(d_model, heads, n)
+    norm = 2 * d_model  # the layer norm behind the attention is not counted
+    assert sum(p.numel() for p in module.parameters()) - norm == found.parameters
+    assert counted(lambda: module(torch.randn(1, n, d_model))) == found.multiply_adds
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "albert"])
+def test_memory_is_that_of_the_arrays(family: str, tiny: Callable[[str], Encoder]) -> None:
+    trace = tiny(family).trace("The animal didn't cross the street.")
+    found = costs(trace.d_model, trace.heads, trace.n)
+    assert found.d_k == trace.d_k
+    assert found.parameter_bytes == sum(array.nbytes for array in trace.parameters)
+    assert found.weight_bytes == trace.weights.nbytes
+    vectors = (trace.q, trace.k, trace.v, trace.concatenation, trace.output)
+    assert found.vector_bytes == sum(array.nbytes for array in vectors)
+
+
+def test_the_paper_s_model_by_hand() -> None:
+    found = costs(*PAPER, 64)
+    assert found.d_k == 64
+    assert found.parameters == 1_050_624  # 4 · 512 · 512 + 4 · 512
+    assert found.projections == 67_108_864  # 4 · 64 · 512 · 512
+    assert found.products == 4_194_304  # 2 · 64 · 64 · 512
+    assert found.weight_bytes == 131_072  # 4 · 8 · 64 · 64
+
+
+def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
+    one, many = costs(512, 1, 100), costs(512, 8, 100)
+    assert (one.parameters, one.multiply_adds) == (many.parameters, many.multiply_adds)
+    assert many.weight_bytes == 8 * one.weight_bytes
+
+
+@pytest.mark.parametrize(
+    ("d_model", "heads", "n", "said"),
+    [
+        (510, 8, 64, "8 heads cannot share 510 dimensions equally: 6 would be left over. Take h = 3, 5, 6, 10,"),
+        (0, 1, 1, "d_model is 0"),
+        (512, 0, 1, "h is 0"),
+        (512, -8, 1, "h is -8"),
+        (512, 8, 0, "n is 0"),
+        (10**9, 8, 1, "d_model is 1000000000"),
+        (512, 8, 10**12, "n is 1000000000000"),
+    ],
+)
+def test_bad_settings_say_what_would_do(d_model: int, heads: int, n: int, said: str) -> None:
+    with pytest.raises(SettingError) as error:
+        costs(d_model, heads, n)
+    assert said in str(error.value)
+
+
+def test_every_proposed_number_of_heads_divides() -> None:
+    for d_model in (1, 7, 96, 510, 768):
+        assert all(isinstance(costs(d_model, h, 1), Costs) for h in divisors(d_model))

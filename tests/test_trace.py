@@ -1,0 +1,326 @@
+"""The steps inside a head: against the model's own numbers, against numbers worked out by hand, and in a crowd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, GPT2Tokenizer, LlamaConfig, LlamaModel, OPTConfig, OPTModel
+
+from mha_viz import inside
+from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
+from mha_viz.inside import Parameters, Trace, entropy, split, traced
+from mha_viz.models import capture, linear
+from mha_viz.models import encoder as encoder_module
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.trace import Opened
+from mha_viz.text import Token, TokenizedText
+from tests import tiny_models
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+SECOND = "Zoë's café isn't far, is it?"
+EQUAL = 1e-5
+
+Tiny = Callable[[str], Encoder]
+Folder = Callable[[str], Path]
+families = pytest.mark.parametrize("family", tiny_models.FAMILIES)
+layers = pytest.mark.parametrize("layer", range(tiny_models.LAYERS))
+
+
+class Seen(capture.Tap):
+    """What the model hands over in each layer."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.layers: list[tuple[Any, ...]] = []
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        self.layers.append(tuple(t[0].clone().numpy() for t in (query, key, value, output.transpose(1, 2))))
+        return output
+
+
+@cache
+def plain(folder: Path) -> Any:
+    return AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+
+
+# ---- Against the model -----------------------------------------------------------------------------------
+
+
+@families
+@layers
+def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny) -> None:
+    attention, tap = tiny(family).through(SENTENCE, tap=Seen)
+    assert isinstance(tap, Seen)
+    found = tiny(family).trace(SENTENCE, layer=layer)
+    for ours, theirs in zip((found.q, found.k, found.v, found.context), tap.layers[layer], strict=True):
+        assert np.abs(ours - theirs).max() <= EQUAL * max(1.0, float(np.abs(theirs).max()))
+    q, k = tap.layers[layer][:2]
+    assert np.abs(found.scaled - q @ k.transpose(0, 2, 1) * found.scaling).max() <= EQUAL * np.abs(found.scaled).max()
+    assert np.abs(found.weights - attention.weights[layer]).max() <= EQUAL
+    assert found.agreement.weights <= EQUAL
+    assert found.text == attention.text
+
+
+OUTPUTS = {
+    "bert": "encoder.layer.{}.attention.output.dense",
+    "distilbert": "transformer.layer.{}.attention.out_lin",
+    "roberta": "encoder.layer.{}.attention.output.dense",
+    "electra": "encoder.layer.{}.attention.output.dense",
+    "albert": "encoder.albert_layer_groups.0.albert_layers.0.attention.dense",
+    "gpt2": "h.{}.attn.c_proj",
+}
+
+
+@families
+@layers
+def test_contributions_and_bias_sum_to_the_module_s_output(
+    family: str, layer: int, tiny: Tiny, tiny_folder: Folder
+) -> None:
+    found = tiny(family).trace(SENTENCE, layer=layer)
+    model, put_out = plain(tiny_folder(family)), []
+    module = model.get_submodule(OUTPUTS[family].format(layer))
+    hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.reshape(found.n, -1).numpy()))
+    ids = tiny(family)._read(SENTENCE, "").ids
+    with torch.no_grad():
+        model(torch.tensor([ids]))
+    hook.remove()
+    theirs = put_out[layer if family == "albert" else 0]  # ALBERT runs one module for all layers
+    assert len(put_out) == (tiny_models.LAYERS if family == "albert" else 1)
+    total = sum(found.contribution(head).astype(np.float64) for head in range(found.heads)) + found.parameters.b_o
+    assert np.abs(total - theirs).max() <= 1e-4
+    assert np.abs(found.output - theirs).max() <= 1e-4
+    assert found.agreement.output <= 1e-4
+
+
+@families
+def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
+    found = tiny(family).trace(SENTENCE, layer=1)
+    h, n, d, d_k = tiny_models.HEADS, len(found.text), tiny_models.WIDTH, tiny_models.WIDTH // tiny_models.HEADS
+    assert (found.heads, found.n, found.d_model, found.d_k) == (h, n, d, d_k)
+    assert found.x.shape == found.output.shape == found.contribution(2).shape == (n, d)
+    assert found.q.shape == found.k.shape == found.v.shape == found.context.shape == (h, n, d_k)
+    assert found.scores.shape == found.scaled.shape == found.weights.shape == (h, n, n)
+    assert found.concatenation.shape == (n, h * d_k)
+    assert found.w_o_of(0).shape == (d_k, d)
+    assert split(found.parameters.w_q, h).shape == (h, d, d_k)
+    assert found.divides
+    assert found.masked == (family == "gpt2")
+    assert found.bytes >= sum(p.nbytes for p in found.parameters)
+
+
+@families
+def test_heads_in_a_loop_give_the_same(family: str, tiny: Tiny) -> None:
+    found = tiny(family).trace(SENTENCE)
+    assert found.loop_difference() <= EQUAL
+
+
+def test_all_heads_together_are_the_pretrained_model_s(minilm: Encoder) -> None:
+    attention = minilm.encode(SENTENCE)
+    for layer in range(minilm.layers):
+        found = minilm.trace(SENTENCE, layer=layer)
+        assert np.abs(found.weights - attention.weights[layer]).max() <= EQUAL
+        assert found.agreement.output <= EQUAL
+        assert found.loop_difference() <= EQUAL
+
+
+@pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
+def test_two_sentences(family: str, tiny: Tiny) -> None:
+    attention = tiny(family).encode(SENTENCE, SECOND)
+    found = tiny(family).trace(SENTENCE, SECOND, layer=2)
+    assert found.text == attention.text
+    assert np.abs(found.weights - attention.weights[2]).max() <= EQUAL
+
+
+def test_a_sentence_given_as_words(tiny: Tiny) -> None:
+    forms = ("The", "dogs", "bark", ".")
+    attention = tiny("bert").encode_words(forms)
+    found = tiny("bert").trace("", layer=1, words=forms)
+    assert found.text == attention.text
+    assert np.abs(found.weights - attention.weights[1]).max() <= EQUAL
+
+
+def test_without_onednn_the_same(tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {family: tiny(family).trace(SENTENCE, layer=1) for family in ("bert", "gpt2")}
+    monkeypatch.setattr(linear, "available", lambda: False)
+    for family, before in expected.items():
+        found = Encoder.from_folder(tiny_folder(family)).trace(SENTENCE, layer=1)
+        for ours, theirs in zip(found.parameters, before.parameters, strict=True):
+            assert np.array_equal(ours, theirs)
+        assert np.abs(found.output - before.output).max() <= EQUAL
+
+
+def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
+    for layer in (-1, tiny_models.LAYERS):
+        with pytest.raises(UnknownHead, match="does not exist"):
+            tiny("bert").trace(SENTENCE, layer=layer)
+    with pytest.raises(EmptyText):
+        tiny("bert").trace("  ")
+
+
+# ---- Families of other kinds -----------------------------------------------------------------------------
+
+
+def saved(model: Any, folder: Path) -> Path:
+    torch.manual_seed(1)
+    tokenizer = tiny_models._byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(0, 0.2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_opt_scales_its_queries_itself(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64, "vocab_size": 400}
+    config = OPTConfig(**sizes, max_position_embeddings=64, word_embed_proj_dim=32)
+    encoder = Encoder.from_folder(saved(OPTModel(config), tmp_path / "opt"))
+    found = encoder.trace(SENTENCE, layer=1)
+    assert np.abs(found.weights - encoder.encode(SENTENCE).weights[1]).max() <= EQUAL
+    assert found.agreement.output <= 1e-4
+    assert found.masked
+
+
+def test_rotary_positions_are_refused_with_the_reason(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = LlamaConfig(**sizes, vocab_size=400, max_position_embeddings=64)
+    encoder = Encoder.from_folder(saved(LlamaModel(config), tmp_path / "llama"))
+    with pytest.raises(ModelUnsupported, match="turns queries and keys by their position"):
+        encoder.trace(SENTENCE)
+
+
+def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) -> None:
+    encoder = Encoder.from_folder(tiny_folder("bert"))
+    encoder._model.encoder.layer[1].attention.self.scaling *= 2  # the model goes on with its own
+    opened = Opened(encoder._model, "bert", 1, 3)
+    with opened:
+        weights, _ = encoder._run(encoder._read(SENTENCE, ""), opened.tap)
+    encoder._model.encoder.layer[1].attention.self.scaling /= 2
+    with pytest.raises(ModelUnsupported, match="in another way"):
+        opened.trace("", encoder.tokenize(SENTENCE), weights, 4, False)
+
+
+def test_no_hook_stays_on_a_model(tiny: Tiny) -> None:
+    tiny("albert").trace(SENTENCE)
+    with pytest.raises(EmptyText):
+        tiny("albert").trace("")
+    assert not any(module._forward_hooks for module in tiny("albert")._model.modules())
+
+
+@pytest.mark.parametrize("family", ["bert", "albert"])
+def test_traces_and_readings_at_the_same_time_do_not_mix(
+    family: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = tiny(family)
+    texts = [f"The animal {number} crossed the street{' again' * (number % 5)}." for number in range(40)]
+    alone = [encoder.trace(text, layer=1) for text in texts]
+    monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no turns: only the hooks keep them apart
+    cores = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            readings = [pool.submit(encoder.encode, text) for text in texts]
+            together = list(pool.map(lambda text: encoder.trace(text, layer=1), texts))
+    finally:
+        torch.set_num_threads(cores)
+    for one, other in zip(alone, together, strict=True):
+        assert np.abs(one.x - other.x).max() <= EQUAL * 10
+        assert one.text == other.text
+    assert all(reading.result() for reading in readings)
+
+
+# ---- By hand ---------------------------------------------------------------------------------------------
+
+
+def by_hand(mask: list[list[bool]] | None = None, scaling: float = 1.0) -> Trace:
+    """Two tokens, d_model = 2, two heads with d_k = 1. Head 0 reads the first number, head 1 the second."""
+    eye = np.eye(2, dtype=np.float32)
+    w_o = np.array([[1, 0], [0, 10]], np.float32)  # head 0 writes the first number, head 1 ten times the second
+    zero = np.zeros(2, np.float32)
+    parameters = Parameters(eye, eye, eye, w_o, zero, zero, zero, np.array([100, 200], np.float32))
+    tokens = tuple(Token(t, i, 0, i, i + 1) for i, t in enumerate("ab"))
+    return traced(
+        *("by hand", "", 0, TokenizedText("ab", "", tokens)),
+        np.array([[0, 1], [2, 3]], np.float32),
+        parameters,
+        np.array(mask or [[False, False], [False, False]]),
+        heads=2,
+        scaling=scaling,
+    )
+
+
+def test_two_tokens_and_two_heads_by_hand() -> None:
+    found = by_hand()
+    assert found.q[:, :, 0].tolist() == [[0, 2], [1, 3]]
+    assert found.scores.tolist() == [[[0, 0], [0, 4]], [[1, 3], [3, 9]]]
+    e4, e2, e6 = (np.exp(-x) for x in (4, 2, 6))
+    assert found.weights[0] == pytest.approx(np.array([[0.5, 0.5], [e4 / (1 + e4), 1 / (1 + e4)]]), abs=1e-6)
+    assert found.weights[1] == pytest.approx(
+        np.array([[e2 / (1 + e2), 1 / (1 + e2)], [e6 / (1 + e6), 1 / (1 + e6)]]), abs=1e-6
+    )
+    head0, head1 = [1, 2 / (1 + e4)], [(e2 + 3) / (1 + e2), (e6 + 3) / (1 + e6)]
+    assert found.concatenation == pytest.approx(np.array([head0, head1]).T, abs=1e-6)
+    assert found.contribution(0) == pytest.approx(np.array([[v, 0] for v in head0]), abs=1e-6)
+    assert found.contribution(1) == pytest.approx(np.array([[0, 10 * v] for v in head1]), abs=1e-5)
+    assert found.output == pytest.approx(np.array([head0, head1]).T * [1, 10] + [100, 200], abs=1e-4)
+
+
+def test_norm_weighted_attention_by_hand() -> None:
+    found = by_hand()
+    assert found.norm_weighted(0) == pytest.approx(found.weights[0] * [0, 2], abs=1e-6)
+    assert found.norm_weighted(1) == pytest.approx(found.weights[1] * [10, 30], abs=1e-5)
+
+
+@families
+def test_norm_weighted_attention_by_definition(family: str, tiny: Tiny) -> None:
+    found = tiny(family).trace(SENTENCE, layer=1)
+    p, h, d_k = found.parameters, 2, found.d_k
+    own = slice(h * d_k, (h + 1) * d_k)
+    expected = np.empty((found.n, found.n))
+    for i in range(found.n):
+        for j in range(found.n):
+            vector = found.weights[h, i, j] * (found.x[j] @ p.w_v[:, own] + p.b_v[own]) @ p.w_o[own]
+            expected[i, j] = np.sqrt((vector.astype(np.float64) ** 2).sum())
+    assert np.abs(found.norm_weighted(h) - expected).max() <= EQUAL * max(1.0, expected.max())
+
+
+def test_the_mask_and_the_missing_division() -> None:
+    found = by_hand([[False, True], [False, False]], scaling=0.5)
+    assert found.weights[:, 0].tolist() == [[1, 0], [1, 0]]
+    assert not found.divides
+    assert by_hand(scaling=1.0).divides  # √1
+    e9, e3 = np.exp(-6), np.exp(-3)
+    assert found.weights[1, 1] == pytest.approx([e3 / (1 + e3), 1 / (1 + e3)], abs=1e-6)
+    assert found.undivided(1)[1] == pytest.approx([e9 / (1 + e9), 1 / (1 + e9)], abs=1e-6)
+    assert entropy(found.undivided(1)[1]) < entropy(found.weights[1, 1])
+
+
+def test_entropy() -> None:
+    assert entropy(np.full(8, 1 / 8)) == pytest.approx(np.log(8))
+    assert entropy(np.array([0.0, 1.0, 0.0])) == 0
+
+
+def test_heads_that_do_not_divide_are_refused() -> None:
+    one = by_hand()
+    with pytest.raises(ShapeError, match="3 heads cannot share 2 columns"):
+        traced("", "", 0, one.text, one.x, one.parameters, one.mask, heads=3, scaling=1)
+
+
+def test_a_trace_cannot_be_changed() -> None:
+    found = by_hand()
+    arrays = [getattr(found, f.name) for f in fields(found) if isinstance(getattr(found, f.name), np.ndarray)]
+    assert len(arrays) == 8
+    made = (found.scaled, found.concatenation, found.output, found.contribution(0), found.undivided(0))
+    assert not any(array.flags.writeable for array in (*arrays, *found.parameters, *made, found.norm_weighted(0)))
+    assert inside.Trace is Trace

@@ -131,6 +131,14 @@ def _attention_options(attention: _Parser) -> None:
 
 
 FIGURES = ("heatmap", "links", "grid", "compare", "difference")
+# The options that not every figure has, and the figures that have them; --all-heads takes each head by itself.
+OWN = {
+    "--head": ("head", ("heatmap", "links", "compare", "difference")),
+    "--and": ("others", ("compare", "difference")),
+    "--as": ("as_", ("compare",)),
+    "--format": ("format", ("--all-heads",)),
+    "--caption": ("caption", FIGURES),
+}
 VIEW = {
     "--unit": ("words", "rows and columns: words or pieces"),
     "--special": ("keep", "special tokens: keep, hide, rescale"),
@@ -146,22 +154,23 @@ def _figure_options(figure: _Parser) -> None:
     _text_options(figure)
     figure.add_argument("--head", action="append", default=[], metavar="L3H1", help="a head; may be repeated")
     figure.add_argument(
-        "--and", action="append", default=[], dest="others", metavar="TEXT", help="compare: another text"
+        "--and", action="append", default=[], dest="others", metavar="TEXT", help="compare, difference: another text"
     )
-    figure.add_argument("--as", default="heatmap", dest="as_", metavar="KIND", help="compare: heatmap or links")
+    figure.add_argument("--as", dest="as_", metavar="KIND", help="compare: heatmap (default) or links")
     for name, (default, words) in VIEW.items():
         figure.add_argument(
             name, default=default, metavar=name[2:].upper(), help=f"{words} (default: {default or 'no'})"
         )
-    figure.add_argument("--width-mm", default=178.0, type=_number, metavar="MM", help="85 fits one column, 178 two")
-    figure.add_argument("--width-in", type=_number, metavar="IN", help="the same in inches")
+    width = figure.add_mutually_exclusive_group()
+    width.add_argument("--width-mm", type=_number, metavar="MM", help="85 fits one column, 178 two (default: 178)")
+    width.add_argument("--width-in", type=_number, metavar="IN", help="the same in inches")
     figure.add_argument("--font-pt", default=8.0, type=_number, metavar="PT", help="size of labels (default: 8)")
-    figure.add_argument("--look", default="light", metavar="LOOK", help="light or dark (default: light)")
+    figure.add_argument("--look", metavar="LOOK", help="light or dark (default: light; .html follows its reader)")
     figure.add_argument("--transparent", action="store_true", help="no background")
     figure.add_argument("--dpi", default=300, type=_dpi, metavar="N", help="of .png (default: 300)")
     figure.add_argument("--out", type=Path, metavar="FILE", help=f"the format is its suffix: {', '.join(_suffixes())}")
-    figure.add_argument("--all-heads", type=Path, metavar="DIR", help="one file a head, L0H0 and on, into this folder")
-    figure.add_argument("--format", default="svg", metavar="SUFFIX", help="of --all-heads (default: svg)")
+    figure.add_argument("--all-heads", type=_named, metavar="DIR", help="one file a head, L0H0 and on, in this folder")
+    figure.add_argument("--format", metavar="SUFFIX", help="of --all-heads (default: svg)")
     figure.add_argument("--caption", action="store_true", help="print the caption")
 
 
@@ -188,6 +197,12 @@ def _profile_options(profile: _Parser) -> None:
 
 def _suffixes() -> tuple[str, ...]:
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
+
+
+def _named(given: str) -> Path:
+    if not given:
+        raise argparse.ArgumentTypeError("the folder has no name; “.” is the one you are in")
+    return Path(given)
 
 
 def _number(given: str) -> float:
@@ -276,12 +291,13 @@ def _attention(asked: argparse.Namespace) -> None:
 def _figure(asked: argparse.Namespace) -> None:
     if (asked.all_heads is None) == (asked.out is None):
         raise SettingError("A figure needs one place to go.", "Give --out FILE, or --all-heads DIR.")
-    suffix = f".{asked.format.lstrip('.')}" if asked.all_heads else asked.out.suffix
+    _check_own(asked)
+    suffix = f".{(asked.format or 'svg').lstrip('.')}" if asked.all_heads else asked.out.suffix
     if suffix.lower() not in _suffixes():  # ends here, before a model is loaded
         raise ExportError(f"“{suffix[:40]}” is not a format of figures.", f"Use one of {', '.join(_suffixes())}.")
     options = {name[2:]: getattr(asked, name[2:]) for name in VIEW}
-    options |= {name: getattr(asked, name) for name in ("width_mm", "font_pt", "look", "transparent")}
-    options |= {} if asked.width_in is None else {"width_in": asked.width_in}
+    sizes = {name: getattr(asked, name) for name in ("width_mm", "width_in", "font_pt", "look", "transparent")}
+    options |= {name: value for name, value in sizes.items() if value is not None}
     heads = [Head.parse(name) for name in asked.head]
     text = _stdin() if asked.text == "-" else asked.text
     model = catalog.resolve(asked.model)
@@ -291,8 +307,18 @@ def _figure(asked: argparse.Namespace) -> None:
         return
     figure = _drawn(asked, readings, heads, options)
     path = figure.save(asked.out, asked.dpi)
-    print(figure.caption if asked.caption else f"{path}: {figure.drawing.alt}")
+    print(_one_line(figure.caption if asked.caption else f"{path}: {figure.drawing.alt}"))
     _warn(figure)
+
+
+def _check_own(asked: argparse.Namespace) -> None:
+    """Raises SettingError for an option that would change nothing; before a model is loaded."""
+    what = "--all-heads" if asked.all_heads else asked.kind
+    if asked.all_heads and asked.kind not in ("heatmap", "links"):
+        raise SettingError(f"--all-heads does not go with {asked.kind}.", "Use heatmap or links.")
+    for option, (name, figures) in OWN.items():
+        if getattr(asked, name) and what not in figures:
+            raise SettingError(f"{option} does not go with {what}.", f"It goes with {', '.join(figures)}.")
 
 
 def _drawn(asked: argparse.Namespace, readings: list[Attention], heads: list[Head], options: dict[str, Any]) -> Any:
@@ -304,7 +330,7 @@ def _drawn(asked: argparse.Namespace, readings: list[Attention], heads: list[Hea
         return getattr(notebook, asked.kind)(readings[0], heads=heads, **options)
     panels = [(reading, head) for reading in readings for head in heads]
     if asked.kind == "compare":
-        return notebook.compare(panels, kind=asked.as_, **options)
+        return notebook.compare(panels, kind=asked.as_ or "heatmap", **options)
     if len(panels) != 2:
         raise SettingError(
             f"A difference takes two heads; {len(panels)} were given.", "Give --head twice, or --head and --and once."
@@ -315,8 +341,6 @@ def _drawn(asked: argparse.Namespace, readings: list[Attention], heads: list[Hea
 def _every_head(asked: argparse.Namespace, attention: Attention, suffix: str, options: dict[str, Any]) -> None:
     from mha_viz import notebook
 
-    if asked.kind not in ("heatmap", "links"):
-        raise SettingError(f"--all-heads does not go with {asked.kind}.", "Use heatmap or links.")
     _folder(asked.all_heads)
     every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
     figure = None

@@ -182,7 +182,7 @@ def compare(
     )
 
 
-def difference(first: Any, second: Any, pin_of: int = 0, **options: Any) -> Figure:
+def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Any) -> Figure:
     """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
 
     Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
@@ -225,7 +225,7 @@ def archive(
     if diff is not None:
         at, pin = pin_for(made, diff, pin_of, _settings(options)[0])
         one, two = (made[i] for i in diff)
-        figures["difference"] = difference(one, two, at, **options | {"pin": pin})
+        figures["difference"] = difference(one, two, pin_of=at, **options | {"pin": pin})
     for number, panel in enumerate(made, 1):
         pin = pin_in(made, number - 1, _settings(options)[0], pin_of)
         alone = options | {"heads": [panel.head], "pin": pin}

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from functools import cache, lru_cache
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree as Tree
 
+import numpy as np
+import pypdfium2
 import pytest
+from PIL import Image
+from safetensors.numpy import load as load_tensors
 
 from mha_viz import notebook
 from mha_viz.cli import main
+from mha_viz.exports.formats import FORMULA_STARTS
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 from tests import hostile
@@ -17,8 +28,14 @@ TIRED, WIDE = "It was too tired.", "It was too wide."
 
 @pytest.fixture(autouse=True)
 def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call of the command would load the model anew."""
-    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": minilm)
+    """Every call of the command would load the model anew, and most read the same texts."""
+    remembering = _remembering(minilm)
+    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": remembering)
+
+
+@cache
+def _remembering(minilm: Encoder) -> SimpleNamespace:
+    return SimpleNamespace(encode=lru_cache(maxsize=8)(minilm.encode))
 
 
 def figure(*arguments: str | Path) -> int:
@@ -90,7 +107,18 @@ WRONG: list[tuple[list[str], str]] = [
     (["difference", TIRED, "--head", "L3H1", "--out", "f.svg"], "takes two heads"),
     (["difference", TIRED, "--and", "Cats sleep all day long.", "--head", "L3H1", "--out", "f.svg"], "common rows"),
     (["compare", TIRED, "--head", "L3H1", "--out", "f.svg", "--scale", "row"], "each row its own"),
-    (["compare", TIRED, "--head", "L3H1", "--out", "f.csv"], "no single table"),
+    (["compare", TIRED, "--head", "L3H1", "--side", "ab", "--out", "f.csv"], "side is"),
+    (["compare", TIRED, "--head", "L3H1", "--as", "bars", "--out", "f.svg"], "heatmap or links"),
+    (["links", TIRED, "--head", "L3H1", "--head", "L2H1", "--out", "f.html"], "different layers"),
+    (["grid", TIRED, "--head", "L99H99", "--out", "f.svg"], "--head does not go with grid"),
+    (["heatmap", TIRED, "--head", "L3H1", "--as", "nonsense", "--out", "f.svg"], "--as does not go with heatmap"),
+    (["links", TIRED, "--head", "L3H1", "--and", "B", "--out", "f.svg"], "--and does not go with links"),
+    (["heatmap", TIRED, "--all-heads", "d", "--head", "L3H1"], "--head does not go with --all-heads"),
+    (["heatmap", TIRED, "--all-heads", "d", "--and", "B"], "--and does not go with --all-heads"),
+    (["heatmap", TIRED, "--all-heads", "d", "--caption"], "--caption does not go with --all-heads"),
+    (["heatmap", TIRED, "--head", "L3H1", "--format", "png", "--out", "f.svg"], "--format does not go with heatmap"),
+    (["heatmap", TIRED, "--all-heads", ""], "no name"),
+    (["grid", TIRED, "--width-mm", "85", "--width-in", "3", "--out", "f.svg"], "not allowed with"),
     (["grid", TIRED, "--all-heads", "d"], "does not go with grid"),
     (["links", TIRED, "--all-heads", "f.svg/d"], "cannot be made"),
 ]
@@ -113,17 +141,66 @@ def test_what_is_wrong_is_one_line_and_exit_code_2_and_no_file(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+EVERY = ("heatmap", "links", "grid", "compare", "difference")
+FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
+
+
+@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
 def test_hostile_texts_are_drawn_or_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int, text: str
 ) -> None:
-    ended = figure("links", text[:3000], "--head", "L3H1", "--out", tmp_path / "f.svg")
-    shown = capsys.readouterr()
-    assert ended in (0, 2)
-    assert (tmp_path / "f.svg").exists() is (ended == 0)
-    assert "Traceback" not in shown.err
-    if ended == 2:
-        assert shown.err.count("\n") == 1
+    """Every figure, each in another format from text to text."""
+    for turn, kind in enumerate(EVERY):
+        out = tmp_path / f"{kind}{FORMATS[(number + turn) % len(FORMATS)]}"
+        most = 40 if kind == "grid" else 3000 if kind == "links" and out.suffix in (".svg", ".html") else 200
+        heads = {"grid": [], "compare": ["--head", "L3H1"]}.get(kind, ["--head", "L3H1"])
+        heads += {"compare": ["--and", "It was."], "difference": ["--head", "L0H2"]}.get(kind, [])
+        ended = figure(kind, text[:most], *heads, "--dpi", "40", "--out", out)
+        shown = capsys.readouterr()
+        assert ended in (0, 2)
+        assert out.exists() is (ended == 0)
+        assert "Traceback" not in shown.err
+        if ended == 2:
+            assert shown.err.count("\n") == 1
+        else:
+            assert shown.out.count("\n") == 1, "line breaks of the text stay out of the terminal"
+            assert shown.out[:-1].isprintable()
+            _opens(out)
+    assert {path.stem for path in tmp_path.iterdir()} in ({*EVERY}, set())
+
+
+def _opens(path: Path) -> None:
+    data = path.read_bytes()
+    if path.suffix == ".svg":
+        Tree.fromstring(data)
+    elif path.suffix == ".pdf":
+        assert pypdfium2.PdfDocument(data)[0].render(scale=0.3).to_pil().size[0] > 10
+    elif path.suffix == ".png":
+        Image.open(io.BytesIO(data)).load()
+    elif path.suffix == ".html":
+        assert data.count(b"<script") == 2
+    elif path.suffix == ".csv":
+        rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+        assert not [v for row in rows for v in (row["query_token"], row["key_token"]) if v.startswith(FORMULA_STARTS)]
+    elif path.suffix == ".npz":
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            assert len([arrays[name] for name in arrays]) > 3
+    elif path.suffix == ".safetensors":
+        assert load_tensors(data)
+    else:
+        assert json.loads(data)
+
+
+@pytest.mark.parametrize("kind", ["compare", "difference"])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_comparisons_in_every_format(tmp_path: Path, minilm: Encoder, kind: str, suffix: str) -> None:
+    out = tmp_path / f"f{suffix}"
+    assert figure(kind, TIRED, "--and", WIDE, "--head", "L3H1", "--dpi", "60", "--out", out) == 0
+    _opens(out)
+    two = [(minilm.encode(text), "L3H1") for text in (TIRED, WIDE)]
+    if suffix != ".safetensors":
+        made = notebook.compare(two) if kind == "compare" else notebook.difference(*two)
+        assert out.read_bytes() == made.to_bytes(suffix, 60)
 
 
 def test_a_missing_font_is_a_warning_not_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -343,9 +343,24 @@ def test_cut_text_fits_and_marks_stay_with_their_letters() -> None:
 # ---- Bad input -------------------------------------------------------------------------------------------
 
 
+def hostile_figures(text: str) -> dict[str, Drawing]:
+    """Every figure of a reading whose tokens, words and names are this text."""
+    one, two = labelled(text, "x"), labelled("a", text)
+    head = Head(0, 0)
+    return {
+        "heatmap": heatmap(one, head, View(pin="q0")),
+        "links": links(one, [head], View(pin="k1")),
+        "grid": grid(one),
+        "compare": compare([Panel(one, head, text), Panel(two, head)]),
+        "compared links": compare([Panel(one, head, text)], kind="links"),
+        "difference": difference(Panel(one, head, text), Panel(one, head)),
+    }
+
+
+@pytest.mark.parametrize("figure", ["heatmap", "links", "grid", "compare", "compared links", "difference"])
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
-def test_hostile_tokens_in_every_format(text: str) -> None:
-    drawing = heatmap(labelled(text[:300], "x"), Head(0, 0))
+def test_hostile_tokens_in_every_format(text: str, figure: str) -> None:
+    drawing = hostile_figures(text[:300])[figure]
     written = exports.drawing_bytes(drawing, ".svg")
     root = Tree.fromstring(written)
     assert {e.tag.rpartition("}")[2] for e in root.iter()} <= {

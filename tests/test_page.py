@@ -119,9 +119,19 @@ def test_the_page_follows_the_readers_light(browser: Browser, tmp_path: Path, sc
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_tokens_and_titles_run_nothing(tab: Tab, tmp_path: Path, text: str) -> None:
     attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)], [text[:300], "x"], model=text[:50])
-    page_ = tab.open(saved(attention.links(layer=0, head=0), tmp_path))
-    assert tab.colours(".links canvas") > 2
-    assert page_.locator("script").count() == 2
+    other = Attention.from_tensors([np.eye(2)[None]], ["y", text[:300]], model=text[:50])
+    panel = (attention, "L0H0", text[:300])
+    figures = {
+        ".links canvas": attention.links(layer=0, head=0),
+        ".heat canvas": attention.heatmap(layer=0, head=0, pin="q0"),
+        ".grid canvas": attention.grid(),
+        "article.panel canvas": mv.compare([panel, (other, "L0H0")], kind="links"),
+        ".difference canvas": mv.difference(panel, (attention, "L0H0")),
+    }
+    for canvas, figure in figures.items():
+        page_ = tab.open(saved(figure, tmp_path))
+        assert tab.colours(canvas) > 1
+        assert page_.locator("script").count() == 2
 
 
 def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
     return Offer(
         f"The difference of {pair[0] + 1} and {pair[1] + 1}",
         f"difference-{first.head}-{second.head}",
-        lambda size: notebook.difference(first, second, at, **_settings(own), **_settings(size)),
+        lambda size: notebook.difference(first, second, pin_of=at, **_settings(own), **_settings(size)),
         lambda size, file: recipe.of_panels([first, second], own, size, _pinned(at), "difference", file),
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.attention import FIGURES, Attention, Head
+from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
@@ -53,4 +53,5 @@ def _drawn_by(name: str) -> Callable[..., Any]:
     return draw
 
 
-FIGURES.update({name: _drawn_by(name) for name in ("grid", "heatmap", "links")})
+for _name in ("grid", "heatmap", "links"):
+    draws(_name, _drawn_by(_name))

@@ -16,10 +16,17 @@ from mha_viz.text import TokenizedText, clean, from_names
 Weights = npt.NDArray[np.float32]
 
 ROW_SUM_TOLERANCE = 1e-3
-# How a reading draws itself: put here by the package, because drawing lies floors above and imports only go down.
-FIGURES: dict[str, Callable[..., Any]] = {}
-
 HALF_TOLERANCE = 0.02  # of rows computed in float16 or bfloat16
+
+_FIGURES: dict[str, Callable[..., Any]] = {}
+
+
+def draws(name: str, function: Callable[..., Any]) -> None:
+    """How a reading draws itself: said once by the package, because drawing lies floors above and imports only go
+    down."""
+    if name in _FIGURES:
+        raise ValueError(f"Two functions draw {name}.")
+    _FIGURES[name] = function
 
 
 class Head(NamedTuple):
@@ -130,15 +137,15 @@ class Attention:
 
     def grid(self, **options: Any) -> Any:
         """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.notebook.grid``)."""
-        return FIGURES["grid"](self, **options)
+        return _FIGURES["grid"](self, **options)
 
     def heatmap(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
         """One head's matrix as a figure (``mha_viz.notebook.heatmap``)."""
-        return FIGURES["heatmap"](self, layer, head, **options)
+        return _FIGURES["heatmap"](self, layer, head, **options)
 
     def links(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
         """Token links of one head, or of several of a layer, as a figure (``mha_viz.notebook.links``)."""
-        return FIGURES["links"](self, layer, head, **options)
+        return _FIGURES["links"](self, layer, head, **options)
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         return type(self), (self.model, self.revision, self.text, self.weights, self.hidden)

@@ -19,7 +19,7 @@ from safetensors.numpy import load as load_tensors
 
 import mha_viz as mv
 from mha_viz import notebook
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import Panel, signed
@@ -214,6 +214,14 @@ def test_a_look_that_was_asked_for_is_the_pages_too() -> None:
             page = make(look=look).to_html()
             assert f"color-scheme: {look};" in page
             assert "prefers-color-scheme: dark" not in page
+
+
+def test_nobody_draws_readings_in_another_way() -> None:
+    before = reading().grid().to_bytes(".svg")
+    with pytest.raises(ValueError, match="Two functions draw grid"):
+        draws("grid", lambda attention: None)
+    assert reading().grid().to_bytes(".svg") == before
+    assert not hasattr(mv.attention, "FIGURES")
 
 
 # ---- What is refused -------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ class AppServer:
         return (
             kept
             | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self._folder), "NO_PROXY": "127.0.0.1"}
+            | {"MHA_VIZ_HOME": str(self._folder)}
             | self._own
         )
 

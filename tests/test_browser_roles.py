@@ -1,0 +1,71 @@
+"""The Roles page and the roles on the Explore page, in a real browser on the real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from mha_viz import grammar
+from tests.visitor import PHONE, Visitor
+
+
+def test_a_click_on_the_map_opens_the_head(visitor: Visitor) -> None:
+    page = visitor.visit("/roles", tray="[]")
+    chart = page.locator(".st-key-role_map_box .js-plotly-plot")
+    expect(chart.locator("text", has_text="prev").first).to_be_visible()
+    chart.locator("text", has_text="prev").first.click(force=True)
+    expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")
+    expect(page.locator(".one .chip").first).to_contain_text("prev")
+    page.go_back()
+    expect(chart).to_be_visible()
+
+
+def test_the_map_names_what_it_shows(visitor: Visitor) -> None:
+    page = visitor.visit("/roles")
+    label = page.locator(".st-key-role_map_box text", has_text="prev").first
+    box = label.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator(".hoverlayer")).to_contain_text("of its attention goes to the token before")
+
+
+def test_heads_of_a_kind_are_shown_by_one_click(visitor: Visitor) -> None:
+    page = visitor.explore()
+    button = page.get_by_role("button", name="coreference")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    heads = page.locator(".marks .badges")
+    shown = page.locator(".marks .badges:not(.off)").count()
+    assert 0 < shown < heads.count()
+    button.click()
+    expect(page.locator(".marks .badges.off")).to_have_count(0)
+
+
+def test_gold_is_laid_over_a_head(visitor: Visitor) -> None:
+    sentence = next(s for s in grammar.corpus().sentences if 8 < len(s.forms) < 20 and len(s.mentions) > 2)
+    page = visitor.visit("/", text=" ".join(sentence.forms), head="L2H0")
+    expect(page.get_by_text("L2H0 (3-1) against the gold annotation")).to_be_visible(timeout=60_000)
+    picture = page.get_by_role("img", name="agree with L2H0")
+    expect(picture).to_be_visible()
+    assert picture.locator("img").evaluate("image => image.naturalWidth") > 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone(newcomer: Callable[..., Visitor], scheme: str) -> None:
+    page = newcomer(viewport=PHONE, color_scheme=scheme).visit("/roles", head="L3H1")
+    expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_a_file_of_ones_own_is_measured_with_progress(visitor: Visitor, tmp_path: Path) -> None:
+    path = tmp_path / "own.conllu"
+    path.write_text(grammar.as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
+    page = visitor.visit("/roles", corpus="file")
+    page.locator("input[type=file]").set_input_files(path)
+    page.get_by_role("button", name="Measure own.conllu").click()
+    expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=120_000)
+    page.reload()
+    expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=60_000)

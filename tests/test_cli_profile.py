@@ -1,0 +1,204 @@
+"""``mha-viz profile``: corpora of every kind through the command, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mha_viz import grammar
+from mha_viz.analysis.profile import read_profile
+from mha_viz.cli import main
+from mha_viz.models import encoder
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import clean
+from mha_viz.treebank import MAX_BYTES
+from tests import hostile
+
+GOOD = (
+    "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
+)
+ONE_WORD = "1\tYes\tyes\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+CIRCLE = "1\ta\ta\tX\t_\t_\t2\tx\t_\t_\n2\tb\tb\tX\t_\t_\t1\tx\t_\t_\n\n"
+OPEN = GOOD.replace("bark\tVERB\t_\t_\t0\troot\t_\t_", "bark\tVERB\t_\t_\t0\troot\t_\tEntity=(1-person")
+
+
+@pytest.fixture(autouse=True)
+def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call of the command would load the model anew; its twin need not be made anew either."""
+    twin = minilm.untrained()
+    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": minilm)
+    monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: twin)
+
+
+def profile(corpus: str | Path, out: Path, *more: str) -> int:
+    return main(["profile", str(corpus), "--out", str(out), *more])
+
+
+def given(folder: Path, content: str | bytes, name: str = "c.conllu") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+    return path
+
+
+def test_a_treebank_becomes_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert profile(given(tmp_path, GOOD * 4), tmp_path / "out", "--name", "Dogs") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "minilm on Dogs (4 sentences, 12 words, 20 pieces)" in said.out
+    found = read_profile(tmp_path / "out")
+    assert found.corpus == "Dogs"
+    assert {"syntax", "syntax_baselines", "position", "delimiter", "entropy", "uas", "distance", "roles"} <= set(
+        found.tables
+    )
+    assert not list((tmp_path / "out").glob(".*"))  # nothing unfinished is left
+
+
+def test_the_size_of_a_batch_changes_no_number(tmp_path: Path) -> None:
+    corpus = given(tmp_path, grammar.as_conllu(grammar.corpus(12, seed=3).sentences))
+    for batch in ("1", "100000"):
+        assert profile(corpus, tmp_path / batch, "--batch", batch) == 0
+    for path in sorted((tmp_path / "1").rglob("*.csv")):
+        assert path.read_text() == (tmp_path / "100000" / path.relative_to(tmp_path / "1")).read_text(), path.name
+
+
+@pytest.mark.parametrize(
+    ("content", "tables"),
+    [
+        ("The cat sat.\nIt slept.\n", {"position", "delimiter", "entropy", "distance", "roles"}),
+        (
+            "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+            "1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tTRUE\tBea\t8\tFALSE\tx\n",
+            {"gap", "coreference_baselines", "roles"},
+        ),
+    ],
+    ids=["plain", "gap"],
+)
+def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) -> None:
+    assert profile(given(tmp_path, content, "c.txt"), tmp_path / "out") == 0
+    assert set(read_profile(tmp_path / "out").tables) == tables
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "c.conllu is empty"),
+        ("\n\n  \n", "c.conllu is empty"),
+        (b"\xff\xfe\x00\x01", "line 1: not UTF-8"),
+        (GOOD + "1\tDogs\tdog\n", "line 5: 3 columns"),
+        (GOOD.replace("2\tnsubj", "two\tnsubj"), "line 1:"),
+        ("# sent_id = 1\n\n", "holds no sentence"),
+        ("\u200b\u200b\n", "Nothing of c.conllu can be read"),
+    ],
+    ids=["nothing", "blanks", "bytes", "columns", "head", "comments", "invisible"],
+)
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, said: str
+) -> None:
+    assert profile(given(tmp_path, content), tmp_path / "out") == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not list((tmp_path / "out").glob("*.csv"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (GOOD + CIRCLE + GOOD, "line 5: the heads run in a circle"),
+        (OPEN + GOOD, "never closes"),
+        (GOOD + ONE_WORD, ""),
+        (GOOD + "1\t" + "word " * 600 + "\tx\tX\t_\t_\t0\troot\t_\t_\n\n", "line 5: 602 pieces; minilm reads 512"),
+        (
+            GOOD + "1\t\u200b\t_\tX\t_\t_\t0\troot\t_\t_\n2\tb\tb\tX\t_\t_\t1\tx\t_\t_\n\n",
+            "line 5: The tokenizer of minilm keeps nothing",
+        ),
+    ],
+    ids=["circle", "bracket", "one word", "too long", "dropped word"],
+)
+def test_what_is_left_out_is_said_and_the_rest_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
+) -> None:
+    assert profile(given(tmp_path, content), tmp_path / "out") == 0
+    error = capsys.readouterr().err
+    assert said in error
+    assert read_profile(tmp_path / "out").facts["left_out"] == bool(said)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "large.conllu"
+    with path.open("wb") as file:
+        file.truncate(200_000_000)  # takes no room on the disk
+    assert profile(path, tmp_path / "out") == 2
+    assert f"large.conllu has 200 MB; at most {MAX_BYTES // 10**6} are read." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["missing.conllu", ".", "a\0b", "no/such/file"])
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert profile(name, tmp_path / "out") == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocked = given(tmp_path, "a file", "file")
+    assert profile(given(tmp_path, GOOD), blocked / "out") == 2
+    assert "cannot be made" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("batch", ["0", "-1", "many", "1e3", "９"])
+def test_a_size_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], batch: str) -> None:
+    assert profile("grammar", tmp_path, "--batch", batch) == 2
+    assert "is not a size" in capsys.readouterr().err
+
+
+def test_a_study_that_is_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = given(tmp_path, grammar.as_conllu(grammar.corpus(30, seed=5).sentences))
+    whole = Encoder.batch
+    passes: list[int] = []
+
+    def counted(self: Encoder, sentences: Any) -> Any:
+        passes.append(len(sentences))
+        if stop and len(passes) == 6:
+            raise KeyboardInterrupt
+        return whole(self, sentences)
+
+    monkeypatch.setattr(Encoder, "batch", counted)
+    stop = False
+    assert profile(corpus, tmp_path / "whole") == 0
+    all_passes, stop = len(passes), True
+    passes.clear()
+    assert profile(corpus, tmp_path / "out") == 130
+    assert not (tmp_path / "out" / "profile.json").exists()
+    stop = False
+    passes.clear()
+    assert profile(corpus, tmp_path / "out") == 0
+    assert len(passes) == all_passes - 5
+    for path in sorted((tmp_path / "whole").rglob("*.csv")):
+        assert path.read_text() == (tmp_path / "out" / path.relative_to(tmp_path / "whole")).read_text(), path.name
+
+
+def test_hostile_sentences_are_measured_like_any(tmp_path: Path) -> None:
+    lines = [" ".join(clean(text).split()) for text in hostile.TEXTS.values() if text.strip() and len(text) < 1000]
+    assert profile(given(tmp_path, "\n".join(lines), "c.txt"), tmp_path / "out", "--name", "<script>\r\n=1+1") == 0
+    facts = json.loads((tmp_path / "out" / "profile.json").read_text("utf-8"))
+    assert facts["counts"]["sentences"] + facts["left_out"] >= len([line for line in lines if line])
+
+
+def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = grammar.corpus(5)
+    monkeypatch.setattr(grammar, "corpus", lambda: small)
+    assert profile("grammar", tmp_path) == 0
+    assert read_profile(tmp_path).corpus == "grammar"
+
+
+def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        assert encoder._there("cuda").type == "cuda"
+    else:
+        with pytest.raises(encoder.SettingError, match="No GPU was found"):
+            encoder._there("cuda")

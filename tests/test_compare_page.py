@@ -23,6 +23,7 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.explore import examples
 from mha_viz.ui.tray import Pin
 from tests import hostile
+from tests.explorer import in_node
 from tests.test_panels import in_page
 from tests.visit import Visit
 
@@ -370,12 +371,7 @@ def on_screen(here: Visit) -> dict[str, Any]:
 )
 def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings, the scale and what is held in every panel, as the script computes them and as the file says."""
-    made: list[Figure] = []
-    for name in ("compare", "difference"):
-        real = getattr(notebook, name)
-        monkeypatch.setattr(
-            notebook, name, lambda *given, real=real, **options: made.append(real(*given, **options)) or made[-1]
-        )
+    made = figures_made(monkeypatch)
     three = [L3H1, Pin(WIDE, "", "minilm", Head(3, 1)), Pin("A street, an animal.", "", "minilm", Head(0, 2))]
     here = taken(visit(tray=tray.write(three), **url))
     screen = on_screen(here)
@@ -397,6 +393,17 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     monkeypatch.setattr(Figure, "save", lambda self, path: written.append(self.to_bytes(".svg")))
     exec(lines, {})  # as shown
     assert written == [made[-1].to_bytes(".svg")]
+
+
+def figures_made(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Every figure that a page makes from now on."""
+    made: list[Figure] = []
+    for name in ("heatmap", "links", "grid", "compare", "difference"):
+        real = getattr(notebook, name)
+        monkeypatch.setattr(
+            notebook, name, lambda *given, real=real, **options: made.append(real(*given, **options)) or made[-1]
+        )
+    return made
 
 
 def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
@@ -445,7 +452,10 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     (PAGE, {"show": "word", "diff": "0-1", "as": "links", "scale": "head"}),
     (PAGE, {"tray": tray.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
 ])  # fmt: skip
-def test_the_figure_on_screen_can_be_taken_away(page: str | None, url: dict[str, str]) -> None:
+def test_the_figure_on_screen_can_be_taken_away(
+    page: str | None, url: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = figures_made(monkeypatch)
     here = taken(Visit(url, page))
     code = [c.value for c in here.at.code]
     assert any("L3H1" in c or "L0H0" in c for c in code)
@@ -454,3 +464,23 @@ def test_the_figure_on_screen_can_be_taken_away(page: str | None, url: dict[str,
         here.at.radio(key="take_figure").set_value(label).run()
         here.check()
         assert not [m for m in here.at.get("html") if '<div class="mha-problem"' in m.proto.body]
+        screen = settings_on_screen(here, page)
+        assert settings_in_file(made[-1], screen) == screen
+
+
+def settings_on_screen(here: Visit, page: str | None) -> dict[str, Any]:
+    """The settings that the page's own script reads from the address, and the heads that it draws."""
+    if page:
+        return on_screen(here)["view"] | {"side": "all", "heads": heads(here)}
+    ask = {"packet": here._drawn()["mha_explorer"].bytes, "ask": "view", "query": list(here.url.items())}
+    view = in_node([ask])[0]
+    shown = {name: view[name] for name in ("unit", "special", "links", "scale", "side")}
+    return shown | {"heads": [str(Head(*divmod(head, 12))) for head in view["on"]]}
+
+
+def settings_in_file(figure: Figure, screen: dict[str, Any]) -> dict[str, Any]:
+    """What a file says of the same: a heatmap is of the first head, the grid of all."""
+    about = figure.drawing.about
+    found = {name: about.get(name, screen[name]) for name in screen} | {"heads": about["heads"].split()}
+    of_first = {"heatmap": screen["heads"][:1], "grid": ["all"]}.get(about["figure"], screen["heads"])
+    return found | ({"heads": screen["heads"]} if found["heads"] == of_first else {})

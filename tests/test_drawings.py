@@ -193,11 +193,12 @@ def test_lines_between_cells_are_equally_thick_and_sharp_in_png(dpi: int) -> Non
 
 def test_a_veil_leaves_no_edge_of_the_cells_uncovered() -> None:
     pixels = np.zeros((7, 7, 3), np.uint8)
-    for at in (10.0, 10.13, 10.27, 10.41):
+    for at in (10.0, 10.13, 10.27, 10.41, 10.58, 10.75):
         veil = Rect(at, at, 70.7, 70.7, fill="#ffffff", opacity=0.5)
         drawing = Drawing(90, 90, (Cells(at, at, 70.7, 70.7, pixels), veil))
-        image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("L")
-        assert np.asarray(image).min() >= 120
+        for dpi in (96, 110, 144, 200):
+            image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", dpi))).convert("L")
+            assert np.asarray(image).min() >= 120
         rect = Tree.fromstring(exports.drawing_bytes(drawing, ".svg")).findall(f".//{SVG}rect[@fill-opacity]")[0]
         assert rect.get("shape-rendering") == "crispEdges"  # as the cells: a browser rounds both alike
 

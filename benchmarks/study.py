@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz import grammar
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH, batches
-from mha_viz.study.run import _Run
+from mha_viz.study.run import one_pass
+from mha_viz.text import WordPieces
 from mha_viz.treebank import Corpus, read_conllu
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,13 +60,10 @@ def treebank(most: int = 10**6) -> Corpus:
 
 
 class _Passes:
-    """The same sentences, read in three ways."""
+    """The same sentences, read in three ways; each begins with the words, so that each finds their pieces."""
 
     def __init__(self, encoder: Encoder, corpus: Corpus) -> None:
-        self._encoder = encoder
-        self._run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False)
-        self._pieces = [text for text in self._run.plan.sentences if text is not None]
-        self._batches = batches(self._pieces, range(len(self._pieces)), BATCH)
+        self._encoder, self._corpus = encoder, corpus
         self._plain: Any = AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
 
     def measured(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
@@ -82,19 +79,22 @@ class _Passes:
 
     def measures(self) -> Any:
         """Every measure of one pass, as a study makes it."""
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            return self._run.through("trained", self._encoder, pool.map)
+        return one_pass(self._encoder, self._corpus)
 
     def bare(self) -> None:
         """Plain transformers over the same batches; the attentions are thrown away."""
+        pieces = self._pieces()
         with torch.no_grad():
-            for numbers in self._batches:
-                self._forward([self._pieces[number].ids for number in numbers])
+            for numbers in batches(pieces, range(len(pieces)), BATCH):
+                self._forward([pieces[number].ids for number in numbers])
 
     def loop(self) -> list[Any]:
         """One sentence after the other, every tensor kept."""
         with torch.no_grad():
-            return [self._forward([text.ids]) for text in self._pieces]
+            return [self._forward([text.ids]) for text in self._pieces()]
+
+    def _pieces(self) -> list[WordPieces]:
+        return [self._encoder.read_words(sentence.forms) for sentence in self._corpus.sentences]
 
     def _forward(self, ids: list[tuple[int, ...]]) -> Any:
         return self._plain(input_ids=torch.tensor(ids), output_attentions=True).attentions

@@ -68,6 +68,13 @@ def study(
     return profile
 
 
+def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
+    """The sums of a model over a corpus, without its untrained twin."""
+    run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False)
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        return run.through(PASSES[0], encoder, pool.map)
+
+
 class _Run:
     def __init__(
         self,

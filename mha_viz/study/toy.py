@@ -1,0 +1,67 @@
+"""What the toy model's heads have learned, on sentences that it never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mha_viz import grammar
+from mha_viz.analysis.coreference import TYPES
+from mha_viz.analysis.patterns import OFFSETS
+from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
+from mha_viz.attention import Head
+from mha_viz.models.encoder import Encoder
+from mha_viz.study.run import one_pass
+from mha_viz.study.tally import Tally
+from mha_viz.treebank import Corpus
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADING = ("task", "layer", "head", "n", "correct", "accuracy", "baseline")
+TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
+
+
+def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
+    """Every head on three tasks, over freshly told sentences of the grammar.
+
+    *previous_token*: the largest weight of a row, special columns aside, is on the token before; the baseline spreads
+    its attention evenly. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the baseline is the
+    best fixed offset. *pronoun_antecedent*: from a pronoun to a mention of the same chain; the baseline is the nearest
+    candidate.
+    """
+    import pandas as pd
+
+    corpus = grammar.corpus(sentences, seed)
+    tally = one_pass(encoder, corpus)
+    return pd.DataFrame(list(_lines(corpus, tally, encoder)), columns=list(HEADING))
+
+
+def _lines(corpus: Corpus, tally: Tally, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
+    measured = (_previous(tally), _subject(corpus, tally), _antecedent(tally))
+    for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
+        for number, right in enumerate(correct.tolist()):
+            head = Head(*divmod(number, encoder.heads))
+            yield (task, *head, n, right, right / n if n else np.nan, baseline)
+
+
+def _previous(tally: Tally) -> tuple[int, np.ndarray, float]:
+    sums, at = tally.patterns.sums, OFFSETS.index(-1)
+    return int(sums["maxima_rows"][at]), sums["maxima"][:, at], float(sums["even_mass"][at] / sums["mass_rows"][at])
+
+
+def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
+    relations = tally.syntax.relations
+    row, direction = relations.rows.index(Row("base", "nsubj")), DIRECTIONS.index("dep_to_head")
+    counted = gold(relations, list(enumerate(corpus.sentences)))
+    n = int(counted.n[:, direction, row].sum())
+    correct = np.einsum("hrk,r->k", tally.syntax.sums["correct"][:, direction], relations.member[:, row])
+    return n, correct, float(counted.offset[:, direction, row].sum(axis=0).max() / n)
+
+
+def _antecedent(tally: Tally) -> tuple[int, np.ndarray, float]:
+    sums, at = tally.coreference.sums, TYPES.index("pronoun")
+    n = int(sums["n"][:, at].sum())
+    return n, sums["correct"][:, at].sum(axis=0), float(sums["baseline"][:, at, 0].sum() / n)

@@ -352,6 +352,7 @@ def pieced(*pieces: str) -> Attention:
     ("one", "two", "fits"),
     [
         (("un", "##able", "x"), ("una", "##ble", "x"), False),  # one word, cut elsewhere
+        (("un", "##able", "x"), ("una", "##ble", "y"), False),  # in two sentences
         (("un", "##able", "x"), ("un", "##able", "y"), True),
         (("un", "##able", "x"), ("in", "##ept", "x"), True),  # another word of as many pieces
         (("Un", "##able", "x"), ("un", "##ABLE", "y"), True),

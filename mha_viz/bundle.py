@@ -34,6 +34,7 @@ _MODULES = {
         "explorer",
     ),
     "sentence": ("../dom", "../post", "sentence"),
+    "block": ("../dom", "../post", "block"),
     "compare": (
         "../dom",
         "../post",

@@ -133,6 +133,7 @@ class Trace:
         lengths: Array = np.linalg.norm(self.v[head] @ self.w_o_of(head), axis=1)  # [key]
         return _own(self.weights[head] * lengths)
 
+    @cached_property
     def loop_difference(self) -> float:
         """The largest difference between the heads computed together and one after the other."""
         alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads)

@@ -122,7 +122,7 @@ def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
 @families
 def test_heads_in_a_loop_give_the_same(family: str, tiny: Tiny) -> None:
     found = tiny(family).trace(SENTENCE)
-    assert found.loop_difference() <= EQUAL
+    assert found.loop_difference <= EQUAL
 
 
 def test_all_heads_together_are_the_pretrained_model_s(minilm: Encoder) -> None:
@@ -131,7 +131,7 @@ def test_all_heads_together_are_the_pretrained_model_s(minilm: Encoder) -> None:
         found = minilm.trace(SENTENCE, layer=layer)
         assert np.abs(found.weights - attention.weights[layer]).max() <= EQUAL
         assert found.agreement.output <= EQUAL
-        assert found.loop_difference() <= EQUAL
+        assert found.loop_difference <= EQUAL
 
 
 @pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)

@@ -42,7 +42,7 @@ COMPARED = {
     "at": r"\d{1,2}",
 }
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
-OF_THESE_TOKENS = ("pin", "link")
+OF_THESE_TOKENS = ("pin", "link", "q", "k")
 OF_THIS_TEXT = (*OF_THESE_TOKENS, "second")  # a new text has other tokens, and is compared with another one
 OF_THIS_MODEL = ("head", "on", *OF_THESE_TOKENS)  # a new model has other tokens, and its heads are others
 

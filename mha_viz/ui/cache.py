@@ -26,6 +26,7 @@ from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.compare import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet, reading_key
 from mha_viz.figures.panels import pack
+from mha_viz.inside import Trace
 from mha_viz.models import catalog, hub
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui.annotated import words_of
@@ -33,6 +34,7 @@ from mha_viz.ui.annotated import words_of
 MODEL_BYTES = 2_500_000_000
 READING_BYTES = 600_000_000
 PACKET_BYTES = 64_000_000
+TRACE_BYTES = 200_000_000
 FAILURES = 64  # models that could not be had, with the reason…
 FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
@@ -89,6 +91,7 @@ class Office:
         self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
         self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
+        self._traces: Shelf[tuple[str, str, str, int], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
         self._warming = False
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
@@ -104,6 +107,21 @@ class Office:
             done.set_result(kept)
             return done
         return self._submit(lambda: self._read(model, text, pair))
+
+    def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
+        """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
+        key = (model.name, text, pair, layer)
+        words = () if pair else words_of(text) or ()
+
+        def work() -> Trace:
+            return self._traces.get(key) or self._traces.put(key, self._encoder(model).trace(text, pair, layer, words))
+
+        kept = self._traces.get(key)
+        if kept is None:
+            return self._submit(work)
+        done: Future[Trace] = Future()
+        done.set_result(kept)
+        return done
 
     def encoder(self, model: catalog.Model) -> Future[Any]:
         """The model itself, loaded if need be. The Future raises what loading raises; raises Busy."""

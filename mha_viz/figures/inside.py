@@ -1,0 +1,416 @@
+"""Charts of every step inside a head, with the numbers of one text (Plotly).
+
+One code throughout: orange is above zero and blue below; the one-hue ramp is for shares and sizes; the colours of heads
+are those of Explore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from mha_viz.figures.theme import Theme
+from mha_viz.inside import Array, Trace, entropy, split
+
+FONT = "Source Sans, sans-serif"
+DRAWN = 32  # tokens that a chart has room for
+POOLED = 96  # rows and columns of a large matrix
+UNDIVIDED = "q · k as it is"
+LETTERS = 12  # of a token's label
+
+
+def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
+    """The tokens that charts show, in the order of the text: all, or query, key and those with the largest weights."""
+    if trace.n <= DRAWN:
+        return list(range(trace.n))
+    row = trace.weights[head, query].copy()
+    row[[query, key]] = 2
+    return sorted(int(token) for token in np.argsort(-row, kind="stable")[:DRAWN])
+
+
+# ---- x and the matrices -----------------------------------------------------------------------------------
+
+
+def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
+    """x: one row a token, as every head gets it."""
+    shown = trace.x[list(tokens)]
+    figure = go.Figure(_signed(shown, _limit(shown), theme, bar=True))
+    figure.update_traces(
+        customdata=np.array([[_name(trace, t)] * trace.d_model for t in tokens]),
+        hovertemplate="%{customdata}, number %{x}: %{z:.3f}<extra></extra>",
+    )
+    figure.update_xaxes(title_text=f"the {trace.d_model} numbers of a token’s vector", side="bottom")
+    figure.update_yaxes(**_token_axis(trace, tokens, (query, key)), autorange="reversed")
+    return _sheet(figure, theme, 90 + 20 * len(tokens), left=95)
+
+
+def stacked(trace: Trace, head: int, theme: Theme) -> go.Figure:
+    """W_Q, W_K and W_V whole: the columns of one head are framed. A cell is the size (RMS) of a block of numbers."""
+    p = trace.parameters
+    names = [
+        f"{name}  {trace.d_model} × {p.w_q.shape[1]}" for name in ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
+    ]
+    figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
+    for column, matrix in enumerate((p.w_q, p.w_k, p.w_v), 1):
+        cells, per_head = _pooled(matrix, trace.heads)
+        figure.add_trace(_sizes(cells, theme), 1, column)
+        figure.update_xaxes(**_head_axis(trace.heads, per_head), row=1, col=column)
+        figure.update_yaxes(visible=False, autorange="reversed", row=1, col=column)
+        frame = {"x0": head * per_head - 0.5, "x1": (head + 1) * per_head - 0.5, "y0": -0.5, "y1": len(cells) - 0.5}
+        figure.add_shape(type="rect", **frame, line=_line(theme, head), row=1, col=column)
+    return _sheet(figure, theme, 300, top=34)
+
+
+def slices(trace: Trace, head: int, theme: Theme) -> go.Figure:
+    """The three matrices of one head, number by number: [d_model, d_k] each."""
+    p = trace.parameters
+    own = [split(matrix, trace.heads)[head] for matrix in (p.w_q, p.w_k, p.w_v)]
+    names = [
+        f"{name} of head {head}  {trace.d_model} × {trace.d_k}"
+        for name in ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
+    ]
+    figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
+    limit = max(_limit(matrix) for matrix in own)
+    for column, matrix in enumerate(own, 1):
+        figure.add_trace(_signed(matrix, limit, theme, bar=column == 3), 1, column)
+        figure.update_yaxes(visible=False, autorange="reversed", row=1, col=column)
+        figure.update_xaxes(visible=False, row=1, col=column)
+    figure.update_traces(hovertemplate="row %{y}, column %{x}: %{z:.4f}<extra></extra>")
+    return _sheet(figure, theme, 340, top=34)
+
+
+# ---- q · k ------------------------------------------------------------------------------------------------
+
+
+def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.Figure:
+    """q of one token, k of another, and the d_k products whose sum is their score."""
+    q, k = trace.q[head, query], trace.k[head, key]
+    rows = {
+        f"q of {_name(trace, query)}": q,
+        f"k of {_name(trace, key)}": k,
+        f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{trace.scores[head, query, key]:.2f}</b>": q * k,
+    }
+    figure = make_subplots(3, 1, subplot_titles=list(rows), shared_xaxes=True, vertical_spacing=0.11)
+    for row, numbers in enumerate(rows.values(), 1):
+        figure.add_trace(_bars(numbers, theme), row, 1)
+    figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=3, col=1)
+    figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=4)
+    return _sheet(figure, theme, 470, top=34, left=45)
+
+
+def both_softmaxes(
+    trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme, divided: bool = True
+) -> go.Figure:
+    """The scores of one query with and without the scaling, and the weights that softmax makes of each.
+
+    The one that is not asked for (``divided``) is faint.
+    """
+    at, hidden = list(tokens), trace.mask[query, list(tokens)]
+    scores = np.where(hidden, np.nan, trace.scores[head, query, at])
+    whole = trace.weights[head, query], trace.undivided(head)[query]
+    series = {
+        _scaling(trace): (scores * np.float32(trace.scaling), whole[0], theme.heads[0]),
+        UNDIVIDED: (scores, whole[1], theme.heads[1]),
+    }
+    figure = make_subplots(2, 1, subplot_titles=["Scores", "Softmax of the scores"], vertical_spacing=0.17)
+    for name, (score, weights, colour) in series.items():
+        marker = {"color": colour, "opacity": 1 if divided is (name != UNDIVIDED) else 0.35}
+        label = f"{name}: entropy {entropy(weights):.2f} nats"
+        hover = "%{customdata}: %{y:.3f}<extra>" + name + "</extra>"
+        named = [_name(trace, token) for token in tokens]
+        common = {"x": list(range(len(at))), "marker": marker, "customdata": named, "hovertemplate": hover}
+        figure.add_bar(**common, y=score, name=label, legendgroup=name, row=1, col=1)
+        figure.add_bar(**common, y=weights[at], name=label, legendgroup=name, showlegend=False, row=2, col=1)
+    figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
+    figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=5)
+    figure.update_yaxes(range=[0, 1], row=2, col=1)
+    figure.update_layout(barmode="group", bargap=0.25, bargroupgap=0)
+    return _sheet(figure, theme, 560, top=66, left=45, legend=True)
+
+
+# ---- Maps of tokens by tokens -----------------------------------------------------------------------------
+
+
+def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
+    """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed."""
+    at = list(tokens)
+    shown = matrix[np.ix_(at, at)]
+    names = [_name(trace, t) for t in at]
+    figure = go.Figure(
+        go.Heatmap(
+            z=shown,
+            zmin=0,
+            zmax=1,
+            colorscale=_scale(theme.ramp),
+            customdata=np.array([[f"{a} to {b}" for b in names] for a in names]),
+            hovertemplate="%{customdata}: %{z:.3f}<extra></extra>",
+            colorbar=_bar(),
+        )
+    )
+    row, column = at.index(query), at.index(key)
+    line = {"color": theme.heads[1], "width": 2}
+    figure.add_shape(type="rect", x0=-0.5, x1=len(at) - 0.5, y0=row - 0.5, y1=row + 0.5, line={**line, "width": 1})
+    figure.add_shape(
+        type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5, line={**line, "width": 3}
+    )
+    axis = _token_axis(trace, tokens, (query, key))
+    figure.update_xaxes(**axis, side="top", tickangle=-60, constrain="domain", title_text="key")
+    figure.update_yaxes(**axis, autorange="reversed", scaleanchor="x", constrain="domain", title_text="query")
+    side = max(150, 26 * len(at))
+    figure.update_layout(width=side + 190)  # cells are squares
+    return _sheet(figure, theme, side + 130, top=110, left=110)
+
+
+# ---- The values, and their way out ------------------------------------------------------------------------
+
+
+def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme) -> go.Figure:
+    """The weights of one query, the values of all tokens, each value times its weight, and their sum."""
+    at = list(tokens)
+    weights, v = trace.weights[head, query, at], trace.v[head, at]
+    names = ["weight", f"v  {len(at)} × {trace.d_k}", "weight × v", "their sum: what the head says here"]
+    specs: list[list[Any]] = [[{}, {}, {}], [None, None, {}]]
+    figure = make_subplots(
+        2,
+        3,
+        specs=specs,
+        column_widths=[0.16, 0.42, 0.42],
+        row_heights=[0.86, 0.14],
+        horizontal_spacing=0.03,
+        vertical_spacing=0.14,
+        subplot_titles=names,
+    )
+    figure.add_bar(
+        x=weights,
+        y=list(range(len(at))),
+        orientation="h",
+        marker={"color": theme.heads[0]},
+        text=[f"{w:.2f}" if w >= 0.005 else "" for w in weights],
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="%{x:.4f}<extra></extra>",
+        row=1,
+        col=1,
+    )
+    context = trace.context[head, query][None]
+    figure.add_trace(_signed(v, _limit(v), theme), 1, 2)
+    figure.add_trace(_signed(weights[:, None] * v, _limit(context), theme), 1, 3)
+    figure.add_trace(_signed(context, _limit(context), theme), 2, 3)
+    figure.update_xaxes(visible=False)
+    figure.update_xaxes(range=[0, max(0.2, float(weights.max()) * 1.5)], row=1, col=1)
+    figure.update_yaxes(visible=False)
+    for column in (1, 2, 3):
+        figure.update_yaxes(range=[len(at) - 0.5, -0.5], row=1, col=column)
+    figure.update_yaxes(**_token_axis(trace, tokens, (query,)), visible=True, row=1, col=1)
+    return _sheet(figure, theme, 190 + 19 * len(at), top=34, left=95)
+
+
+def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figure:
+    """The outputs of all heads for one token, side by side: whose numbers are whose."""
+    figure = go.Figure()
+    for other in range(trace.heads):
+        start = other * trace.d_k
+        figure.add_bar(
+            x=list(range(start, start + trace.d_k)),
+            y=trace.context[other, query],
+            marker={"color": _colour(theme, other), "line": {"width": 0}},
+            opacity=1 if other == head else 0.5,
+            hovertemplate=f"head {other}, column %{{x}}: %{{y:.3f}}<extra></extra>",
+        )
+        middle = {"x": start + (trace.d_k - 1) / 2, "y": 1.0, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+        own = f"<b>H{other}</b>" if other == head else f"H{other}"
+        figure.add_annotation(**middle, text=own, font={"color": _colour(theme, other), "size": 12})
+    frame = {"x0": head * trace.d_k - 0.5, "x1": (head + 1) * trace.d_k - 0.5, "y0": 0, "y1": 1, "yref": "paper"}
+    figure.add_shape(type="rect", **frame, line=_line(theme, head), fillcolor=_colour(theme, head), opacity=0.12)
+    edges = [h * trace.d_k for h in range(trace.heads)]
+    figure.update_xaxes(tickvals=[*edges, trace.heads * trace.d_k], title_text="column of the concatenation")
+    figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=6)
+    figure.update_layout(bargap=0)
+    return _sheet(figure, theme, 300, top=34, left=45)
+
+
+def mixing(trace: Trace, head: int, theme: Theme) -> go.Figure:
+    """W_O whole, with the rows that meet this head's output framed, and those rows number by number."""
+    own = trace.w_o_of(head)
+    cells, per_head = _pooled(trace.parameters.w_o.T, trace.heads)  # pooled by columns: W_O has its heads in rows
+    wide, high = trace.parameters.w_o.shape[::-1]
+    names = [f"W<sub>O</sub>  {high} × {wide}", f"its rows for head {head}  {trace.d_k} × {wide}"]
+    figure = make_subplots(1, 2, subplot_titles=names, column_widths=[0.36, 0.64], horizontal_spacing=0.06)
+    figure.add_trace(_sizes(cells.T, theme), 1, 1)
+    figure.add_trace(_signed(own, _limit(own), theme, bar=True), 1, 2)
+    frame = {"y0": head * per_head - 0.5, "y1": (head + 1) * per_head - 0.5, "x0": -0.5, "x1": len(cells) - 0.5}
+    figure.add_shape(type="rect", **frame, line=_line(theme, head), row=1, col=1)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False, autorange="reversed")
+    figure.update_yaxes(**_head_axis(trace.heads, per_head), visible=True, row=1, col=1)
+    return _sheet(figure, theme, 330, top=34, left=40)
+
+
+def contributions(trace: Trace, head: int, query: int, theme: Theme) -> go.Figure:
+    """What each head adds to the output of one token, the bias, and the sum of all; lengths at the right."""
+    rows = [trace.context[other, query] @ trace.w_o_of(other) for other in range(trace.heads)]
+    table = np.stack([*rows, trace.parameters.b_o, trace.output[query]])
+    names = [f"H{other}" for other in range(trace.heads)] + ["bias", "sum"]
+    lengths = np.linalg.norm(table, axis=1)
+    figure = make_subplots(1, 2, column_widths=[0.74, 0.26], horizontal_spacing=0.02, subplot_titles=[
+        f"the {trace.d_model} numbers that each adds", "length of each",
+    ])  # fmt: skip
+    figure.add_trace(_signed(table, _limit(table), theme), 1, 1)
+    colours = [_colour(theme, other) for other in range(trace.heads)] + [theme.muted, theme.ink]
+    figure.add_bar(
+        x=lengths,
+        y=list(range(len(names))),
+        orientation="h",
+        marker={"color": colours},
+        text=[f"{length:.2f}" for length in lengths],
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="%{x:.3f}<extra></extra>",
+        row=1,
+        col=2,
+    )
+    figure.update_xaxes(visible=False)
+    figure.update_xaxes(range=[0, float(lengths.max()) * 1.25], row=1, col=2)
+    bold = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=bold, showgrid=False, row=1, col=1)
+    figure.update_yaxes(range=[len(names) - 0.5, -0.5])
+    figure.update_yaxes(visible=False, row=1, col=2)
+    figure.add_hline(trace.heads - 0.5, line={"color": theme.paper, "width": 3}, row=1, col=1)
+    return _sheet(figure, theme, 80 + 20 * len(names), top=34, left=50)
+
+
+def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme) -> go.Figure:
+    """The weights of one query, and the lengths of what they let through (Kobayashi et al. 2020)."""
+    at = list(tokens)
+    rows = {
+        "weight": (trace.weights[head, query, at], theme.heads[0]),
+        "length of weight × v × W<sub>O</sub>": (trace.norm_weighted(head)[query, at], theme.heads[4]),
+    }
+    figure = make_subplots(2, 1, subplot_titles=list(rows), shared_xaxes=True, vertical_spacing=0.16)
+    named = [_name(trace, token) for token in tokens]
+    for row, (numbers, colour) in enumerate(rows.values(), 1):
+        bars = {"x": list(range(len(at))), "y": numbers, "customdata": named, "marker": {"color": colour}}
+        figure.add_bar(**bars, hovertemplate="%{customdata}: %{y:.3f}<extra></extra>", row=row, col=1)
+    figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
+    figure.update_yaxes(gridcolor=_faint(theme), nticks=4, rangemode="tozero")
+    return _sheet(figure, theme, 360, top=34, left=45)
+
+
+# ---- Parts ------------------------------------------------------------------------------------------------
+
+
+def _name(trace: Trace, token: int) -> str:
+    """A token for a hover text: Plotly reads its labels as HTML."""
+    text = trace.text.tokens[token].text
+    return f"“{escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + '…')}” ({token})"
+
+
+def _label(trace: Trace, token: int) -> str:
+    text = trace.text.tokens[token].text
+    return escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
+
+
+def _token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> dict[str, Any]:
+    """Ticks at places, not at texts: a repeated token stays apart. Marked tokens are bold."""
+    names = [f"<b>{_label(trace, t)}</b>" if t in marked else _label(trace, t) for t in tokens]
+    return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
+
+
+def _head_axis(heads: int, per_head: int) -> dict[str, Any]:
+    every = range(0, heads, -(-heads // 8))
+    middle = [h * per_head + (per_head - 1) / 2 for h in every]
+    return {
+        "tickvals": middle,
+        "ticktext": [f"H{h}" for h in every],
+        "showgrid": False,
+        "zeroline": False,
+        "tickangle": 0,
+    }
+
+
+def _pooled(matrix: Array, heads: int) -> tuple[Array, int]:
+    """[rows, h · d_k] as root mean squares of blocks that no head shares with another; and the columns of a head."""
+    d_k = matrix.shape[1] // heads
+    wide = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
+    high = -(-len(matrix) // POOLED)
+    squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), high), axis=0)
+    squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], wide), axis=1)
+    sizes = np.minimum(high, len(matrix) - np.arange(0, len(matrix), high))[:, None] * wide
+    return np.sqrt(squares / sizes).astype(np.float32), d_k // wide
+
+
+def _limit(numbers: Array) -> float:
+    """The end of the colours: few numbers of these vectors are far larger than all others and would hide them."""
+    return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
+
+
+def _signed(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> go.Heatmap:
+    return go.Heatmap(
+        z=numbers,
+        zmin=-limit,
+        zmax=limit,
+        colorscale=_scale(theme.signed),
+        showscale=bar,
+        colorbar=_bar(),
+        hovertemplate="row %{y}, column %{x}: %{z:.3f}<extra></extra>",
+    )
+
+
+def _sizes(cells: Array, theme: Theme) -> go.Heatmap:
+    top = float(np.percentile(cells, 99.5))
+    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=_scale(theme.ramp), showscale=False, hoverinfo="skip")
+
+
+def _bars(numbers: Array, theme: Theme) -> go.Bar:
+    colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
+    return go.Bar(y=numbers, marker={"color": colours}, hovertemplate="number %{x}: %{y:.3f}<extra></extra>")
+
+
+def _scaling(trace: Trace) -> str:
+    return f"q · k / √{trace.d_k}" if trace.divides else f"q · k × {trace.scaling:.3g}"
+
+
+def _colour(theme: Theme, head: int) -> str:
+    return theme.heads[head % len(theme.heads)]
+
+
+def _line(theme: Theme, head: int) -> dict[str, Any]:
+    return {"color": _colour(theme, head), "width": 3}
+
+
+def _scale(stops: Sequence[str]) -> list[list[Any]]:
+    return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
+
+
+def _bar() -> dict[str, Any]:
+    return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
+
+
+def _faint(theme: Theme) -> str:
+    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},0.25)"
+
+
+def _sheet(
+    figure: go.Figure, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False
+) -> go.Figure:
+    figure.update_layout(
+        height=height,
+        margin={"l": left, "r": 10, "t": top, "b": 40},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": theme.ink, "size": 13, "family": FONT},
+        showlegend=legend,
+        legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
+        hoverlabel={"align": "left"},
+    )
+    plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title_font": {"size": 13}}
+    figure.update_xaxes(**plain)
+    figure.update_yaxes(**plain)
+    figure.update_annotations(font={"size": 13})
+    return figure

@@ -1,0 +1,114 @@
+"""What the block costs: a calculator, with the paper's sizes beside those of the model on the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import streamlit as st
+
+from mha_viz.analysis.costs import PAPER, Costs, costs
+from mha_viz.attention import Attention
+from mha_viz.errors import SettingError
+from mha_viz.models import catalog
+from mha_viz.ui import address
+from mha_viz.ui.parts import complain, plain
+
+FIRST = (*PAPER, 64)  # d_model, h, n
+MOST = 10**15 - 1  # what a browser's number and a link can hold
+
+CONVOLUTION = """
+#### Heads and the kernels of a convolution
+A convolutional layer has not one large kernel but several small ones: each sees the same input and learns a filter of
+its own, one for edges, one for colours. Heads are the same thought, several small attentions in place of a large one,
+all given the same x, each with its own $W_Q$, $W_K$, $W_V$; $W_O$ then mixes the channels, as a 1 × 1 convolution does.
+There the analogy ends. A kernel's weights are fixed after training and reach as far as the kernel is wide; a head
+computes its weights anew for every sentence, from its content, and reaches every token. A head that always looks one
+token back is what comes closest to a kernel; with enough of those, attention can express any convolution
+([Cordonnier et al. 2020](https://arxiv.org/abs/1911.03584)).
+"""
+
+
+def show(attention: Attention, d_model: int) -> None:
+    """The calculator, and the paragraph on convolution. ``d_model`` of the model on the page, 0 if not known."""
+    st.markdown("### What it costs")
+    left, right = st.columns([4, 7], gap="large")
+    with left:
+        chosen = _asked()
+        _inputs(chosen)
+        try:
+            own = costs(*chosen)
+        except SettingError as error:
+            complain(error)
+            own = None
+        st.markdown(
+            "With $d_k = d_{model} / h$ parameters and multiply-adds do not depend on the number of heads "
+            "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)): more heads are not more "
+            "computation, but each is narrower. What grows with h is the memory for the weights, h · n · n."
+        )
+    with right:
+        _table(own, attention, d_model)
+    st.markdown(CONVOLUTION, width=900)
+
+
+def _asked() -> tuple[int, int, int]:
+    """d_model, h and n of the URL, else the paper's."""
+    number = r"(-?\d{1,15})"
+    found = re.fullmatch(f"{number},{number},{number}", st.query_params.get("costs", ""), re.ASCII)
+    if not found:
+        return FIRST
+    d_model, heads, n = map(int, found.groups())
+    return d_model, heads, n
+
+
+def _inputs(chosen: tuple[int, int, int]) -> None:
+    labels = {"d_model": r"$d_{model}$", "h": "heads h", "n": "tokens n"}
+    with st.container(horizontal=True):
+        for (name, label), value in zip(labels.items(), chosen, strict=True):
+            st.session_state[f"costs_{name}"] = value  # the URL is the state
+            st.number_input(label, key=f"costs_{name}", step=1, on_change=_on_change, width=140)
+
+
+def _on_change() -> None:
+    wanted = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
+    numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in wanted)
+    address.go(costs=None if numbers == FIRST else ",".join(map(str, numbers)))
+
+
+ROWS: Mapping[str, Callable[[Costs], str]] = MappingProxyType(
+    {
+        "$d_{model}$, h, n": lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
+        "$d_k = d_{model} / h$": lambda c: f"**{c.d_k:,}**",
+        "parameters": lambda c: f"**{c.parameters:,}**",
+        "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$": lambda c: f"{c.projections:,}",
+        "multiply-adds: $q k^\\top$ and $A v$": lambda c: f"{c.products:,}",
+        "multiply-adds together": lambda c: f"**{c.multiply_adds:,}**",
+        "memory: parameters": lambda c: _memory(c.parameter_bytes),
+        "memory: q, k, v, concatenation, output": lambda c: _memory(c.vector_bytes),
+        "memory: weights, h · n · n": lambda c: f"**{_memory(c.weight_bytes)}**",
+    }
+)
+
+
+def _table(own: Costs | None, attention: Attention, d_model: int) -> None:
+    columns = {"your numbers": own} if own else {}
+    if own and own.heads > 1:
+        columns["the same, one head"] = costs(own.d_model, 1, own.n)
+    if d_model and d_model % attention.heads == 0:
+        label = next((m.label for m in catalog.offered() if m.name == attention.model), attention.model[-40:])
+        columns[f"{plain(label)}, this text"] = costs(d_model, attention.heads, len(attention.text))
+    if not columns:
+        return
+    head = ["one layer, float32", *columns]
+    lines = [[name, *map(tell, columns.values())] for name, tell in ROWS.items()]
+    rule = ["---", *("---:" for _ in columns)]
+    with st.container(key="inside_wide_costs"):
+        st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
+
+
+def _memory(count: int) -> str:
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} B"

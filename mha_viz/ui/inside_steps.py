@@ -1,0 +1,384 @@
+"""The steps inside a head, one function each: what happens in plain words, and its numbers drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.figures import inside as draw
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.theme import Theme
+from mha_viz.inside import Trace, entropy
+from mha_viz.ui import address
+from mha_viz.ui.parts import plain, remark
+
+PAPER = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out."""
+
+    trace: Trace
+    head: int
+    query: int
+    key: int
+    tokens: Sequence[int]
+    divided: bool
+    theme: Theme
+
+    def word(self, token: int) -> str:
+        """A token in quotation marks, for Markdown."""
+        return f"“{plain(self.trace.text.tokens[token].text[:30])}”"
+
+
+class Step(NamedTuple):
+    """One step: its name on the map, the shape of what it makes, whether each head does it, and its page, which leaves
+    the column of its text for what follows.
+    """
+
+    label: str
+    shape: Callable[[Trace], str]
+    inside: bool
+    show: Callable[[Opened], Any]
+
+
+def _vectors(o: Opened) -> Any:
+    t = o.trace
+    text, charts = _halves()
+    with text:
+        st.markdown(
+            f"""### Every head gets the same x
+A token enters the layer as {t.d_model} numbers. All {t.heads} heads get **this same x**, whole: no head is fed a part
+of the sentence, and none a part of the vector. Choose another head above: nothing here changes.
+
+x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
+"""
+        )
+        _shapes(f"x {t.n} × {t.d_model}")
+        _left_out(o)
+    _chart(charts, draw.vectors(t, o.tokens, o.query, o.key, o.theme), "x", f"x, {t.n} tokens by {t.d_model} numbers")
+    return text
+
+
+def _linear(o: Opened) -> Any:
+    t, p = o.trace, o.trace.parameters
+    first = o.head * t.d_k
+    product = float(t.x[o.query] @ p.w_q[:, first])
+    text, charts = _halves()
+    with text:
+        st.markdown(
+            rf"""### The vector is projected in full, not cut
+Each head has matrices of its own, $W_Q$, $W_K$ and $W_V$, and multiplies **the whole** of x by them. Models store those
+of all heads side by side as one {t.d_model} × {t.heads * t.d_k} matrix; head {o.head} owns the framed columns, {first}
+to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads of $d_k$ = {t.d_k}
+numbers: all {t.d_model} numbers of x enter each of them.
+
+$$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
+
+{PAPER}; models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to {product:.3f},
+plus bias {p.b_q[first]:.3f}, is **{t.q[o.head, o.query, 0]:.3f}**.
+"""
+        )
+        every = t.heads * t.d_k
+        _shapes(
+            f"x {t.n} × {t.d_model}",
+            f"x W {t.n} × {every}",
+            f"q, k, v {t.heads} heads × {t.n} × {t.d_k}",
+        )
+        _together(t)
+    _chart(charts, draw.stacked(t, o.head, o.theme), "stacked", "W_Q, W_K and W_V with the head’s columns framed")
+    _chart(charts, draw.slices(t, o.head, o.theme), "slices", f"The three matrices of head {o.head}")
+    return text
+
+
+def _together(t: Trace) -> None:
+    different = t.loop_difference
+    st.markdown(
+        f"**One operation, not {t.heads}.** Just now both were run on this text: all heads at once, as products of "
+        f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference in "
+        f"what the heads say is **{_tiny(different)}**{'' if different else ': bit for bit the same'}"
+        f"{'; float32 keeps about seven digits' if different else ''}. Heads are separate in what they compute, not in "
+        "how it is computed."
+    )
+
+
+def _products(o: Opened) -> Any:
+    t = o.trace
+    text, charts = _halves()
+    score = float(t.scores[o.head, o.query, o.key])
+    parts = t.q[o.head, o.query] * t.k[o.head, o.key]
+    largest = int(np.abs(parts).argmax())
+    with text:
+        st.markdown(
+            rf"""### How well a query and a key agree
+The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds here.
+Number by number they are multiplied, and the {t.d_k} products are summed:
+
+$$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
+
+Where both have the same sign the product is above zero (orange) and speaks for the pair; opposite signs (blue) speak
+against it. The largest is number {largest}: {t.q[o.head, o.query, largest]:.2f} × {t.k[o.head, o.key, largest]:.2f} =
+{parts[largest]:.2f}. Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
+"""
+        )
+        _shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
+    alt = f"q, k and their products; the sum is {score:.2f}"
+    _chart(charts, draw.products(t, o.head, o.query, o.key, o.theme), "products", alt)
+    return text
+
+
+def _scale(o: Opened) -> Any:
+    t = o.trace
+    text, charts = _halves()
+    with text:
+        st.markdown("### Divided, so that softmax stays soft" if t.divides else "### Scaled before softmax")
+        if not t.divides:
+            remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
+        st.markdown(
+            rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
+deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Softmax of large scores **saturates**: one weight takes nearly
+all, the gradient nearly vanishes, and the head stops learning. Hence the division ({PAPER}, with its footnote on
+variance).
+
+{_saturation(o)}
+"""
+        )
+        _switch(o)
+        _shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
+        _left_out(o)
+    figure = draw.both_softmaxes(t, o.head, o.query, o.tokens, o.key, o.theme, o.divided)
+    _chart(charts, figure, "scale", "Scores and weights of one query with and without the division")
+    return text
+
+
+def _saturation(o: Opened) -> str:
+    """The row's entropy and largest weight, both ways."""
+    t = o.trace
+    own, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
+    allowed = int((~t.mask[o.query]).sum())
+    return (
+        f"The row of {o.word(o.query)}: largest weight **{own.max():.0%}**, entropy **{entropy(own):.2f}** nats of at "
+        f"most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{other.max():.0%}**, "
+        f"**{entropy(other):.2f}** nats."
+    )
+
+
+def _switch(o: Opened) -> None:
+    st.session_state["inside_undivided"] = not o.divided
+    st.toggle(r"Without the division by $\sqrt{d_k}$", key="inside_undivided", on_change=_on_switch)
+
+
+def _on_switch() -> None:
+    address.go(divide="no" if st.session_state["inside_undivided"] else None)
+
+
+def _mask(o: Opened) -> Any:
+    t = o.trace
+    text, charts = _halves()
+    hidden = int(t.mask.sum())
+    said = (
+        f"This model reads left to right, so no token may look at a later one: **{hidden} of the {t.n * t.n}** cells "
+        "are shut. Their scores become −∞ before the softmax, which makes their weights exactly 0."
+        if t.masked
+        else "This model reads in both directions, and one text stands here alone, without padding: **nothing is "
+        "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, shuts the "
+        "upper triangle; padding in a batch shuts whole columns."
+    )
+    with text:
+        st.markdown(f"### Who may look at whom\n{said} The mask is the same for all heads.")
+        _shapes(f"mask {t.n} × {t.n}")
+        _left_out(o)
+    allowed = (~t.mask).astype(np.float32)
+    figure = draw.square(t, allowed, o.tokens, o.query, o.key, o.theme)
+    _chart(charts, figure, "mask", f"Which keys each query may look at; {hidden} cells are shut")
+    return text
+
+
+def _softmax(o: Opened) -> Any:
+    t = o.trace
+    weights = t.weights[o.head] if o.divided else t.undivided(o.head)
+    own = float(weights[o.query, o.key])
+    text, charts = _halves()
+    with text:
+        st.markdown(
+            rf"""### Scores become shares
+Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
+
+$$A = \mathrm{{softmax}}\left(\frac{{q k^\top}}{{\sqrt{{d_k}}}}\right)$$
+
+({PAPER}.) {o.word(o.query)} gives **{own:.1%}** of its attention to {o.word(o.key)}. This is the matrix that
+Explore draws; the model's own differs from what is computed here by at most {_tiny(t.agreement.weights)}.
+"""
+        )
+        _switch(o)
+        if not o.divided:
+            remark(
+                "The map shows what this head would do without the division; the steps after it show the model itself."
+            )
+        _shapes(f"A {t.heads} heads × {t.n} × {t.n}")
+        _left_out(o)
+    alt = f"Weights of head {o.head}, queries by keys"
+    _chart(charts, draw.square(t, weights, o.tokens, o.query, o.key, o.theme), "softmax", alt)
+    return text
+
+
+def _values(o: Opened) -> Any:
+    t = o.trace
+    text, charts = _halves()
+    row = t.weights[o.head, o.query]
+    top = int(row.argmax())
+    with text:
+        st.markdown(
+            rf"""### The weights mix the values
+What a token hands over is not its x but its value, v = $x W_V$. Each value is multiplied by the weight that
+{o.word(o.query)} gives it, and the rows are added up:
+
+$$\mathrm{{head}} = A\,v$$
+
+The result is {t.d_k} numbers: a weighted mean of the values. Most of it here comes from {o.word(top)} ({row[top]:.0%}).
+Queries and keys decide *where* a head looks, values decide *what* it takes from there.
+"""
+        )
+        _shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
+        _left_out(o)
+    _chart(
+        charts, draw.values(t, o.head, o.query, o.tokens, o.theme), "values", "Weights, values, and weight times value"
+    )
+    return text
+
+
+def _concat(o: Opened) -> Any:
+    t = o.trace
+    text, charts = _halves()
+    first = o.head * t.d_k
+    with text:
+        st.markdown(
+            f"""### The heads side by side
+Each of the {t.heads} heads has said {t.d_k} numbers about {o.word(o.query)}. They are put next to each other:
+{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers, as wide as x was. Columns {first} to {first + t.d_k - 1} are head
+{o.head}'s. Nothing is mixed yet: a colour is one head.
+
+This is where the heads are told apart in training, too: the gradient that reaches a head comes through its own columns
+and the rows of $W_O$ that meet them.
+"""
+        )
+        _shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
+    alt = f"The outputs of {t.heads} heads side by side"
+    _chart(charts, draw.concatenation(t, o.head, o.query, o.theme), "concat", alt)
+    return text
+
+
+def _output(o: Opened) -> Any:
+    t = o.trace
+    own = float(np.linalg.norm(t.contribution(o.head)[o.query]))
+    text, charts = _halves()
+    with text:
+        st.markdown(
+            rf"""### $W_O$ mixes what the heads said
+The concatenation is multiplied by one last matrix:
+
+$$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$
+
+({PAPER}.) Head {o.head} meets only its own {t.d_k} rows of $W_O$, so **the output is a sum with one term for each
+head**. For {o.word(o.query)} head {o.head} adds a vector of length {own:.2f}.
+
+All {t.heads} terms and the bias together differ from what the model itself puts out by at most
+**{_tiny(t.agreement.output)}**. Then x is added again (the residual connection) and the layer goes on.
+"""
+        )
+        _shapes(
+            f"concatenation {t.n} × {t.heads * t.d_k}",
+            f"W<sub>O</sub> {t.heads * t.d_k} × {t.d_model}",
+            f"out {t.n} × {t.d_model}",
+        )
+        st.markdown(
+            f"**A weight is not an effect.** A head may look hard at a token whose value is short. {KOBAYASHI} "
+            f"therefore measure the length of weight × v × $W_O$, the last chart. {_disagreement(o)}"
+        )
+        _left_out(o)
+    _chart(charts, draw.mixing(t, o.head, o.theme), "mixing", "W_O with the head’s rows framed")
+    _chart(
+        charts, draw.contributions(t, o.head, o.query, o.theme), "contributions", "What each head adds to the output"
+    )
+    figure = draw.weights_and_norms(t, o.head, o.query, o.tokens, o.key, o.theme)
+    _chart(charts, figure, "norms", "Weights, and lengths of what they let through")
+    return text
+
+
+def _disagreement(o: Opened) -> str:
+    """Whether weight and length name the same token, in this row."""
+    weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
+    most, longest = int(weights.argmax()), int(lengths.argmax())
+    if most == longest:
+        return f"In this row both name {o.word(most)}."
+    return f"In this row the largest weight is on {o.word(most)}, but most comes from {o.word(longest)}."
+
+
+# ---- Parts ------------------------------------------------------------------------------------------------
+
+
+def _halves() -> tuple[Any, Any]:
+    left, right = st.columns([4, 7], gap="large")
+    return left, right
+
+
+def _chart(where: Any, figure: Any, name: str, alt: str) -> None:
+    with where, st.container(key=f"inside_wide_{name}"):
+        st.plotly_chart(
+            figure,
+            key=f"inside_{name}",
+            theme=None,
+            config={**CONFIG, "displayModeBar": False},
+            width="content" if figure.layout.width else "stretch",
+            alt=alt,
+        )
+
+
+def _shapes(*shapes: str) -> None:
+    """The shapes that lead to each other, as one line of type."""
+    st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
+
+
+def _some(numbers: Any) -> str:
+    return "(" + ", ".join(f"{number:.2f}" for number in numbers[:5]) + ", …)"
+
+
+def _left_out(o: Opened) -> None:
+    if len(o.tokens) < o.trace.n:
+        remark(f"Of {o.trace.n} tokens the {len(o.tokens)} are drawn to which the query gives most.")
+
+
+def _tiny(number: float) -> str:
+    """A rounding error: "5 · 10⁻⁷"."""
+    if not number:
+        return "0"
+    digit, exponent = f"{number:.0e}".split("e")
+    return f"{digit} · 10{str(int(exponent)).translate(_RAISED)}"
+
+
+def _wide(t: Trace) -> str:
+    return f"{t.n} × {t.heads * t.d_k}"
+
+
+STEPS: Mapping[str, Step] = MappingProxyType(
+    {
+        "x": Step("x", lambda t: f"{t.n} × {t.d_model}", False, _vectors),
+        "linear": Step("Linear", lambda t: "W_Q  W_K  W_V", False, _linear),
+        "products": Step("q · k", lambda t: f"{t.d_k} products", True, _products),
+        "scale": Step("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, _scale),
+        "mask": Step("Mask", lambda t: "left to right" if t.masked else "none here", True, _mask),
+        "softmax": Step("Softmax", lambda t: f"{t.n} × {t.n}", True, _softmax),
+        "values": Step("× v", lambda t: f"{t.n} × {t.d_k}", True, _values),
+        "concat": Step("Concat", _wide, False, _concat),
+        "output": Step("Linear", lambda t: "W_O", False, _output),
+    }
+)

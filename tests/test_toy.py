@@ -1,0 +1,188 @@
+"""The toy model: its questions are right, training repeats itself, and what is shipped does what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from mha_viz import grammar
+from mha_viz.assets import asset
+from mha_viz.attention import Head, Weights
+from mha_viz.errors import Cancelled, ModelBroken, SettingError
+from mha_viz.models.encoder import Encoder
+from mha_viz.training import toy
+from mha_viz.treebank import Sentence
+
+SHIPPED = asset("toy")
+PREVIOUS, SUBJECT, VERB, ANTECEDENT = Head(0, 3), Head(1, 3), Head(1, 1), Head(1, 0)  # SUBJECT: from the verb
+
+
+@pytest.fixture(scope="module")
+def trained() -> toy.Trained:
+    return toy.train(seed=3, steps=2, pool=40)
+
+
+def asked(told: Sentence, answers: list[int]) -> dict[str, str]:
+    """What is asked, by the word it is asked at."""
+    return {told.forms[i - 1].lower(): toy.VOCABULARY[a] for i, a in enumerate(answers) if a >= 0}
+
+
+def found(part: str) -> Sentence:
+    """The first sentence of the grammar that holds some words."""
+    random = Random(0)
+    return next(s for _ in range(20_000) if part in " ".join((s := grammar.sentence(random)).forms))
+
+
+# ---- questions ------------------------------------------------------------------------------------------
+
+
+def test_what_is_asked_of_a_sentence() -> None:
+    told = found("because it")
+    made = toy.lesson(told)
+    assert [toy.VOCABULARY[i] for i in made.ids] == ["[CLS]", *[f.lower() for f in told.forms], "[SEP]"]
+    assert [toy.VOCABULARY[i] for i in made.before[2:-1]] == [f.lower() for f in told.forms[:-1]]
+    chain = next(m.chain for m in told.mentions if told.forms[m.word] == "it")
+    first = min(m.word for m in told.mentions if m.chain == chain)
+    assert asked(told, made.meant)["it"] == told.forms[first].lower()
+    doing = {
+        told.forms[i].lower(): told.forms[w.head] for i, w in enumerate(told.words) if w.relation == "nsubj" and w.head
+    }
+    assert asked(told, made.doing) == doing
+
+
+def test_what_agrees_is_asked_for_even_where_it_is_seen() -> None:
+    made = [toy.lesson(s) for s in grammar.corpus(64, 5).sentences]
+    batch = next(iter(toy._batches(made, Random(0))))
+    ids, wrong, pronoun = batch[0], batch[4], batch[5]
+    seen, answers = toy._spoilt(ids, wrong, pronoun, torch.Generator().manual_seed(0))
+    agrees = wrong != ids
+    assert agrees.any()
+    assert (answers[agrees] == ids[agrees]).all()
+    changed = (seen == wrong) & agrees
+    assert 0.1 < changed.sum() / agrees.sum() < 0.4
+    assert (seen[ids <= toy._MASK] == ids[ids <= toy._MASK]).all()
+    assert ((answers >= 0) | (seen == ids)).all()
+
+
+def test_words_are_the_pieces() -> None:
+    words = toy.tokenizer()
+    assert words.tokenize("The king's dogs DIDN’T cross; [MASK] is xyzzy.") == (
+        ["the", "king", "'s", "dogs", "did", "n't", "cross", "[UNK]", "[MASK]", "is", "[UNK]", "."]
+    )
+    for told in grammar.corpus(50, 2).sentences:
+        pieces = words(list(told.forms), is_split_into_words=True)
+        assert pieces.input_ids == toy.lesson(told).ids
+
+
+# ---- training -------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_trains_the_same_model(trained: toy.Trained) -> None:
+    torch.manual_seed(99)  # what else runs in the process changes nothing
+    again = toy.train(seed=3, steps=2, pool=40)
+    other = toy.train(seed=4, steps=2, pool=40)
+    for name, weight in again.snapshots[2].items():
+        assert torch.equal(weight, trained.snapshots[2][name])
+    assert any(not torch.equal(w, other.snapshots[2][name]) for name, w in again.snapshots[2].items())
+    assert [*trained.snapshots] == [0, 2]
+
+
+def test_progress_is_told_and_training_can_be_stopped() -> None:
+    seen: list[toy.Progress] = []
+    toy.train(steps=1, pool=10, progress=seen.append)
+    assert [(p.step, p.steps, set(p.losses)) for p in seen] == [(1, 1, {"hidden", "before", "meant", "doing"})]
+    with pytest.raises(Cancelled):
+        toy.train(steps=10, pool=10, progress=seen.append, cancelled=lambda: True)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(("steps", "pool"), [(0, 10), (-1, 10), (5, 0)])
+def test_settings_that_cannot_be(steps: int, pool: int) -> None:
+    with pytest.raises(SettingError):
+        toy.train(steps=steps, pool=pool)
+
+
+def test_a_saved_model_is_a_model_folder(trained: toy.Trained, tmp_path: Path) -> None:
+    toy.save(trained, tmp_path / "toy")
+    encoder = Encoder.from_folder(tmp_path / "toy")
+    assert (encoder.layers, encoder.heads, encoder.d_model, encoder.limit) == (2, 4, 64, 40)
+    told = grammar.corpus(1, 8).sentences[0]
+    ids = torch.tensor([toy.lesson(told).ids])
+    trained.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        expected = torch.stack(trained.model(ids, output_attentions=True).attentions)[:, 0].numpy()
+    np.testing.assert_allclose(encoder.encode_words(told.forms).weights, expected, atol=1e-5)
+
+
+def test_snapshots_come_back_as_models(trained: toy.Trained, tmp_path: Path) -> None:
+    toy.save(trained, tmp_path / "toy")
+    assert toy.snapshot_steps(tmp_path / "toy") == (0, 2)
+    toy.write_snapshot(tmp_path / "toy", 2, tmp_path / "two")
+    told = grammar.corpus(1, 8).sentences[0].forms
+    whole, packed = (Encoder.from_folder(tmp_path / name).encode_words(told).weights for name in ("toy", "two"))
+    np.testing.assert_allclose(packed, whole, atol=0.01)
+    with pytest.raises(ModelBroken):
+        toy.write_snapshot(tmp_path / "toy", 1, tmp_path / "one")
+    with pytest.raises(ModelBroken):
+        toy.snapshot_steps(tmp_path / "nowhere")
+
+
+# ---- what is shipped ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def read() -> list[tuple[Sentence, Weights]]:
+    """Sentences that were not trained on, with the words' attention [layer, head, from, to]."""
+    encoder = Encoder.from_folder(SHIPPED)
+    sentences = grammar.corpus(300, seed=20_001).sentences
+    return [(s, encoder.encode_words(s.forms).weights[:, :, 1:-1, 1:-1]) for s in sentences]
+
+
+def share(right: Iterator[bool]) -> float:
+    judged = list(right)
+    assert len(judged) > 200
+    return sum(judged) / len(judged)
+
+
+def test_a_head_looks_at_the_word_before(read: list[tuple[Sentence, Weights]]) -> None:
+    right = (row[i].argmax() == i - 1 for _, w in read for row in [w[PREVIOUS]] for i in range(1, len(row)))
+    assert share(right) >= 0.95
+
+
+@pytest.mark.parametrize(("head", "from_verb", "least"), [(VERB, False, 0.98), (SUBJECT, True, 0.87)])
+def test_heads_link_verb_and_subject(
+    read: list[tuple[Sentence, Weights]], head: Head, from_verb: bool, least: float
+) -> None:
+    def right() -> Iterator[bool]:
+        for told, weights in read:
+            others = weights[head] - np.eye(len(told.words))  # the word itself never wins
+            for subject, word in enumerate(told.words):
+                if word.relation == "nsubj" and word.head is not None:
+                    start, end = (word.head, subject) if from_verb else (subject, word.head)
+                    yield others[start].argmax() == end
+
+    assert share(right()) >= least
+
+
+def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]]) -> None:
+    def right() -> Iterator[bool]:
+        for told, weights in read:
+            mentions = sorted(told.mentions, key=lambda mention: mention.word)
+            for place, mention in enumerate(mentions):
+                earlier = mentions[:place]
+                if any(e.chain == mention.chain for e in earlier):
+                    row = weights[ANTECEDENT][mention.word]
+                    yield max(earlier, key=lambda e: row[e.word]).chain == mention.chain
+
+    assert share(right()) >= 0.95
+
+
+def test_these_are_different_heads_and_the_files_are_small() -> None:
+    assert len({PREVIOUS, SUBJECT, VERB, ANTECEDENT}) == 4
+    assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 2_000_000
+    assert 12 <= len(toy.snapshot_steps(SHIPPED)) <= 20

@@ -231,8 +231,9 @@ def test_the_strongest_link_of_a_head_is_shown_first() -> None:
     attention = Attention.from_tensors([weights[None]], ["[CLS]", "a", "b"])
     assert strongest(attention, Head(0, 0), None, None) == (1, 2)
     assert strongest(attention, Head(0, 0), 2, None) == (2, 1)
-    assert strongest(attention, Head(0, 0), None, 0) == (0, 0)
+    assert strongest(attention, Head(0, 0), None, 0) == (1, 0)
     assert strongest(attention, Head(0, 0), 0, 1) == (0, 1)
+    assert strongest(attention, Head(0, 0), 1, 1) == (1, 1)
 
 
 # ---- Models that cannot be opened -----------------------------------------------------------------------

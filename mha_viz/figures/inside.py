@@ -136,6 +136,22 @@ def both_softmaxes(
 # ---- Maps of tokens by tokens -----------------------------------------------------------------------------
 
 
+def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
+    """Which keys each query may look at: shut cells are grey."""
+    figure = square(trace, trace.mask.astype(np.float32), tokens, query, key, theme)
+    hover = "%{customdata}: %{text}<extra></extra>"
+    words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "shut", "open")
+    figure.update_traces(
+        colorscale=_scale((theme.ramp[1], theme.muted)),
+        showscale=False,
+        text=words,
+        hovertemplate=hover,
+        xgap=1,
+        ygap=1,
+    )
+    return figure
+
+
 def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
     """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed."""
     at = list(tokens)

@@ -128,9 +128,12 @@ def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
 
 
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
-    """The pair with the largest weight among ordinary tokens, where query or key are not given."""
+    """The pair with the largest weight among ordinary tokens, where query or key are not given; two tokens if there
+    are two.
+    """
     ordinary = np.array([not token.special for token in attention.text.tokens])
     weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
+    weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
     if query is not None:
         weights = weights * (np.arange(len(weights)) == query)[:, None]
     if key is not None:

@@ -197,8 +197,7 @@ def _mask(o: Opened) -> Any:
         st.markdown(f"### Who may look at whom\n{said} The mask is the same for all heads.")
         _shapes(f"mask {t.n} × {t.n}")
         _left_out(o)
-    allowed = (~t.mask).astype(np.float32)
-    figure = draw.square(t, allowed, o.tokens, o.query, o.key, o.theme)
+    figure = draw.mask(t, o.tokens, o.query, o.key, o.theme)
     _chart(charts, figure, "mask", f"Which keys each query may look at; {hidden} cells are shut")
     return text
 

@@ -152,7 +152,8 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
         problem = _problem(rows)
         if problem:
             left_out.append(f"line {line}: {problem} {WITHOUT_TREE if rows else ''}".rstrip())
-            brackets.broken = brackets.broken or brackets.seen_any(rows)
+            if brackets.seen_any(rows):
+                brackets.fail(f"line {line}: a sentence without a tree")
         else:
             brackets.read(rows, tuple(map(_word, rows)), len(sentences), line)
         if rows:
@@ -168,10 +169,10 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
     """Each sentence's lines, with the number of the first."""
     first, lines = 1, list[str]()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # no other sign ends a line: U+2028 may stand in a word
         if line.strip():
             first = first if lines else number
-            lines.append(line)
+            lines.append(line.removesuffix("\r"))
         elif lines:
             yield first, "\n".join(lines)
             lines = []
@@ -218,6 +219,9 @@ def _problem(rows: Sequence[Any]) -> str:
         return ""
     if any(head is None for head in heads):
         return f"word {heads.index(None) + 1} has no head."
+    for number, row in enumerate(rows, 1):
+        if len((row["deprel"] or "").split()) != 1:
+            return f"word {number} has a head and no relation of one word."
     if any(not 0 <= head <= len(ids) for head in heads):
         return f"word {next(i for i, h in enumerate(heads, 1) if not 0 <= h <= len(ids))} has a head that is not there."
     return _cycle(heads)
@@ -285,20 +289,22 @@ class _Brackets:
         chain = chain.partition("-")[0]
         place = next((i for i in reversed(range(len(self._open))) if self._open[i].chain == chain), None)
         if place is None:
-            self._fail(f"line {line}: Entity={chain[:20]}) closes what was never opened")
+            self.fail(f"line {line}: Entity={chain[:20]}) closes what was never opened")
             return
         self._keep(self._open.pop(place), words, index, sentence)
 
     def _keep(self, opened: _Open, words: tuple[Word, ...], index: int, sentence: int) -> None:
         if opened.sentence != sentence:
-            self._fail(f"line {opened.line}: Entity=({opened.chain[:20]} closes in another sentence")
+            self.fail(f"line {opened.line}: Entity=({opened.chain[:20]} closes in another sentence")
             return
         span = range(opened.start, index + 1)
         head = next((i for i in span if words[i].head is None or words[i].head not in span), opened.start)
-        chain = opened.chain.split("[")[0]
+        chain, _, part = opened.chain.partition("[")
+        if part and not part.startswith("1/"):  # of a mention in several parts, the first one stands for it
+            return
         self._mentions.append((sentence, Mention(chain, opened.start, index + 1, head)))
 
-    def _fail(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
         if not self.broken:
             self._left_out.append(f"{reason}: the coreference of this document is left out.")
         self.broken = True
@@ -307,7 +313,7 @@ class _Brackets:
         """The document ends: its mentions go to their sentences, unless a bracket is left over."""
         if self._open and not self.broken:
             first = self._open[0]
-            self._fail(f"line {first.line}: Entity=({first.chain[:20]} never closes")
+            self.fail(f"line {first.line}: Entity=({first.chain[:20]} never closes")
         by_sentence: dict[int, list[Mention]] = {}
         for number, mention in self._mentions if not self.broken else ():
             by_sentence.setdefault(number, []).append(mention)

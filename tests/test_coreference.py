@@ -219,7 +219,7 @@ def scored(row: list[float], a: bool, b: bool) -> tuple[int, int]:
     tally = Tally(1, Relations(()), 1, 0)
     example = GapRow("1", TEXT, ("she", AT["she"]), ("Ann Lee", AT["Ann Lee"], a), ("Eve", AT["Eve"], b))
     assert sum(add_gap(encoder, Gap("g", (example,), ""), tally)) == 1
-    return int(tally.gap["correct"][0]), int(tally.gap["n"])
+    return int(tally.gap["correct"].sum()), int(tally.gap["n"].sum())
 
 
 def test_the_name_that_gets_more_is_the_answer() -> None:

@@ -150,15 +150,15 @@ def test_labels_do_not_lie_over_each_other() -> None:
 # ---- Badges ---------------------------------------------------------------------------------------------
 
 
-def reading(rows: list[list[float]]) -> Attention:
+def reading(rows: list[list[float]], second: str = "b") -> Attention:
     """[CLS] a b [SEP] with one head."""
     tokens = (
         Token("[CLS]", None, 0, None, None),
         Token("a", 0, 0, 0, 1),
-        Token("b", 1, 0, 2, 3),
+        Token(second, 1, 0, 2, 2 + len(second)),
         Token("[SEP]", None, 0, None, None),
     )
-    return Attention("m", "", TokenizedText("a b", "", tokens), np.array([[rows]], np.float32))
+    return Attention("m", "", TokenizedText(f"a {second}", "", tokens), np.array([[rows]], np.float32))
 
 
 def finding(role: str, detail: str) -> Finding:
@@ -174,7 +174,7 @@ REST = [1.0, 0.0, 0.0, 0.0]
         ("syntax", "obj dep_to_head", [REST, [0.4, 0, 0.6, 0], REST, REST], True),  # a gives b 0.6
         ("syntax", "obj dep_to_head", [REST, [0.5, 0, 0.5, 0], REST, REST], False),  # not more than half
         ("syntax", "obj dep_to_head", [REST, [0.1, 0.9, 0, 0], REST, REST], False),  # itself does not count
-        ("coreference", "third_person", [REST, REST, [0.2, 0.8, 0, 0], REST], True),
+        ("coreference", "third_person", [REST, REST, [0.2, 0.8, 0, 0], REST], False),  # b is no pronoun
         ("position", "previous", [REST, [0.6, 0, 0.4, 0], [0.4, 0.6, 0, 0], REST], True),  # mean 0.6
         ("position", "next", [REST, [0.6, 0, 0.4, 0], [0.4, 0.6, 0, 0], REST], False),
         ("delimiter", "cls", [REST, REST, REST, [0.4, 0, 0, 0.6]], True),  # (1 + 1 + 1 + 0.4) / 4
@@ -185,6 +185,41 @@ REST = [1.0, 0.0, 0.0, 0.0]
 )
 def test_a_role_shows_in_a_text_or_not(role: str, detail: str, rows: list[list[float]], shows: bool) -> None:
     assert active([finding(role, detail)], reading(rows)) == (shows,)
+
+
+def test_coreference_shows_from_a_pronoun_to_a_word_before_it() -> None:
+    role = [finding("coreference", "third_person")]
+    assert active(role, reading([REST, REST, [0.2, 0.8, 0, 0], REST], "she")) == (True,)
+    assert active(role, reading([REST, [0.2, 0, 0.8, 0], REST, REST], "she")) == (False,)
+
+
+def test_a_position_earned_by_the_largest_weights_shows_by_them() -> None:
+    by_share = [finding("position", "previous")._replace(low=0.9, high=0.95)]
+    weak = [REST, [0.7, 0.2, 0.1, 0], [0.7, 0.2, 0.1, 0], REST]  # b's largest weight, [CLS] aside, is on a
+    assert active(by_share, reading(weak)) == (True,)
+    assert active([finding("position", "previous")], reading(weak)) == (False,)
+
+
+def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
+    sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
+    with_gold = {
+        role["short"]: role for role in Visit({"text": told(sentence)}).badges["found"] if role["role"] == "syntax"
+    }
+    assert all("By the gold of this text:" in role["words"] for role in with_gold.values())
+    assert all(role["active"] != ("0 of" in role["words"]) for role in with_gold.values())
+    typed = [role for role in Visit({"text": "She slept."}).badges["found"] if role["role"] == "syntax"]
+    assert {role["said"] for role in typed} <= {"strong link here", "not triggered here"}
+
+
+def test_names_of_relations_are_never_markup() -> None:
+    page = Visit({"text": PASTED.replace("nsubj", "![x](//mha-viz-canary.invalid/x.png)")})
+    (pills,) = [p for p in page.at.pills if p.label == "Relation"]
+    assert not any("![x](" in option for option in pills.options)
+
+
+def test_several_sentences_that_were_pasted_are_counted() -> None:
+    page = Visit({"text": PASTED + "\n" + PASTED})
+    assert "Of 2 sentences that were pasted the first is shown." in page.said
 
 
 def test_roles_of_heads_that_the_reading_lacks_do_not_show() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mha_viz import grammar
 from mha_viz.attention import Head
 from mha_viz.figures.role_words import told
 from mha_viz.models import catalog
@@ -141,12 +142,67 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callab
     assert "has not been measured yet" in page.said
     press(page, "measure")
     until(lambda: studies().under_way(catalog.resolve(name), built_in().digest) is None)
-    page = visit(model=name)
+    page = visit(model=name, head="L2H3")
     assert "What the 12 heads of" in page.said
+    assert "L2H3 (3-4) in full" in page.said
     assert "Measured on the built\\-in sentences" in page.said
     assert list(home.rglob("profile.json"))
     studies.clear()  # the server starts again
     assert "What the 12 heads of" in visit(model=name).said
+
+
+def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path]) -> None:
+    name = str(tiny_folder("bert"))
+    page = visit(model=name, corpus="file")
+    page.at.file_uploader(key="corpus_file").set_value(("long.txt", b"word " * 3000, "text/plain")).run()
+    press(page, "measure_file")
+    until(lambda: studies().under_way(catalog.resolve(name), page.url["corpus"]) is None)
+    said = visit(model=name, corpus=page.url["corpus"]).said
+    assert "Nothing of long.txt can be read." in said
+    assert "pieces" in said
+    assert "any more" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        (
+            "gap.tsv",
+            b"ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\n"
+            b"1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tFALSE\tBea\t8\tFALSE\n",
+        ),
+        ("two.txt", b"Two words\n"),
+    ],
+    ids=["neither", "two words"],
+)
+def test_a_file_that_says_little_is_shown_for_what_it_is(
+    tiny_folder: Callable[[str], Path], name: str, data: bytes
+) -> None:
+    model = catalog.resolve(str(tiny_folder("bert")))
+    corpus = studies().corpus(data, name)
+    hold = studies().start(model, corpus)
+    until(lambda: hold.study.finished)
+    said = visit(model=model.name, corpus=corpus.digest).said
+    assert "could be scored" in said or "too few for position" in said
+
+
+@pytest.mark.parametrize("family", ["gpt2", "albert"])
+def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
+    model = catalog.resolve(str(tiny_folder(family)))
+    corpus = studies().corpus(grammar.as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
+    hold = studies().start(model, corpus)
+    until(lambda: hold.study.finished)
+    assert hold.study.error is None
+    page = visit(model=model.name, corpus=corpus.digest, head="L2H3")
+    assert "L2H3 (3-4) in full" in page.said
+
+
+def test_back_changes_the_choice_and_the_page_together() -> None:
+    page = visit(corpus="grammar")
+    page.at.query_params.clear()
+    page.at.run()
+    assert page.at.get("button_group")[0].proto.default == [0]
+    assert "UD English EWT" in page.said
 
 
 def test_a_study_that_everybody_left_stops_and_goes_on_later(tiny_folder: Callable[[str], Path], home: Path) -> None:

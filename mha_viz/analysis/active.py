@@ -1,31 +1,30 @@
 """Whether the roles of heads, measured over a corpus, show in one text.
 
 A head of position, delimiters or breadth is active here when this text alone would earn it the name. A head of a
-relation is active when some word gives another more than half of its attention: where its relation is missing, such a
-head rests on a delimiter (Clark et al. 2019, section 3.2).
+relation shows when some word gives another more than half of its attention, of coreference when a third-person pronoun
+gives it to a word before it: where there is nothing to link, such a head rests on a delimiter (Clark et al. 2019,
+section 3.2). Whether the link is the relation, only gold can tell.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from mha_viz.analysis import metrics
+from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.analysis.profile import Finding
-from mha_viz.analysis.roles import BROAD, DELIMITER, MASS
-from mha_viz.attention import Attention, Weights
+from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
+from mha_viz.attention import Attention
 from mha_viz.text import is_punctuation
 
+OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
 LINK = 0.5  # of a word's attention, to one other word
-RULES = {  # in words
-    "syntax": f"Active: some word gives another more than {LINK:.0%} of its attention.",
-    "coreference": f"Active: some word gives another more than {LINK:.0%} of its attention.",
-    "position": "Active: this text alone would earn it the name.",
-    "delimiter": "Active: this text alone would earn it the name.",
-    "broad": "Active: this text alone would earn it the name.",
-}
+_SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
+PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # of the third person
 
 _METRICS = {
     "previous": metrics.previous,
@@ -42,15 +41,40 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
     """For each role, whether it shows in this text."""
     found = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
     seen: dict[Finding, bool] = {}
-    for detail in {f.detail for f in found if f.detail in _METRICS}:
-        of_kind = [f for f in found if f.detail == detail]
-        values = _METRICS[detail](_only(attention, of_kind))[0]
-        limit = {"position": MASS, "delimiter": DELIMITER}.get(of_kind[0].role, BROAD * math.log(len(attention.text)))
-        seen |= {f: bool(value > limit) for f, value in zip(of_kind, values, strict=True)}
-    linking = [f for f in found if f.detail not in _METRICS]
-    if linking:
-        seen |= dict(zip(linking, (_strongest(_only(attention, linking)) > LINK).tolist(), strict=True))
+    for measure, limit, of_kind in _kinds(found, len(attention.text)):
+        values = measure(_only(attention, of_kind))[0]
+        seen |= {f: bool(value >= limit) for f, value in zip(of_kind, values, strict=True)}
     return tuple(seen.get(f, False) for f in findings)
+
+
+def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measure, float, list[Finding]]]:
+    """What is measured, the value that earns the name, and the roles that go by it."""
+    above = math.nextafter  # "more than" a half is the next number
+    for detail in dict.fromkeys(f.detail for f in findings):
+        of_kind = [f for f in findings if f.detail == detail]
+        role = of_kind[0].role
+        if role == "position":
+            by_mass = [f for f in of_kind if math.isnan(f.low)]
+            by_share = [f for f in of_kind if not math.isnan(f.low)]
+            yield from ((_METRICS[detail], above(MASS, 1), part) for part in (by_mass,) if part)
+            yield from ((partial(_largest_at, OFFSET[detail]), SHARE, part) for part in (by_share,) if part)
+        elif role == "delimiter":
+            yield _METRICS[detail], above(DELIMITER, 1), of_kind
+        elif role == "broad":
+            yield _METRICS[detail], BROAD * math.log(n), of_kind
+        else:
+            yield (_from_pronouns if role == "coreference" else _strongest), above(LINK, 1), of_kind
+
+
+def _largest_at(offset: int, attention: Attention) -> metrics.PerHead:
+    """[layer, head]: the share of rows whose largest weight, special columns aside, lies at ``offset``."""
+    content = attention.content().weights
+    n = content.shape[-1]
+    rows = np.arange(max(0, -offset), min(n, n - offset))
+    if not rows.size:
+        return np.zeros(content.shape[:2])
+    share: metrics.PerHead = (content.argmax(axis=3)[..., rows] == rows + offset).mean(axis=2)
+    return share
 
 
 def _only(attention: Attention, findings: Sequence[Finding]) -> Attention:
@@ -59,13 +83,23 @@ def _only(attention: Attention, findings: Sequence[Finding]) -> Attention:
     return Attention(attention.model, attention.revision, attention.text, weights)
 
 
-def _strongest(attention: Attention) -> Weights:
-    """[head]: the largest share of its attention that a word gives to another; special tokens and punctuation aside."""
+def _strongest(attention: Attention) -> metrics.PerHead:
+    """[layer, head]: the largest share of its attention that a word gives to another; special tokens and punctuation
+    aside."""
+    return _link(attention, lambda text: True)
+
+
+def _from_pronouns(attention: Attention) -> metrics.PerHead:
+    """The same, from third-person pronouns to words before them."""
+    return np.asarray(_link(attention, lambda text: text.casefold() in PRONOUNS, earlier=True))
+
+
+def _link(attention: Attention, asks: Callable[[str], bool], earlier: bool = False) -> metrics.PerHead:
     words = attention.by_words()
     kept = [i for i, t in enumerate(words.text.tokens) if not t.special and not is_punctuation(t.text)]
-    if len(kept) < 2:
-        return np.zeros(words.heads, np.float32)
-    block = words.weights[0][:, kept][:, :, kept]
-    block[:, np.arange(len(kept)), np.arange(len(kept))] = 0
-    strongest: Weights = block.max(axis=(1, 2))
+    block = words.weights[:, :, kept][..., kept]
+    among = np.array([[asks(words.text.tokens[i].text) and (j < i if earlier else j != i) for j in kept] for i in kept])
+    if not among.any():
+        return np.zeros(block.shape[:2])
+    strongest: metrics.PerHead = np.where(among, block, 0).max(axis=(2, 3)).astype(np.float64)
     return strongest

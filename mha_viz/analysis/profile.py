@@ -37,6 +37,10 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "entropy": ("layer", "head", "nats", "normalised"),
         "coreference": ("layer", "head", "mention_type", *_ACCURACY),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
+        "coreference_chosen": (
+            *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
+            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", "untrained_odd"),
+        ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
         "roles": ("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),

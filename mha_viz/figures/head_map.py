@@ -34,7 +34,7 @@ def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int]
             mode="markers+text",
             name=f"layer {layer}",
             text=[str(heads[i].head) for i in of_layer],
-            textfont={"size": 9, "color": _readable(_shade(theme, layer, len(layers)))},
+            textfont={"size": 9, "color": readable(_shade(theme, layer, len(layers)))},
             customdata=[str(heads[i]) for i in of_layer],
             hovertext=[escape(both(heads[i])) for i in of_layer],
             hovertemplate="%{hovertext}<extra></extra>",
@@ -95,7 +95,7 @@ def _shade(theme: Theme, layer: int, count: int) -> str:
     return f"#{r:02x}{g:02x}{b:02x}"
 
 
-def _readable(colour: str) -> str:
+def readable(colour: str) -> str:
     """Black or white, whichever reads better on ``colour``."""
     r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]

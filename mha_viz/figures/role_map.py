@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, told
 from mha_viz.figures.theme import Theme
 
@@ -24,29 +25,11 @@ def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head |
     """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour. Small
     squares are roles of another kind. A cell's ``customdata`` is the head's name.
     """
-    layers, heads = shape
     roles = by_head(findings)
-    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     figure = go.Figure()
     for role in COLOURS:
-        strength = np.full(shape, np.nan)
-        for head, found in roles.items():
-            if found[0].role == role:
-                strength[head] = FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, found[0].gain))
-        scale = [[0, theme.paper], [1, theme.heads[COLOURS[role]]]]
-        figure.add_heatmap(
-            z=strength, zmin=0, zmax=1, colorscale=scale, showscale=False, hoverinfo="skip", xgap=2, ygap=2
-        )
-        figure.add_scatter(x=[None], y=[None], mode="markers", name=role, marker=_square(theme, role, 12))
-        beside = [head for head, found in roles.items() if role in {f.role for f in found} - {found[0].role}]
-        figure.add_scatter(
-            x=[head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside],
-            y=[head.layer + 0.34 for head in beside],
-            mode="markers",
-            marker={**_square(theme, role, 7), "line": {"width": 1, "color": theme.paper}},
-            hoverinfo="skip",
-            showlegend=False,
-        )
+        _of_role(figure, role, roles, shape, theme)
     figure.add_scatter(
         x=[head.head for head in every],
         y=[head.layer for head in every],
@@ -60,17 +43,36 @@ def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head |
         showlegend=False,
     )
     if chosen is not None:
-        figure.add_shape(
-            type="rect",
-            **{
-                f"{axis}{end}": at + side
-                for axis, at in (("x", chosen.head), ("y", chosen.layer))
-                for end, side in ((0, -0.5), (1, 0.5))
-            },
-            line={"color": theme.accent, "width": 3},
-        )
+        box = {"x0": chosen.head - 0.5, "x1": chosen.head + 0.5, "y0": chosen.layer - 0.5, "y1": chosen.layer + 0.5}
+        figure.add_shape(type="rect", line={"color": theme.accent, "width": 3}, **box)
     figure.update_layout(**_sheet(theme, shape))
     return figure
+
+
+def _of_role(
+    figure: go.Figure, role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
+) -> None:
+    """The cells whose strongest role is this one, and small squares on those that have it beside another."""
+    strength = np.full(shape, np.nan)
+    for head, found in roles.items():
+        if found[0].role == role:
+            strength[head] = _strength(found[0])
+    scale = [[0, theme.paper], [1, theme.heads[COLOURS[role]]]]
+    figure.add_heatmap(z=strength, zmin=0, zmax=1, colorscale=scale, showscale=False, hoverinfo="skip", xgap=2, ygap=2)
+    figure.add_scatter(x=[None], y=[None], mode="markers", name=role, marker=_square(theme, role, 12))
+    beside = [head for head, found in roles.items() if role in {f.role for f in found} - {found[0].role}]
+    figure.add_scatter(
+        x=[head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside],
+        y=[head.layer + 0.34 for head in beside],
+        mode="markers",
+        marker={**_square(theme, role, 7), "line": {"width": 1, "color": theme.paper}},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _strength(finding: Finding) -> float:
+    return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
 
 
 def _square(theme: Theme, role: str, size: int) -> dict[str, Any]:
@@ -85,9 +87,16 @@ def _cell(found: Sequence[Finding]) -> str:
 
 
 def _ink(found: Sequence[Finding] | None, theme: Theme) -> str:
-    """Readable on the cell: paper on strong colours, ink on faint ones."""
-    strong = bool(found) and found is not None and found[0].gain > 0.45
-    return theme.paper if strong else theme.ink if found else theme.muted
+    """Black or white on a coloured cell, whichever reads better."""
+    if not found:
+        return theme.muted
+    paper, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[found[0].role]]))
+    mixed = paper + (full - paper) * _strength(found[0])
+    return readable("#" + "".join(f"{round(c):02x}" for c in mixed))
+
+
+def _channels(colour: str) -> np.ndarray:
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
 def _hover(head: Head, found: Sequence[Finding]) -> str:

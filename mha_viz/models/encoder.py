@@ -35,6 +35,9 @@ _PROBE = "The animal didn't cross the street because it was too tired."
 # A pass uses every core: two at once would only fight for them.
 _one_pass: AbstractContextManager[Any] = threading.Lock()
 
+# Models are made with the process's own random numbers, which nothing else here uses.
+_one_seed = threading.Lock()
+
 # What goes wrong here is said by this file's own errors.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -192,9 +195,9 @@ class Encoder:
 
     def untrained(self, seed: int = 0) -> Encoder:
         """The same architecture and tokenizer with random weights: what the shape alone does, without learning."""
-        with torch.random.fork_rng():
+        how = capture.NAME if self._tapped else "eager"
+        with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            how = capture.NAME if self._tapped else "eager"
             model = AutoModel.from_config(self._model.config, attn_implementation=how)  # type: ignore[no-untyped-call]
         revision = f"untrained, seed {seed}"
         encoder = Encoder(_without_pooler(model.eval()), self._whole, self.name, revision, self.device)

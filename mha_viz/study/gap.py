@@ -47,8 +47,8 @@ def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
     if attention.text.cut or not all(pieces):
         return
     a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
-    tally.gap["correct"] += (a > b) == row.a[2]
-    tally.gap["n"] += 1
+    tally.gap["correct"][number % 2] += (a > b) == row.a[2]
+    tally.gap["n"][number % 2] += 1
     tally.gap["scored"][number] = True
 
 

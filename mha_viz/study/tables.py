@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from mha_viz import __version__
 from mha_viz.analysis import patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.profile import HEADINGS, UNTRAINED
@@ -74,7 +75,7 @@ def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+        return __version__ if name == "mha-viz" else "not installed"
 
 
 def _counts(corpus: Corpus, plan: Plan) -> dict[str, int]:
@@ -99,6 +100,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         trained |= _syntax_tables(syntax, heads)
     if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
+        trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
     for tally, found in ((measured.trained, trained), (measured.untrained, untrained)):
         counts = None if syntax is None else syntax.correct if tally is measured.trained else syntax.untrained
         found["roles"] = _frame("roles", _roles(_found(tally, syntax, counts, has_chains), heads))
@@ -127,7 +129,7 @@ def _frame(name: str, lines: Lines) -> pd.DataFrame:
 def _of_one(tally: Tally, heads: list[Head], measured: Measured) -> dict[str, pd.DataFrame]:
     """The tables of one pass that need nothing of the other."""
     if isinstance(measured.corpus, Gap):
-        return {"gap": _frame("gap", _counted(heads, tally.gap["n"], tally.gap["correct"]))}
+        return {"gap": _frame("gap", _counted(heads, tally.gap["n"].sum(), tally.gap["correct"].sum(axis=0)))}
     found = {
         "position": _frame("position", _position(tally, heads)),
         "delimiter": _frame("delimiter", _per_head(heads, tally.patterns.sums, "delimiter", "rows")),
@@ -273,9 +275,37 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> Lines:
 def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> Lines:
     rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
     yield ("gap", "nearest", "name nearer in characters", len(rows), *_of(sum(map(nearest_name, rows)), len(rows)))
-    sums = measured.untrained.gap
-    head = int(sums["correct"].argmax())
-    yield ("gap", "untrained", str(heads[head]), int(sums["n"]), *_of(sums["correct"][head], int(sums["n"])))
+    n, correct = int(measured.untrained.gap["n"].sum()), measured.untrained.gap["correct"].sum(axis=0)
+    head = int(correct.argmax())
+    yield ("gap", "untrained", str(heads[head]), n, *_of(correct[head], n))
+
+
+def _coreference_chosen(measured: Measured, heads: list[Head]) -> Lines:
+    """Of every kind of mention, or of GAP, the head that does best on the even half, and how it does on the odd one."""
+    corpus = measured.corpus
+    if isinstance(corpus, Gap):
+        sums, twin = measured.trained.gap, measured.untrained.gap
+        odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
+        rules = (sum(map(nearest_name, odd)), None)
+        yield from _chosen_line("gap", sums["n"], sums["correct"], rules, twin["correct"][1], heads)
+        return
+    sums, twin = measured.trained.coreference.sums, measured.untrained.coreference.sums
+    for i, name in enumerate(TYPES):
+        rules = tuple(sums["baseline"][1, i].tolist())
+        yield from _chosen_line(name, sums["n"][:, i], sums["correct"][:, i], rules, twin["correct"][1, i], heads)
+
+
+def _chosen_line(
+    name: str, n: np.ndarray, correct: np.ndarray, rules: tuple[int | None, ...], twin: np.ndarray, heads: list[Head]
+) -> Lines:
+    n_even, n_odd = (int(count) for count in n)
+    if not n_even or not n_odd:
+        return
+    head = int(correct[0].argmax())
+    right = int(correct[1, head])
+    beside = (math.nan if rule is None else rule / n_odd for rule in (*rules, int(twin.max())))
+    accuracy = (n_even, int(correct[0, head]) / n_even, n_odd, right / n_odd)
+    yield (name, *heads[head], *accuracy, *roles.wilson(right, n_odd), *beside)
 
 
 def _roles(found: list[roles.Role], heads: list[Head]) -> Lines:

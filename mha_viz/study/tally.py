@@ -30,8 +30,8 @@ class Tally:
         self.syntax = Syntax(relations, heads)
         self.coreference = Coreference(heads)
         self.gap: Running = {
-            "correct": np.zeros(heads, np.int64),
-            "n": np.zeros((), np.int64),
+            "correct": np.zeros((2, heads), np.int64),
+            "n": np.zeros(2, np.int64),
             "scored": np.zeros(sentences, bool),
         }
         self.done = np.zeros(sentences, bool)

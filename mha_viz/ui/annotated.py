@@ -21,6 +21,7 @@ class Annotated(NamedTuple):
 
     sentence: Sentence
     pasted: bool  # as CoNLL-U
+    said: tuple[str, ...] = ()  # what was left out of what was pasted
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -36,11 +37,15 @@ class Annotated(NamedTuple):
 def annotated(typed: str) -> Annotated | None:
     """The gold of what was typed: CoNLL-U that was pasted, or a sentence of the built-in corpus; None for other text.
 
-    Raises CorpusError for CoNLL-U that cannot be read.
+    Raises CorpusError for CoNLL-U that cannot be read, and for a first sentence whose tree is broken.
     """
     if any(line.count("\t") == 9 for line in typed.splitlines()):
         corpus = read_conllu(typed, "What was pasted")
-        return Annotated(corpus.sentences[0], True)
+        first, more = corpus.sentences[0], len(corpus.sentences) - 1
+        if corpus.left_out and all(word.head is None for word in first.words):
+            raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Mend it and paste it again.")
+        more_said = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
+        return Annotated(first, True, (*more_said, *corpus.left_out[:3]))
     return _built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
 
 

@@ -2,31 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mha_viz.analysis.active import RULES, active
+from mha_viz.analysis.active import active
+from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, short, told
 from mha_viz.models import catalog
+from mha_viz.treebank import Sentence
+from mha_viz.ui.gold import word_block
 from mha_viz.ui.studies import studies
 
+LINKING = ("syntax", "coreference")
+HERE, LINK, REST = "active here", "strong link here", "not triggered here"
+WHY = {
+    HERE: "Active here: this text alone would earn it the name.",
+    LINK: "Here a word gives another more than half of its attention; without gold nobody can say whether it is this.",
+    REST: "Not triggered here.",
+}
 
-def badges(attention: Attention) -> dict[str, Any]:
-    """For the explorer: ``kinds``, each role's place among the colours of heads; ``found``, the roles one by one."""
+
+def badges(attention: Attention, gold: Sentence | None = None) -> dict[str, Any]:
+    """For the explorer: ``kinds``, each role's place among the colours of heads; ``found``, the roles one by one.
+
+    ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
+    """
     try:
         findings = studies().roles(catalog.resolve(attention.model))
     except MhaVizError:  # a model that is not offered any more
         findings = ()
     findings = tuple(sorted(findings, key=lambda f: -f.gain))
-    found = [
-        {
-            "head": f.head.layer * attention.heads + f.head.head,
-            "role": f.role,
-            "short": short(f),
-            "words": f"{told(f)}. {RULES[f.role]}",
-            "active": shows,
-        }
-        for f, shows in zip(findings, active(findings, attention), strict=True)
-    ]
+    hits = _hits(findings, attention, gold)
+    found = []
+    for finding, shows in zip(findings, active(findings, attention), strict=True):
+        said, why = _said(finding, shows, hits)
+        found.append(
+            {
+                "head": finding.head.layer * attention.heads + finding.head.head,
+                "role": finding.role,
+                "short": short(finding),
+                "words": f"{told(finding)}. {why}",
+                "active": said != REST,
+                "said": said,
+            }
+        )
     return {"kinds": COLOURS, "found": found}
+
+
+def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
+    """A word or three on a role in this text, and what they mean."""
+    if finding in hits:
+        right, asked = hits[finding]
+        return (HERE if right else REST), f"By the gold of this text: {right} of {asked} right."
+    said = REST if not shows else LINK if finding.role in LINKING else HERE
+    return said, WHY[said]
+
+
+def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
+    """Of each syntactic role, how many of its gold cases the head gets right, and how many there are."""
+    syntactic = [f for f in findings if f.role == "syntax"]
+    if gold is None or not syntactic:
+        return {}
+    block = word_block(attention, [f.head for f in syntactic])
+    if block.shape[-1] != len(gold.words):
+        return {}
+    found = pointers(block)
+    cases = [arcs(gold, found, at, *f.detail.split()) for at, f in enumerate(syntactic)]
+    return {f: (sum(arc.right for arc in said), len(said)) for f, said in zip(syntactic, cases, strict=True)}

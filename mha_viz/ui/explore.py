@@ -133,9 +133,15 @@ def draw(what: Asked, attention: Attention) -> None:
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    explorer(office().packet(attention, wanted, link, begin), badges(attention), "explorer", _on_view, _on_tray)
-    say_complaint()
     found = what.gold()
+    explorer(
+        office().packet(attention, wanted, link, begin),
+        badges(attention, found.sentence if found else None),
+        "explorer",
+        _on_view,
+        _on_tray,
+    )
+    say_complaint()
     if found is not None:
         gold.show(found, attention, wanted[0])
     else:

@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 import streamlit as st
 
+from mha_viz.analysis.active import PRONOUNS
 from mha_viz.analysis.coreference import chunk
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
@@ -21,14 +22,12 @@ from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
 from mha_viz.ui.annotated import Annotated
-from mha_viz.ui.parts import remark
+from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import studies
 
 COREFERENCE = "coreference"
 WIDE = 1300  # pixels that a wide page has for a picture
 LIKELY = 0.5  # of a word's attention: weaker links are not proposed
-_SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
-PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # of the third person
 
 
 # ---- With gold ------------------------------------------------------------------------------------------
@@ -41,6 +40,8 @@ def show(found: Annotated, attention: Attention, head: Head) -> None:
         remark("The model did not read every word of this sentence, so its gold cannot be laid over it.")
         return
     st.markdown(f"#### {both(head)} against the gold annotation")
+    for line in found.said:
+        remark(line)
     options = _relations(found.sentence)
     if not options:
         remark("This sentence has no dependencies and no coreference.")
@@ -48,7 +49,8 @@ def show(found: Annotated, attention: Attention, head: Head) -> None:
     known = _known_for(attention, head)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     usual = next((f.detail.split()[0] for f in known if f.detail.split()[0] in options), options[0])
-    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}") or options[0]
+    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
+    relation = relation or options[0]
     ways = {f.detail.split()[0]: f.detail.split()[1] for f in known if f.role == "syntax"}
     if relation == COREFERENCE:
         spans = _coreferent(found.sentence, attention, head)
@@ -89,7 +91,7 @@ def _known_for(attention: Attention, head: Head) -> list[Finding]:
     ]
 
 
-def _block(attention: Attention, heads: Sequence[Head]) -> Weights:
+def word_block(attention: Attention, heads: Sequence[Head]) -> Weights:
     """[head, word, word] of some heads, special tokens dropped, nothing rescaled."""
     few = Attention(
         attention.model, attention.revision, attention.text, np.stack([attention[head] for head in heads])[None]
@@ -99,19 +101,22 @@ def _block(attention: Attention, heads: Sequence[Head]) -> Weights:
 
 
 def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
-    found = pointers(_block(attention, [head]))
+    block = word_block(attention, [head])
+    weights, found = block[0].copy(), pointers(block)
     spans = []
     for arc in arcs(sentence, found, 0, relation, way):
-        if arc.right:
+        link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
+        points = weights[link] > 0  # a model that reads left to right gives nothing to later words
+        if arc.right and points:
             spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
             continue
         spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
-        spans.append(Span(arc.word, arc.pointed, "", "extra"))
+        spans += [Span(arc.word, arc.pointed, "", "extra")] if points else []
     return spans
 
 
 def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
-    block = _block(attention, [head])[0]
+    block = word_block(attention, [head])[0]
     spans = []
     for anaphor in chunk([sentence], [0]).anaphors:
         chosen = anaphor.candidates[int(block[anaphor.word, list(anaphor.candidates)].argmax())]
@@ -166,7 +171,7 @@ def _best(attention: Attention) -> list[Finding]:
 
 
 def _proposed(attention: Attention, best: Sequence[Finding]) -> list[Span]:
-    block = _block(attention, [finding.head for finding in best])
+    block = word_block(attention, [finding.head for finding in best])
     found = pointers(block.copy())
     words = attention.by_words().without_special().tokens
     spans: dict[tuple[int, int], Span] = {}

@@ -53,7 +53,7 @@ def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         _patterns(evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:
-            _sentences(model, head, *relation)
+            _sentences(model, head, evidence.profiles[0].shape[1], *relation)
 
 
 def _patterns(evidence: Evidence, head: Head) -> None:
@@ -72,15 +72,19 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.plotly_chart(
             shares(("[CLS]", "[SEP]", "punctuation"), values, theme), key="card_delimiters", theme=None, config=CONFIG
         )
-    line = entropy.iloc[0]
+    line, twin = entropy.iloc[0], _rows_of(evidence.profiles[0].control.get("entropy"), head)
+    beside = "" if twin is None else f" The untrained twin of this head: {twin.iloc[0]['normalised']:.2f}."
     st.markdown(
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
-        "(0: one token gets everything; 1: all get the same)."
+        f"(0: one token gets everything; 1: all get the same).{beside}"
     )
 
 
 def _rows(evidence: Evidence, name: str, head: Head) -> Any:
-    table = evidence.table(name)
+    return _rows_of(evidence.table(name), head)
+
+
+def _rows_of(table: Any, head: Head) -> Any:
     if table is None:
         return None
     found = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
@@ -122,7 +126,7 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     return (str(chosen[0]), str(chosen[1])) if chosen else None
 
 
-def _sentences(model: catalog.Model, head: Head, relation: str, direction: str) -> None:
+def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
     """The built-in sentences where the head is most and least right."""
     with st.spinner("Reading the built-in sentences…", show_time=True):
         try:
@@ -130,7 +134,7 @@ def _sentences(model: catalog.Model, head: Head, relation: str, direction: str) 
         except MhaVizError as error:
             complain(error)
             return
-    own = head.layer * _heads(model, found) + head.head
+    own = head.layer * heads + head.head
     name = relation if relation != "all without punct" else "all"
     cases = [
         Case(number, said)
@@ -148,12 +152,6 @@ def _sentences(model: catalog.Model, head: Head, relation: str, direction: str) 
         _listed("Most right", [case for case in best[:SHOWN] if case.right], head)
     with right_side:
         _listed("Least right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
-
-
-def _heads(model: catalog.Model, found: Sequence[Any]) -> int:
-    """Heads a layer. The pointers count heads through all layers."""
-    every = next(len(one.row) for one in found if one is not None)
-    return every // model.layers if model.layers else every
 
 
 def _listed(title: str, cases: Sequence[Case], head: Head) -> None:

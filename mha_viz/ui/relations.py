@@ -27,12 +27,7 @@ def show(evidence: Evidence) -> None:
     chosen = evidence.table("syntax_chosen")
     if chosen is not None:
         _syntax(chosen, evidence)
-    coreference = evidence.table("coreference")
-    if coreference is not None:
-        _coreference(coreference, evidence)
-    gap = evidence.table("gap")
-    if gap is not None:
-        _gap(gap, evidence)
+    _coreference(evidence)
 
 
 def _syntax(chosen: Any, evidence: Evidence) -> None:
@@ -111,42 +106,51 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _coreference(table: Any, evidence: Evidence) -> None:
-    source = evidence.source("coreference")
-    st.markdown(f"### Coreference, on {plain(source.corpus if source else '')}")
+def _coreference(evidence: Evidence) -> None:
+    """Every kind of mention, and GAP, from all profiles that have any."""
+    import pandas as pd
+
+    chosen = [p.tables["coreference_chosen"] for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
+    if not chosen:
+        if any("gap" in p.tables for p in evidence.profiles):
+            remark("No example of this table could be scored: “neither” rows decide nothing.")
+        return
+    sources = [p.corpus for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
+    st.markdown(f"### Coreference, on {plain(' and '.join(sources))}")
     st.markdown(
         "From a mention to one of its antecedents: right when the largest weight among the head words of all earlier "
-        "mentions is on one of the same chain. Best head of each kind, over all sentences."
+        "mentions is on one of the same chain. *gap*: of two names, the head attends more to the one that the pronoun "
+        "means. Heads are chosen on the even sentences and reported on the odd ones, as above. Baselines: the nearest "
+        "mention (of GAP, the nearer name), the nearest with the same form, the best untrained head."
     )
-    baselines = source.tables["coreference_baselines"] if source else table[:0]
-    table = table[table["n"] > 0]
-    best = table.loc[table.groupby("mention_type", sort=False)["accuracy"].idxmax()]
-    rows = best.assign(head=[both(Head(*pair)) for pair in zip(best["layer"], best["head"], strict=True)])
-    rows = rows[["mention_type", "head", "accuracy", "n"]]
-    for rule in ("nearest", "same_form", "untrained"):
-        of_rule = baselines[baselines["baseline"] == rule].set_index("mention_type")["accuracy"]
-        rows = rows.assign(**{rule.replace("_", " "): rows["mention_type"].map(of_rule)})
-    st.dataframe(_percents(rows, "accuracy", "nearest", "same form", "untrained"), hide_index=True, width="stretch")
-
-
-def _percents(table: Any, *names: str) -> Any:
-    shown = table.copy()
-    for name in names:
-        shown[name] = [f"{100 * value:.1f} %" if value == value else "" for value in shown[name]]
-    return shown
-
-
-def _gap(table: Any, evidence: Evidence) -> None:
-    source = evidence.source("gap")
-    best = table.loc[table["accuracy"].idxmax()]
-    if source is None:
-        return
-    baselines = source.tables["coreference_baselines"].set_index("baseline")["accuracy"]
-    st.markdown(
-        f"**GAP** ({int(best['n']):,} examples): of two names, {both(Head(int(best['layer']), int(best['head'])))} "
-        f"attends more to the right one in **{best['accuracy']:.1%}**; the name nearer to the pronoun is right in "
-        f"{baselines['nearest']:.1%}, the best untrained head in {baselines['untrained']:.1%}."
+    table = pd.concat(chosen, ignore_index=True)
+    rules = {
+        "the head": table["accuracy_odd"],
+        "nearest": table["nearest_odd"],
+        "same form": table["same_form_odd"],
+        "untrained": table["untrained_odd"],
+    }
+    shown = pd.DataFrame(
+        {
+            "mention": table["mention_type"].str.replace("_", " "),
+            "best head": [both(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
+            "score": table["accuracy_odd"],
+            "low": table["ci_low"],
+            "high": table["ci_high"],
+            "chosen at": table["accuracy_even"],
+            **{name: values for name, values in rules.items() if name != "the head"},
+            "n": table["n_odd"],
+            "better": pd.DataFrame(rules).fillna(-1).idxmax(axis=1),
+        }
     )
+    numbers = ("score", "low", "high", "chosen at", "nearest", "same form", "untrained")
+    columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
+    better = st.column_config.TextColumn("best of all", help="Which rule is right most often.")
+    st.dataframe(shown, hide_index=True, width="stretch", column_config={**columns, "better": better})
+    beaten = shown[shown["better"] != "the head"]
+    if len(beaten):
+        listed = ", ".join(plain(name) for name in beaten["mention"])
+        st.markdown(f"A simpler rule does better than the best head for: {listed}.")
 
 
 # ---- Two models -----------------------------------------------------------------------------------------
@@ -164,9 +168,14 @@ def compare(model: catalog.Model, evidence: Evidence, corpus: str) -> None:
             )
             return
         name = st.selectbox("Other model", list(found), key="other_model")
-        if name is None or evidence.table("syntax_chosen") is None:
+        tables = [e.table("syntax_chosen") for e in (evidence, found[name])] if name else []
+        if not name or any(table is None for table in tables):
+            st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
-        st.dataframe(_beside(evidence, found[name], model.name, name), hide_index=True, width="stretch")
+        shown = _beside(tables[0], tables[1], model.name, name)
+        percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
+        columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
+        st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
 
 
 def _measured(model: catalog.Model, corpus: str) -> Evidence | None:
@@ -180,19 +189,19 @@ def _measured(model: catalog.Model, corpus: str) -> Evidence | None:
     return Evidence(profile.corpus, (profile,)) if profile else None
 
 
-def _beside(one: Evidence, other: Evidence, first: str, second: str) -> Any:
-    columns = ["level", "relation"]
-    a, b = (e.table("syntax_chosen") for e in (one, other))
-    both_tables = a.merge(b, on=columns, suffixes=("_1", "_2"))
-    both_tables = both_tables[(both_tables["level"] == "base") & (both_tables["n_odd_1"] >= FEWEST)]
-    shown = {"relation": both_tables["relation"]}
-    for number, name in (("1", first), ("2", second)):
-        pairs = zip(both_tables[f"layer_{number}"], both_tables[f"head_{number}"], strict=True)
-        shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
-        shown[f"{name}: score"] = [f"{100 * value:.1f} %" for value in both_tables[f"accuracy_odd_{number}"]]
-    shown["offset"] = [f"{100 * value:.1f} %" for value in both_tables["offset_odd_1"]]
+def _beside(one: Any, other: Any, first: str, second: str) -> Any:
+    """The best head of each model for each relation, held-out scores and cases, and the best fixed offset."""
     import pandas as pd
 
+    merged = one.merge(other, on=["level", "relation"], suffixes=("_1", "_2"))
+    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= FEWEST)]
+    shown = {"relation": merged["relation"]}
+    for number, name in (("1", first), ("2", second)):
+        pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
+        shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
+        shown[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
+        shown[f"{name}: offset"] = merged[f"offset_odd_{number}"]
+        shown[f"{name}: n"] = merged[f"n_odd_{number}"]
     return pd.DataFrame(shown)
 
 

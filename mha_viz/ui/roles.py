@@ -25,6 +25,7 @@ from mha_viz.ui.parts import complain, complain_later, plain, remark, say_compla
 from mha_viz.ui.studies import Evidence, Hold, given, studies
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
+FEW = 1000  # pieces of text
 CORPORA = {GOLD: "treebanks", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 CAUTION = (
     "A head is named after a relation when its pattern coincides with it more often than a trivial rule would. "
@@ -85,17 +86,19 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         "Model",
         names,
         index=names.index(model.name),
-        key="roles_model",
+        key=f"roles_model_{model.name}",
         format_func=lambda name: plain(next((m.label for m in catalog.offered() if m.name == name), name)),
         on_change=_on_model,
+        args=(f"roles_model_{model.name}",),
     )
     right.segmented_control(
         "Measured on",
         offered,
         default=known if known in offered else UPLOAD,
-        key="roles_corpus",
+        key=f"roles_corpus_{known}",  # another value in the URL is another widget: Back changes both
         format_func=CORPORA.__getitem__,
         on_change=_on_corpus,
+        args=(f"roles_corpus_{known}",),
     )
     return known
 
@@ -104,15 +107,14 @@ def _given(model: catalog.Model) -> Evidence | None:
     return given(model.name) if model.kind == "bundled" else None
 
 
-def _on_model() -> None:
-    name = st.session_state["roles_model"]
+def _on_model(key: str) -> None:
+    name = st.session_state[key]
     chosen = None if name == catalog.default().name else name
     address.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
 
 
-def _on_corpus() -> None:
-    chosen = st.session_state["roles_corpus"]
-    address.go(corpus=chosen, relation=None)
+def _on_corpus(key: str) -> None:
+    address.go(corpus=st.session_state[key])
 
 
 def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
@@ -129,6 +131,11 @@ def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     under_way = studies().under_way(model, digest)
     if under_way is not None:
         _progress(Hold(under_way), model)
+        return None
+    failed = studies().failed(model, digest)
+    if failed is not None and failed.error is not None:
+        complain(failed.error)
+        st.button("Go on", key="go_on", on_click=_start, args=(model, failed.corpus))
     elif corpus == GRAMMAR:
         _offer(model)
     else:
@@ -156,9 +163,7 @@ def _start(model: catalog.Model, corpus: Any) -> None:
 @st.fragment(run_every=0.5)
 def _progress(hold: Hold, model: catalog.Model) -> None:
     study = hold.study
-    if study.finished:
-        if study.error is not None:
-            complain_later(study.error)
+    if study.finished or study.stopped:
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
     left.progress(study.fraction, text=f"{plain(model.label)} is read, sentence by sentence: {study.fraction:.0%}")
@@ -169,15 +174,14 @@ def _upload(model: catalog.Model) -> None:
     st.markdown(
         "CoNLL-U gives everything: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
         "gives pronouns and names. Plain text, one sentence a line, gives position, delimiters, entropy and distances. "
-        "The file is read in memory and not kept; only the numbers are."
+        "At most 8 MB. The text is not kept: only its name, the numbers, and the lines that had to be left out."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
     if file is None:
         return
-    from mha_viz import treebank
-
     try:
-        corpus = treebank.read(file.getvalue(), clean(file.name)[:80])
+        with st.spinner("Reading the file…", show_time=True):
+            corpus = studies().corpus(file.getvalue(), clean(file.name)[:80])
     except CorpusError as error:
         complain(error)
         return
@@ -209,6 +213,14 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
         f"{listed or 'no head has a role'}; for **{layers * heads - len(found)}** no role was found. A head can have "
         f"several roles. {CAUTION}"
     )
+    twin = profile.control.get("roles")
+    if twin is not None:
+        kinds = twin.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
+        listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
+        st.markdown(f"The same architecture with random weights, over the same text: {listed or 'no role'}.")
+    rows = profile.facts["counts"].get("pieces", FEW)
+    if rows < FEW:
+        remark(f"This corpus has {rows:,} pieces: too few for position, delimiter and broad roles to mean much.")
     left_out = sum(p.facts["left_out"] for p in evidence.profiles)
     if left_out:
         first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
@@ -220,13 +232,13 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
     with st.container(key="role_map_box"):
         picked = st.plotly_chart(
             role_map(findings, evidence.profiles[0].shape, chosen, theme()),
-            key=f"role_map_{st.query_params.get('opened', '0')}",
+            key="role_map",
             on_select="rerun",
             selection_mode="points",
             theme=None,
             config=CONFIG,
             width="content",
-            alt="Map of roles, layers by heads; the table “All roles” lists the same.",
+            alt="Map of roles, layers by heads; “All roles as a table” below lists the same.",
         )
     points = picked["selection"]["points"]
     if points:

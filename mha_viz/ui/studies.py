@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,13 +23,14 @@ from mha_viz.analysis.profile import Finding, Profile, read_findings, read_profi
 from mha_viz.assets import asset
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
 from mha_viz.models import catalog, hub
-from mha_viz.treebank import Corpus, Gap
+from mha_viz.treebank import Corpus, Gap, read
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Shelf, office
 
 HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
 WAITING = 8  # studies that may wait
-KEPT = 200  # profiles in memory
+KEPT_BYTES = 200_000_000  # in memory, of each kind
+KEPT_FOLDERS = 200  # on the disk; the oldest go
 GIVEN = ("ewt", "gum", "gap")  # the treebanks of a shipped profile, in the order in which a table is taken from them
 
 
@@ -59,12 +61,9 @@ def given_roles(name: str) -> tuple[Finding, ...]:
 
 
 def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """The roles of the first profile, and those of a kind that it has no gold for from the others."""
-    found: list[Finding] = []
-    for findings in profiles:
-        known = {finding.role for finding in found}
-        found += [finding for finding in findings if finding.role not in known]
-    return tuple(found)
+    """The roles of the first profile, and those of coreference of the others: a treebank without chains knows none."""
+    first, *others = profiles
+    return (*first, *(f for findings in others for f in findings if f.role == "coreference"))
 
 
 @cache
@@ -85,7 +84,8 @@ class Study:
     """A study under way or done. ``fraction`` is the share that is done; ``finished`` when ``error`` or ``profile`` is
     set. It stops when every visitor who waited for it has let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, corpus: Corpus | Gap) -> None:
+        self.corpus = corpus
         self.fraction = 0.0
         self.profile: Profile | None = None
         self.error: MhaVizError | None = None
@@ -119,8 +119,11 @@ class Studies:
         self._pointing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pointing")
         self._lock = threading.Lock()
         self._running: dict[str, Study] = {}
-        self._profiles: Shelf[str, Profile] = Shelf(KEPT, lambda _: 1)
-        self._pointers: Shelf[str, Any] = Shelf(KEPT, lambda _: 1)
+        self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size)
+        self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda found: sum(p.row.nbytes * 2 for p in found if p))
+        self._failed: Shelf[str, Study] = Shelf(WAITING, lambda _: 1)
+        self._corpora: Shelf[str, Corpus | Gap] = Shelf(KEPT_BYTES, lambda corpus: 300 * _words(corpus))
+        self._asked: dict[str, Future[Any]] = {}  # pointers under way
 
     def profile(self, model: catalog.Model, digest: str) -> Profile | None:
         """What was measured of a model on the corpus with this digest, if anything was."""
@@ -150,13 +153,19 @@ class Studies:
             if study is None or study.stopped or study.finished:
                 if len(self._running) >= WAITING:
                     raise Busy("Too many studies wait on this server.", "Try again in a few minutes.")
-                study = self._running[key] = Study()
+                study = self._running[key] = Study(corpus)
                 self._worker.submit(self._run, key, study, model, corpus)
             return Hold(study)
 
     def under_way(self, model: catalog.Model, digest: str) -> Study | None:
         """The study of a model on a corpus that runs or waits now."""
-        return self._running.get(_key(model, digest))
+        study = self._running.get(_key(model, digest))
+        return None if study is None or study.stopped else study
+
+    def failed(self, model: catalog.Model, digest: str) -> Study | None:
+        """The last study of a model on a corpus, if it came to no end: its error, and the corpus to start it again."""
+        study = self._failed.get(_key(model, digest))
+        return study if study is not None and study.profile is None else None
 
     def _run(self, key: str, study: Study, model: catalog.Model, corpus: Corpus | Gap) -> None:
         from mha_viz.study import Progress  # torch
@@ -179,6 +188,8 @@ class Studies:
         except Exception as error:  # a fault of ours or of a library: the page says so, the server lives on
             study.error = ModelBroken(f"The study failed: {type(error).__name__}: {str(error)[:200]}", "Try again.")
         finally:
+            if study.error is not None:
+                self._failed.put(key, study)
             with self._lock:
                 if self._running.get(key) is study:
                     del self._running[key]
@@ -191,7 +202,16 @@ class Studies:
             done: Future[Any] = Future()
             done.set_result(kept)
             return done
-        return self._pointing.submit(lambda: self._pointers.get(key) or self._pointers.put(key, _pointed(model)))
+        with self._lock:
+            asked = self._asked.get(key)
+            if asked is None or asked.done():
+                asked = self._asked[key] = self._pointing.submit(lambda: self._pointers.put(key, _pointed(model)))
+            return asked
+
+    def corpus(self, data: bytes, name: str) -> Corpus | Gap:
+        """The corpus in a file, read once. Raises CorpusError."""
+        key = hashlib.sha256(data).hexdigest() + name
+        return self._corpora.get(key) or self._corpora.put(key, read(data, name))
 
 
 def _pointed(model: catalog.Model) -> Any:
@@ -222,6 +242,18 @@ def _made(folder: Path) -> Path | None:
     """The folder, made if need be; None where nothing can be written: then profiles live in memory only."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        kept = sorted(_folders(folder.parent), key=lambda path: path.stat().st_mtime)
+        for old in kept[:-KEPT_FOLDERS]:
+            shutil.rmtree(old, ignore_errors=True)
     except OSError:
         return None
     return folder
+
+
+def _size(profile: Profile) -> int:
+    tables = (*profile.tables.values(), *profile.control.values())
+    return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
+
+
+def _words(corpus: Corpus | Gap) -> int:
+    return len(corpus.rows) * 100 if isinstance(corpus, Gap) else sum(len(s.words) for s in corpus.sentences)

@@ -6,10 +6,10 @@ import { byHead, counted, spoken } from "../../mha_viz/ui/components/explorer/ro
 const known = {
   kinds: { syntax: 0, coreference: 3, broad: 5 },
   found: [
-    { head: 4, role: "syntax", short: "obj", words: "…", active: true },
-    { head: 4, role: "syntax", short: "det", words: "…", active: false },
-    { head: 4, role: "coreference", short: "coref", words: "…", active: false },
-    { head: 7, role: "syntax", short: "nsubj", words: "…", active: true },
+    { head: 4, role: "syntax", short: "obj", words: "…", active: true, said: "active here" },
+    { head: 4, role: "syntax", short: "det", words: "…", active: false, said: "not triggered here" },
+    { head: 4, role: "coreference", short: "coref", words: "…", active: false, said: "not triggered here" },
+    { head: 7, role: "syntax", short: "nsubj", words: "…", active: true, said: "active here" },
   ],
 };
 

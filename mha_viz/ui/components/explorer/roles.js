@@ -47,11 +47,11 @@ export function chips(list, roles, colours) {
   return list.map((role) => {
     const chip = make("span", { class: role.active ? "chip active" : "chip", title: role.words },
       make("s", { class: role.active ? "active" : "" }), make("b", {}, role.short),
-      make("span", { class: "soft" }, role.active ? "active here" : "not triggered here"));
+      make("span", { class: "soft" }, role.said));
     chip.style.setProperty("--colour", colourOf(roles, role.role, colours));
     return chip;
   });
 }
 
 export const spoken = (list) =>
-  list.map((role) => `Known for ${role.short}, ${role.active ? "active here" : "not triggered here"}. `).join("");
+  list.map((role) => `Known for ${role.short}, ${role.said}. `).join("");

@@ -40,10 +40,7 @@ def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
     """x: one row a token, as every head gets it."""
     shown = trace.x[list(tokens)]
     figure = go.Figure(_signed(shown, _limit(shown), theme, bar=True))
-    figure.update_traces(
-        customdata=np.array([[_name(trace, t)] * trace.d_model for t in tokens]),
-        hovertemplate="%{customdata}, number %{x}: %{z:.3f}<extra></extra>",
-    )
+    figure.update_traces(hovertemplate="number %{x}: %{z:.3f}<extra></extra>")
     figure.update_xaxes(title_text=f"the {trace.d_model} numbers of a token’s vector", side="bottom")
     figure.update_yaxes(**_token_axis(trace, tokens, (query, key)), autorange="reversed")
     return _sheet(figure, theme, 90 + 20 * len(tokens), left=95)

@@ -231,7 +231,7 @@ def _onward(step: str) -> None:
     with st.container(horizontal=True):
         for label, to in (("←", at - 1), ("→", at + 1)):
             if 0 <= to < len(names):
-                title = STEPS[names[to]].label.replace("_", "\\_")
+                title = STEPS[names[to]].label.replace("_k", "ₖ")
                 words = f"{label} {title}" if label == "←" else f"{title} {label}"
                 st.button(words, key=f"inside_go_{names[to]}", on_click=_go, args=(names[to],))
 

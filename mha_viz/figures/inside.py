@@ -97,6 +97,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
         figure.add_trace(_bars(numbers, theme), row, 1)
     figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=3, col=1)
     figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=4)
+    figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return _sheet(figure, theme, 470, top=34, left=45)
 
 
@@ -127,6 +128,7 @@ def both_softmaxes(
     figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=5)
     figure.update_yaxes(range=[0, 1], row=2, col=1)
     figure.update_layout(barmode="group", bargap=0.25, bargroupgap=0)
+    figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return _sheet(figure, theme, 560, top=66, left=45, legend=True)
 
 
@@ -311,6 +313,7 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
         figure.add_bar(**bars, hovertemplate="%{customdata}: %{y:.3f}<extra></extra>", row=row, col=1)
     figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
     figure.update_yaxes(gridcolor=_faint(theme), nticks=4, rangemode="tozero")
+    figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return _sheet(figure, theme, 360, top=34, left=45)
 
 

@@ -1,0 +1,471 @@
+"""The training lab: symmetry to the last bit, gradients by hand, costs counted, what is measured, stored runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from mha_viz.analysis.distance import divergence
+from mha_viz.errors import Cancelled, SettingError
+from mha_viz.figures import training as charts
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.training import apart, record, tasks
+from mha_viz.training.attention import (
+    RANDOM,
+    SAME_ALL,
+    SAME_QKV,
+    attend,
+    begin,
+    penalty,
+    side_by_side,
+)
+from mha_viz.training.costs import CUTS, Shape, multiply_adds, parameters
+from mha_viz.training.experiments import (
+    Progress,
+    cosines,
+    importance,
+    loss_of,
+    measured,
+    reader,
+    recorded,
+    removed,
+    run,
+)
+from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Settings
+from mha_viz.training.record import RANDOM as RANDOM_START
+from mha_viz.training.statements import pairs, spared, statements
+from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 1_500_000  # of all stored runs
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small matrices are slower with two threads; the number is put back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def short(experiment: str, steps: int = 2, **changes: Any) -> Settings:
+    """A run of a few steps."""
+    return replace(EXPERIMENTS[experiment].default, steps=steps, **changes)
+
+
+# ---- Symmetry -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("d_model", "heads"), [(32, 4), (48, 3), (64, 8)])
+def test_heads_that_start_alike_are_bit_identical_after_200_steps(d_model: int, heads: int) -> None:
+    arm = run(Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200)).arms[0]
+    assert arm.steps[-1] == 200
+    assert arm.same.all()
+    assert not arm.difference.any()
+    assert not arm.output_difference.any()
+    assert np.array_equal(arm.maps, np.broadcast_to(arm.maps[:, :1], arm.maps.shape))
+    assert np.ptp(arm.gradients, axis=1).max() == 0
+    assert arm.loss[-1] < arm.loss[0] - 0.5  # they did learn
+
+
+def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> None:
+    arm = run(short(OUTPUT, steps=1)).arms[0]
+    assert arm.steps.tolist() == [0, 1]
+    assert not arm.difference[0].any()
+    assert pairs(arm.output_difference[0]).min() > 0
+    assert pairs(arm.difference[1]).min() > 0
+    assert pairs(arm.pulls[0]).max() < 0.999
+    assert pairs(arm.output_pulls[0]).min() > 1 - 1e-6  # all heads hand W_O the same vectors
+
+
+def test_a_random_start_is_different_from_the_beginning() -> None:
+    arm = run(short(RANDOM_START, steps=1)).arms[0]
+    assert not pairs(arm.same[0]).any()
+    assert np.abs(pairs(arm.weights[0])).max() < 0.3
+
+
+def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
+    """d_model 4, two heads, two words: with Y = Σ_h C_h O_h and C_h = A_h V_h, ∂L/∂C_h = G O_hᵀ; all in numpy."""
+    heads = begin(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
+    x = torch.randn(1, 2, 4, generator=torch.Generator().manual_seed(2))
+    wanted = torch.randn(2, 4, generator=torch.Generator().manual_seed(3))  # G = ∂L/∂Y
+    (attend(heads, heads.of_each_head(), x).parts.sum(0) * wanted).sum().backward()
+    X, G = x[0].numpy(), wanted.numpy()  # noqa: N806  [word, d_model]
+    for h in range(2):
+        q, k, v, o = (w.detach().numpy()[h] for w in heads.tensors())
+        scores = X @ q @ (X @ k).T / np.sqrt(2)
+        maps = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+        to_context = G @ o.T  # through this head's slice only
+        to_maps = to_context @ (X @ v).T
+        to_scores = maps * (to_maps - (to_maps * maps).sum(1, keepdims=True)) / np.sqrt(2)
+        expected = (X.T @ to_scores @ X @ k, X.T @ to_scores.T @ X @ q, X.T @ maps.T @ to_context, (maps @ X @ v).T @ G)
+        for weight, by_hand in zip(heads.tensors(), expected, strict=True):
+            assert weight.grad is not None
+            np.testing.assert_allclose(weight.grad.numpy()[h], by_hand, atol=1e-5)
+    assert heads.output.grad is not None
+    assert heads.value.grad is not None
+    assert torch.equal(heads.output.grad[0], heads.output.grad[1])
+    assert not torch.allclose(heads.value.grad[0], heads.value.grad[1])
+
+
+def test_the_start_that_is_asked_for() -> None:
+    for start, alike in ((RANDOM, (False, False)), (SAME_QKV, (True, False)), (SAME_ALL, (True, True))):
+        heads = begin(Shape(16, 4), torch.Generator().manual_seed(0), start)
+        same = [all(torch.equal(w[0], one) for one in w) for w in (heads.query, heads.output)]
+        assert tuple(same) == alike
+    with pytest.raises(SettingError):
+        begin(Shape(16, 4), torch.Generator(), "another")
+
+
+# ---- The layer and its cost -------------------------------------------------------------------------------
+
+
+def test_heads_apart_are_the_papers_wide_matrices() -> None:
+    heads = begin(Shape(16, 4), torch.Generator().manual_seed(0))
+    x = torch.randn(3, 5, 16, generator=torch.Generator().manual_seed(1))
+    query, key, value, output = side_by_side(heads)
+    assert query.shape == (16, 16)
+    split = [(x @ w).view(3, 5, 4, 4).transpose(1, 2) for w in (query, key, value)]
+    joined = torch.nn.functional.scaled_dot_product_attention(*split).transpose(1, 2).reshape(3, 5, 16)
+    ours = attend(heads, heads.of_each_head(), x)
+    torch.testing.assert_close(ours.parts.sum(0).view(3, 5, 16), joined @ output, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours.maps.sum(-1), torch.ones(4, 3, 5))
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_costs_are_those_that_can_be_counted(cut: str, heads: int) -> None:
+    shape = Shape(16, heads, cut)
+    layer = begin(shape, torch.Generator().manual_seed(0))
+    assert parameters(shape) == sum(w.numel() for w in layer.tensors())
+    with FlopCounterMode(display=False) as counter:
+        attend(layer, layer.of_each_head(), torch.zeros(1, 7, 16))
+    assert multiply_adds(shape, 7) == counter.get_total_flops() / 2
+
+
+def test_heads_cost_nothing_and_cuts_save() -> None:
+    full = {(parameters(s), multiply_adds(s, 12)) for h in (1, 2, 4, 8, 16) if (s := Shape(64, h))}
+    assert full == {(4 * 64 * 64, 12 * 4 * 64 * 64 + 2 * 12 * 12 * 64)}
+    sizes = [parameters(Shape(64, 8, cut)) for cut in CUTS]
+    assert sizes[0] > sizes[3] > sizes[1] > sizes[2]
+
+
+def test_a_chunk_is_all_that_a_head_of_a_cut_vector_sees() -> None:
+    for cut, seen in (("narrow", 4), ("shared", 4), ("overlapping", 8)):
+        heads = begin(Shape(16, 4, cut), torch.Generator().manual_seed(0))
+        assert heads.columns is not None
+        assert heads.columns.shape == (4, seen)
+        x = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(1))
+        elsewhere = sorted(set(range(16)) - set(heads.columns[0].tolist()))
+        other = x.clone()
+        other[:, :, elsewhere] += 1
+        maps = [attend(heads, heads.of_each_head(), one).maps[0] for one in (x, other)]
+        assert torch.equal(*maps)
+
+
+@pytest.mark.parametrize("shape", [Shape(16, 3), Shape(0, 1), Shape(16, 0), Shape(16, 4, "diagonal")])
+def test_layers_that_cannot_be_are_refused(shape: Shape) -> None:
+    with pytest.raises(SettingError):
+        shape.check()
+
+
+# ---- The language -----------------------------------------------------------------------------------------
+
+
+def test_answers_are_the_letters_at_the_two_places() -> None:
+    told = sentences(20, (1,))
+    for s in range(20):
+        letters, marks = told.letters[s].tolist(), told.marks[s].tolist()
+        assert all(marks.count(mark) == 2 for mark in marks)
+        for i in range(WORDS):
+            linked = next(j for j in range(WORDS) if j != i and marks[j] == marks[i])
+            assert told.places[s, i].tolist() == [i - 1, linked]
+            assert told.answers[s, i].tolist() == [letters[i - 1] if i else -1, letters[linked]]
+    assert told.words(0)[0] == LETTERS[told.letters[0, 0]] + tasks.MARKS[told.marks[0, 0]]
+    assert np.array_equal(told.letters, sentences(20, (1,)).letters)
+    assert not np.array_equal(told.letters, sentences(20, (2,)).letters)
+
+
+# ---- What is measured -------------------------------------------------------------------------------------
+
+
+def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
+    read, probe = reader(Shape(16, 2), 3), sentences(32, (5,))
+    told = measured(read, probe)
+    attended = read.read(probe, read.heads.of_each_head())
+    maps = attended.maps.detach().numpy()
+    np.testing.assert_array_equal(told["maps"], maps[:, 0])
+    rows = maps.reshape(2, -1, WORDS)
+    assert told["divergence"][0, 1] == pytest.approx(divergence(rows[0], rows[1]), abs=1e-9)
+    assert told["overlap"][0, 1] == pytest.approx(float((rows[0] * rows[1]).sum(1).mean()), abs=1e-6)
+    grams = np.einsum("hrj,krj->rhk", rows, rows) - np.eye(2)
+    assert told["penalty"] == pytest.approx(float((grams**2).sum((1, 2)).mean()), rel=1e-5)
+    given = [maps[1, s, i, probe.places[s, i, 1]] for s in range(32) for i in range(WORDS)]
+    assert told["looks"][1, 1] == pytest.approx(np.mean(given), rel=1e-5)
+    answers = read.answers(attended.parts).argmax(-1).numpy()
+    assert told["accuracy"][1] == pytest.approx((answers == probe.answers)[:, 1:, 1].mean())
+
+
+def test_the_norm_of_a_heads_gradient_is_that_of_its_slices() -> None:
+    read, probe = reader(Shape(16, 2), 3), sentences(8, (5,))
+    loss_of(read.answers(read.read(probe, read.heads.of_each_head()).parts), probe).backward()
+    slices = [torch.cat([w.grad[h].flatten() for w in read.heads.tensors()]) for h in range(2)]  # type: ignore[index]
+    told = measured(read, probe)
+    np.testing.assert_allclose(told["gradients"], [one.norm().item() for one in slices], rtol=1e-5)
+
+
+def test_cosines_of_known_rows() -> None:
+    found = cosines(np.array([[1.0, 0], [0, 2], [3, 3], [0, 0]], np.float32))
+    np.testing.assert_allclose(found[0], [1, 0, 0.5**0.5, 0], atol=1e-12)
+
+
+def test_the_penalty_is_nothing_for_heads_that_point_at_different_words() -> None:
+    maps = torch.eye(3)[:2].view(2, 1, 1, 3).repeat(1, 4, 3, 1)
+    assert penalty(maps).item() == 0
+    assert penalty(maps[:1].repeat(2, 1, 1, 1)).item() == 2
+
+
+def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
+    read, probe = reader(Shape(16, 4), 0), sentences(8, (5,))
+    found = importance(read, probe)
+    attended = read.read(probe, read.heads.of_each_head())
+    attended.contexts.retain_grad()
+    loss_of(read.answers(attended.parts), probe).backward()
+    assert attended.contexts.grad is not None
+    products = (attended.contexts * attended.contexts.grad).detach().numpy()  # [head, word, d_k]
+    by_hand = np.abs(products.sum(2)).mean(1)
+    np.testing.assert_allclose(found, by_hand / np.linalg.norm(by_hand), rtol=1e-4)
+    assert np.linalg.norm(found) == pytest.approx(1)
+
+
+def test_a_removed_head_is_a_slice_of_the_concatenation_set_to_zero() -> None:
+    read = reader(Shape(16, 4), 0)
+    told = removed(read, 0)
+    assert told.least[0] == told.most[0] == told.chance[0, 0]
+    assert told.least[-1] == told.most[-1] == pytest.approx(CHANCE, abs=0.03)
+    first = int(told.order[0])
+    with torch.no_grad():
+        read.heads.output[first] = 0
+        probe = sentences(256, (0, 1))
+        logits = read.answers(read.read(probe, read.heads.of_each_head()).parts)
+    asked = probe.answers >= 0
+    assert told.least[1] == (logits.argmax(-1).numpy() == probe.answers)[asked].mean()
+
+
+def test_heads_that_can_go() -> None:
+    assert spared(np.array([1.0, 0.999, 0.992, 0.8, 0.995])) == 2
+    assert spared(np.array([0.5, 0.1])) == 0
+    assert spared(np.array([0.5, 0.5, 0.5])) == 2
+
+
+# ---- Runs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_runs_and_can_be_kept(experiment: str) -> None:
+    told: list[Progress] = []
+    result = run(short(experiment, d_model=16, heads=4), told.append)
+    assert told[0].fraction == 0
+    assert told[-1].fraction == 1
+    again = record.from_bytes(record.to_bytes(result))
+    assert (again.settings, again.words) == (result.settings, result.words)
+    for arm, kept in zip(result.arms, again.arms, strict=True):
+        for field in fields(arm):
+            mine, theirs = getattr(arm, field.name), getattr(kept, field.name)
+            if isinstance(mine, np.ndarray):
+                np.testing.assert_allclose(mine, theirs, atol=2e-3)
+            else:
+                assert mine == theirs
+    assert (again.removal is None) == (result.removal is None)
+    said = statements(again)
+    assert len(said) >= 3
+    assert all("nan" not in s.evidence for s in said)
+
+
+def test_the_same_seed_gives_the_same_run_and_touches_no_other_chance() -> None:
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    first, second, other = (run(short(RANDOM_START, seed=seed)).arms[0] for seed in (1, 1, 2))
+    assert np.array_equal(first.loss, second.loss)
+    assert np.array_equal(first.maps, second.maps)
+    assert not np.array_equal(first.loss, other.loss)
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.get_num_threads() == threads
+
+
+def test_both_trainings_of_the_penalty_start_alike_and_only_one_is_punished() -> None:
+    free, punished = run(short(PENALTY, steps=40, weight=1.0)).arms
+    assert np.array_equal(free.maps[0], punished.maps[0])
+    assert punished.penalty[-1] < free.penalty[-1]
+    same = run(short(PENALTY, steps=3, weight=0.0)).arms
+    assert np.array_equal(same[0].loss, same[1].loss)
+
+
+def test_a_run_is_stopped_in_the_middle() -> None:
+    told: list[Progress] = []
+    with pytest.raises(Cancelled):
+        run(short(IDENTICAL, steps=50), told.append, lambda: len(told) == 5)
+    assert len(told) == 5
+
+
+def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
+    for steps in (1, 2, 5, 300, 2000):
+        found = recorded(steps, 24)
+        assert found[:2] == (0, 1)
+        assert found[-1] == steps
+        assert list(found) == sorted(set(found))
+        assert len(found) <= 26
+
+
+@pytest.mark.parametrize(
+    ("experiment", "changes", "field"),
+    [
+        (IDENTICAL, {"heads": 5}, "heads"),
+        (IDENTICAL, {"heads": 1}, "heads"),
+        (IDENTICAL, {"steps": 0}, "steps"),
+        (IDENTICAL, {"steps": 10**9}, "steps"),
+        (IDENTICAL, {"seed": -1}, "seed"),
+        (PENALTY, {"weight": -0.1}, "weight"),
+        (PENALTY, {"weight": float("nan")}, "weight"),
+        (COUNT, {"d_model": 20}, "d_model"),
+        (CUT, {"d_model": 10**6}, "d_model"),
+    ],
+)
+def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field: str) -> None:
+    settings = replace(EXPERIMENTS[experiment].default, **changes)
+    assert list(record.faults(settings)) == [field]
+    with pytest.raises(SettingError):
+        run(settings)
+
+
+def test_a_child_process_gives_the_same_run() -> None:
+    told: list[float] = []
+    settings = short(OUTPUT, steps=20)
+    there, here = apart.run(settings, told.append, lambda: False), run(settings)
+    assert told == sorted(told)
+    assert there.settings == settings
+    np.testing.assert_allclose(there.arms[0].loss, here.arms[0].loss, rtol=1e-4)
+
+
+def test_a_child_process_that_nobody_waits_for_ends() -> None:
+    with pytest.raises(Cancelled):
+        apart.run(short(OUTPUT, steps=2000), lambda _: None, lambda: True)
+    with pytest.raises(SettingError):
+        apart.run(short(OUTPUT, steps=0), lambda _: None, lambda: False)
+
+
+def test_a_child_process_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(apart.RunFailed):
+        apart.run(short(OUTPUT), lambda _: None, lambda: False)
+
+
+# ---- Stored runs and what they say --------------------------------------------------------------------------
+
+
+def test_stored_runs_are_small_and_of_the_default_settings() -> None:
+    for name, experiment in EXPERIMENTS.items():
+        result = record.stored(name)
+        assert result.settings == experiment.default
+        assert result.words == sentences(256, (0, 1)).words(0)
+        assert [arm.heads for arm in result.arms] == [s.heads for s in record.shapes(result.settings).values()]
+    assert sum(record.stored_at(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_stored_runs_show_what_is_usual(experiment: str) -> None:
+    odd = [s.question for s in statements(record.stored(experiment)) if s.surprising]
+    assert not odd
+
+
+def test_a_run_that_does_not_show_it_says_no() -> None:
+    result = record.stored(IDENTICAL)
+    arm = result.arms[0]
+    same, difference = arm.same.copy(), arm.difference.copy()
+    same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
+    first = statements(replace(result, arms=(replace(arm, same=same, difference=difference),)))[0]
+    assert not first.yes
+    assert first.surprising
+    assert "1e-07" in first.evidence
+
+
+def test_statements_of_the_penalty_follow_the_numbers() -> None:
+    result = record.stored(PENALTY)
+    swapped = statements(replace(result, arms=result.arms[::-1]))
+    assert [s.yes for s in swapped[:2]] == [False, False]
+    assert all(s.surprising for s in swapped[:2])
+
+
+def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
+    arms = record.stored(COUNT).arms
+    assert [arm.heads for arm in arms] == [1, 2, 4, 8, 16, 32]
+    assert len({(arm.parameters, arm.multiply_adds) for arm in arms}) == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, record.stored_at(IDENTICAL).read_bytes()[:-200]])
+def test_files_that_are_no_run_are_refused(data: bytes) -> None:
+    with pytest.raises(record.RunUnreadable):
+        record.from_bytes(data)
+
+
+def test_a_stored_run_is_read_and_drawn_without_torch() -> None:
+    script = (
+        "import sys; from mha_viz.training import record, statements, apart; from mha_viz.figures import training;"
+        "[statements.statements(record.stored(name)) for name in record.EXPERIMENTS];"
+        "assert not {'torch', 'transformers'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+# ---- Charts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+@pytest.mark.parametrize("number", range(6))
+def test_maps_and_likeness_of_any_number_of_heads(number: int, theme: Any) -> None:
+    result = record.stored(COUNT)
+    arm = result.arms[number]
+    figure = charts.head_maps(arm.maps[-1], result.words, result.places, RELATIONS, theme)
+    heat = [trace for trace in figure.data if trace.type == "heatmap"]
+    assert len(heat) == arm.heads
+    assert np.array_equal(heat[-1].z, arm.maps[-1][-1])
+    alike = charts.likeness(arm.weights[-1], arm.divergence[-1], arm.pulls[-1], theme)
+    assert [trace.z.shape for trace in alike.data] == [(arm.heads, arm.heads)] * 3
+
+
+def test_signs_stand_on_the_words_to_look_at() -> None:
+    result = record.stored(IDENTICAL)
+    figure = charts.head_maps(result.arms[0].maps[-1], result.words, result.places, RELATIONS, LIGHT)
+    before, linked = [trace for trace in figure.data if trace.type == "scatter"][:2]
+    assert (len(before.x), len(linked.x)) == (WORDS - 1, WORDS)
+    assert (before.y[0], before.x[0]) == (1, 0)
+
+
+def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
+    arm = record.stored(IDENTICAL).arms[0]
+    steps = arm.steps.tolist()
+    figure = charts.curves(steps, [charts.Line("loss", arm.loss, 0)], 3, LIGHT, log=True)
+    assert figure.layout.shapes[0].x0 == 3
+    assert figure.layout.xaxis.ticktext[0] == "0"
+    assert figure.layout.xaxis.ticktext[-1] == "300"
+    assert charts.curves([0, 1], [charts.Line("zero", np.zeros(2), 0)], 0, DARK, log=True)
+
+
+def test_removal_is_drawn_as_measured() -> None:
+    told = record.stored(REMOVAL).removal
+    assert told is not None
+    figure = charts.removal(told.least, told.most, told.chance, LIGHT)
+    drawn = {trace.name: trace.y for trace in figure.data}
+    assert np.array_equal(drawn["least important first"], told.least)
+    np.testing.assert_allclose(drawn["at random"], told.chance.mean(0))
+    bars = charts.importance(told.importance, told.order, LIGHT).data[0]
+    assert list(bars.y) == sorted(told.importance.tolist())

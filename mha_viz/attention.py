@@ -225,10 +225,11 @@ class Attention:
 
 def _stacked(attentions: Sequence[Any]) -> Weights:
     """[layer, head, query, key] from one array a layer; a batch of one is unwrapped."""
-    layers = [_array(layer) for layer in attentions]
+    given = () if attentions is None else attentions
+    layers = [_array(layer) for layer in given]
     if not layers:
         raise ShapeError(
-            "No layer of attention was given: the tuple is empty.",
+            f"No layer of attention was given: {'None' if attentions is None else 'the tuple is empty'}.",
             'Load the model with attn_implementation="eager" and take outputs.attentions by name.',
         )
     layers = [_unbatched(layer) for layer in layers]

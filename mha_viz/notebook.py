@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from io import BytesIO
+from operator import index
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -32,7 +33,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
-from mha_viz.figures.view import View, shown
+from mha_viz.figures.view import View, check_pin, shown
 
 HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # of a notebook's frame, pixels
 
@@ -81,6 +82,8 @@ class Figure:
             return self.to_html().encode()
         if suffix in exports.shown_suffixes():
             return exports.shown_bytes(self.numbers(), suffix)
+        if suffix not in exports.drawing_suffixes():
+            raise ExportError(*unknown(suffix))
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
@@ -97,7 +100,10 @@ class Figure:
         ).decode()
 
     def figure(self, ax: Any = None) -> Any:
-        """The static figure drawn into a matplotlib Axes (a new one when None), which is returned."""
+        """The static figure drawn into a matplotlib Axes (a new one when None), which is returned. Raises
+        SettingError."""
+        if ax is not None and not hasattr(ax, "add_patch"):
+            raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
         return exports.draw(self.drawing, ax)
 
     def _repr_html_(self) -> str:
@@ -107,9 +113,21 @@ class Figure:
         return f"Figure({self.drawing.alt[:100]})"
 
 
+def known() -> tuple[str, ...]:
+    """Every suffix that a figure can be saved with."""
+    return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
+
+
+def unknown(suffix: str) -> tuple[str, str]:
+    """What to say of any other."""
+    said = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
+    return said, f"Use one of {', '.join(known())}."
+
+
 def grid(attention: Attention, **options: Any) -> Figure:
     """All heads at a glance. Options: those of View and Size."""
     view, size, look = _settings(options)
+    check_pin(attention.text, view)
     every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
     return Figure(
         lambda: grid_drawing(attention, view, size),
@@ -128,6 +146,7 @@ def heatmap(attention: Attention, layer: int | None = None, head: int | None = N
     if len(heads) != 1:
         raise SettingError(f"A heatmap shows one head, {len(heads)} were named.", "Use compare for several.")
     view, size, look = _settings(options)
+    check_pin(attention.text, view)
     _ = attention[heads[0]]
     return Figure(
         lambda: heatmap_drawing(attention, heads[0], view, size),
@@ -141,6 +160,7 @@ def links(attention: Attention, layer: int | None = None, head: int | None = Non
     """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
     heads = _heads(layer, head, options)
     view, size, look = _settings(options)
+    check_pin(attention.text, view)
     for one in heads:
         _ = attention[one]
     if len({one.layer for one in heads}) > 1:
@@ -270,21 +290,28 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
 def _heads(layer: int | None, head: int | None, options: dict[str, Any]) -> tuple[Head, ...]:
     """The heads that a call names, either way."""
     named = options.pop("heads", None)
+    remedy = "Give layer=3, head=1, or heads=['L3H1']."
     if named is not None:
-        return tuple(_head(one) for one in named)
-    if layer is None or head is None:
-        raise SettingError("No head was named.", "Give layer=3, head=1, or heads=['L3H1'].")
-    return (Head(layer, head),)
+        if isinstance(named, str) or not isinstance(named, Iterable):
+            raise SettingError(f"heads is {str(named)[:40]!r}, which is no list.", remedy)
+        found = tuple(_head(one) for one in named)
+    else:
+        found = () if layer is None or head is None else (_head((layer, head)),)
+    if not found:
+        raise SettingError("No head was named.", remedy)
+    return found
 
 
 def _head(given: Any) -> Head:
     if isinstance(given, str):
         return Head.parse(given)
     try:
-        layer, head = given
-        return Head(int(layer), int(head))
+        layer, head = (index(part) for part in given)
     except (TypeError, ValueError) as error:
         raise UnknownHead(f"{str(given)[:40]!r} is not a head.", "Write it as 'L3H1' or (3, 1).") from error
+    if any(isinstance(part, bool) for part in given):
+        raise UnknownHead(f"{str(given)[:40]!r} is not a head.", "Write it as 'L3H1' or (3, 1).")
+    return Head(layer, head)
 
 
 def _panel(given: Any) -> Panel:

@@ -166,7 +166,7 @@ def test_panels_are_drawn_with_their_names_on_one_stated_scale(sheet: Callable[.
     boxes = [shown.canvas(i).bounding_box() for i in (1, 2, 3)]
     assert len({(b["width"], b["height"], b["y"]) for b in boxes if b}) == 1
     assert all(len(shown.pixels(shown.canvas(i))) > 10 for i in (1, 2, 3))
-    assert shown.says(1) == "strongest it → animal 0.677"
+    assert shown.says(1) == "strongest between words it → animal 0.677"
     assert shown.page.locator(".whose:not(:empty)").count() == 0, "one sentence, one model: said nowhere"
 
 
@@ -381,7 +381,10 @@ def test_two_panels_are_subtracted(sheet: Callable[..., Sheet]) -> None:
     shown.page.get_by_label("The panel that is subtracted").select_option("0")
     expect(shown.page.locator(".difference h2")).to_contain_text("L0H2 minus L3H1")
     expect(shown.page.locator(".meaning")).to_have_text(
-        re.compile(r"^Jensen–Shannon divergence 0\.\d{3} nats, the mean over all rows: 0 means the same rows, 0\.693 ")
+        re.compile(
+            r"^Jensen–Shannon divergence 0\.\d{3} nats, the mean over all pieces, special tokens included, "
+            r"whatever is shown: 0 means the same rows, 0\.693 "
+        )
     )
     items = shown.page.locator(".most li")
     expect(items).to_have_count(12)
@@ -407,6 +410,8 @@ def test_a_listed_difference_is_shown_and_held_in_all_panels(sheet: Callable[...
 
 def test_a_replaced_word_carries_both_names_and_links_its_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
     shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], diff="0-1")
+    expect(shown.page.locator(".difference h2")).to_contain_text("L3H1 with “wide” minus L3H1 with “tired”")
+    assert shown.page.locator(".whose b").all_inner_texts() == ["tired", "wide"], "in both sentences"
     shown.page.locator(".most li button", has_text="too → tired / wide").hover()
     shown.frame()
     assert [shown.says(i).rsplit(" ", 1)[0] for i in (1, 2)] == ["too → tired", "too → wide"]
@@ -429,6 +434,32 @@ def test_panels_that_cannot_be_subtracted_say_why_and_what_helps(
     none = sheet([Panel(first(), Head(3, 1)), Panel(other, Head(3, 1))], diff="0-1")
     expect(none.page.locator(".meaning")).to_contain_text("do not correspond one to one")
     expect(none.page.locator(".meaning")).to_contain_text("“stayed” only in panel 2")
+
+
+def test_words_that_differ_stand_out_in_both_sentences_or_in_none(
+    sheet: Callable[..., Sheet], wide: Attention, minilm: Encoder
+) -> None:
+    other = minilm.encode("Totally other sentence.")
+    shown = sheet([Panel(reading, Head(3, 1)) for reading in (first(), wide, other)])
+    marked = [shown.panel(i).locator(".whose b").all_inner_texts() for i in (1, 2, 3)]
+    assert marked == [["tired"], ["wide"], []]
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_long_name_shrinks_before_the_buttons_move(sheet: Callable[..., Sheet], width: int) -> None:
+    panels = [Panel(first(), Head(layer, 1), "another long name of a head, as people give") for layer in range(4)]
+    shown = sheet(panels, size=(width, 900), editable=True)
+    for number in (1, 2, 3, 4):
+        panel, button = (shown.panel(number).bounding_box(), shown.tool(number, "remove").bounding_box())
+        assert panel
+        assert button
+        assert button["x"] + button["width"] <= panel["x"] + panel["width"] + 6
+    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_single_panel_that_cannot_be_duplicated_gives_no_such_advice(sheet: Callable[..., Sheet]) -> None:
+    assert "duplicate" in sheet(three()[:1], editable=True).page.locator(".hint").inner_text()
+    assert not sheet(three()[:1]).page.locator(".hint").inner_text()
 
 
 def test_the_difference_closes(sheet: Callable[..., Sheet]) -> None:

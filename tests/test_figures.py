@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz import fonts
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
+from mha_viz.figures import caption
 from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, pin_in, signed
 from mha_viz.figures.grid import grid, pooled
 from mha_viz.figures.heatmap import heatmap
@@ -21,7 +23,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, palette
-from mha_viz.figures.view import View, block, chosen, focus, number, shades, share, shown, units
+from mha_viz.figures.view import Block, View, block, chosen, focus, number, shades, share, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
 from tests.explorer import long_reading, reading
@@ -186,6 +188,61 @@ def test_transparent_means_no_background_and_no_lines_of_paper() -> None:
     clear = heatmap(reading(), H, None, Size(transparent=True))
     assert clear.background is None
     assert len(clear.marks) < len(heatmap(reading(), H).marks)
+
+
+@pytest.mark.parametrize("width", [85, 178])
+@pytest.mark.parametrize("kind", ["links", "compare"])
+def test_the_names_of_the_columns_are_whole_beside_short_tokens(kind: str, width: float) -> None:
+    attention = Attention.from_tensors([np.full((1, 3, 3), 1 / 3)], ["a", "b", "c"])
+    size = Size(width)
+    head = Head(0, 0)
+    drawing = (
+        links(attention, [head], None, size)
+        if kind == "links"
+        else compare([Panel(attention, head)], None, size, "links")
+    )
+    ends = {m.text: m for m in drawing.marks if isinstance(m, Text)}
+    assert ends["from (query)"].x - fonts.width("from (query)", ends["from (query)"].size) >= 0
+    assert ends["to (key)"].x + fonts.width("to (key)", ends["to (key)"].size) <= drawing.width
+
+
+def test_links_of_several_heads_say_which_colour_is_which() -> None:
+    attention = reading(heads=12)
+    heads = [Head(1, head) for head in range(12)]
+    drawing = links(attention, heads, None, Size(85))
+    names = [m for m in drawing.marks if isinstance(m, Text) and "(2-" in m.text]
+    assert [m.text for m in names] == [f"L1H{i} (2-{i + 1})" for i in range(12)]
+    swatches = [m for m in drawing.marks if isinstance(m, Rect)][-12:]
+    assert [m.fill for m in swatches] == list(LIGHT.heads[:12])
+    assert all(m.x + fonts.width(m.text, m.size) <= drawing.width and m.y < drawing.height for m in names)
+    assert not [t for t in links(attention, heads[:1]).texts() if "(2-" in t]
+
+
+def test_numbers_on_a_link_stand_on_opaque_paper() -> None:
+    chips = [m for m in links(reading(), [H], View(pin="q2")).marks if isinstance(m, Rect)]
+    assert {m.opacity for m in chips} == {1}
+
+
+def test_the_strongest_link_is_between_words_and_says_so() -> None:
+    w = np.array([[[0.9, 0.1, 0.0], [0.6, 0.1, 0.3], [0.8, 0.2, 0.0]]])
+    attention = Attention.from_tensors([w], ["[CLS]", "cat", "sat"])
+    said = "Strongest link between words: “cat” to “sat”, 0.300."
+    assert said in heatmap(attention, Head(0, 0)).alt
+    alone = Attention.from_tensors([np.eye(1)[None]], ["[CLS]"])
+    assert "Strongest link: “[CLS]” to “[CLS]”, 1.000." in heatmap(alone, Head(0, 0)).alt
+
+
+def test_a_difference_says_in_the_picture_what_is_minus_what(minilm: Encoder) -> None:
+    one, two = minilm.encode(TIRED), minilm.encode(WIDE)
+    heads = difference(Panel(one, Head(3, 1)), Panel(one, Head(5, 11))).texts()
+    assert {"L5H11 (6-12) minus L3H1 (4-2)", "more in L5H11 (6-12)", "more in L3H1 (4-2)"} <= set(heads)
+    words = difference(Panel(one, Head(3, 1)), Panel(two, Head(3, 1)), None, Size(300)).texts()
+    assert "L3H1 (4-2) with “wide” minus L3H1 (4-2) with “tired”" in words
+    assert "the second minus the first" in difference(Panel(one, H), Panel(one, H)).texts()
+
+
+def test_nothing_hidden_is_no_less_than_nothing() -> None:
+    assert caption.hidden([Block(np.ones((1, 1), np.float32), np.array([-1e-7], np.float32))]) == 0
 
 
 def test_a_long_text_is_pooled_in_the_grid_so_that_peaks_stay() -> None:

@@ -64,6 +64,7 @@ def test_pieces_of_byte_level_and_sentencepiece_vocabularies(mark: str) -> None:
 
 REFUSED: list[tuple[Any, list[str], str]] = [
     ((), ["a"], "the tuple is empty"),
+    (None, ["a"], "was given: None. Load the model with attn"),
     ((None,), ["a"], "is None"),
     ((layer(2, 3, 5),), ["a", "b", "c"], "3 queries to 5 keys: cross-attention"),
     ((layer(2, 3), layer(2, 4)), ["a", "b", "c"], "different axes"),

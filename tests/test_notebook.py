@@ -301,3 +301,31 @@ def test_the_lines_of_a_comparison_and_of_a_difference(
     assert (tmp_path / "d.svg").read_bytes() == mv.difference(*panels[:2], special="hide", width_mm=120).to_bytes(
         ".svg"
     )
+
+
+UNFIT: list[dict[str, Any]] = [
+    {"heads": []}, {"heads": "L0H1"}, {"heads": 3}, {"layer": "x", "head": 1}, {"layer": 0.7, "head": 1},
+    {"layer": True, "head": 1}, {"heads": [(0, True)]}, {"layer": 0, "head": 1, "pin": "q99"},
+    {"layer": 0, "head": 1, "pin": "q0", "special": "hide"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", UNFIT, ids=str)
+@pytest.mark.parametrize("kind", ["heatmap", "links"])
+def test_what_names_no_head_or_token_is_refused_in_words(kind: str, options: dict[str, Any]) -> None:
+    with pytest.raises(MhaVizError):
+        getattr(reading(), kind)(**options)
+
+
+def test_numbers_of_numpy_name_heads_and_axes_are_axes() -> None:
+    figure = reading().links(layer=np.int64(1), head=np.int64(2))
+    assert "L1H2" in figure.caption
+    with pytest.raises(SettingError, match="an Axes of matplotlib"):
+        figure.figure(ax=3)
+
+
+def test_an_unknown_suffix_is_answered_with_every_known_one(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"\.svg, \.pdf, \.png, \.html, \.csv, \.npz, \.safetensors, \.json"):
+        reading().grid().save(tmp_path / "x.txt")
+    with pytest.raises(ExportError, match="no suffix"):
+        reading().grid().save(tmp_path / "x")

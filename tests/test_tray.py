@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,13 @@ def test_an_index_that_is_not_there_changes_nothing(index: int) -> None:
     for changed in (tray.move(both, index, 0), tray.duplicate(both, index), tray.rename(both, index, "x")):
         assert changed == both
     assert tray.remove(both, index) == both
+
+
+def test_the_person_is_told_what_went_into_the_tray() -> None:
+    with patch("streamlit.toast") as told:
+        tray.add(tray.add((), CAT), CAT)
+    said = [call.args[0] for call in told.call_args_list]
+    assert said == ["L3H1 is in the tray: 1 of 8 to compare.", "L3H1 is in the tray, now 2 times: 2 of 8 to compare."]
 
 
 def test_a_ninth_head_is_refused() -> None:

@@ -52,8 +52,10 @@ def pdf(drawing: Drawing) -> bytes:
 def _pdf(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     size = (drawing.width, drawing.height)
-    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1)
+    first = _embedded(fonts.face(400))  # every page selects one, which else is Helvetica, and not inside the file
+    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first)
     canvas.setTitle(clean(drawing.alt)[:200])
+    canvas.setAuthor("mha_viz")
     canvas.setSubject(clean(drawing.caption))
     canvas.setCreator("mha_viz")
     canvas.setKeywords([clean(f"{name}: {value}") for name, value in drawing.about.items()])
@@ -307,7 +309,7 @@ def _boxes(canvas: Any, text: str, matrix: Matrix, mark: Text) -> None:
     canvas.saveState()
     canvas.transform(*matrix)
     _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
-    for i in range(len(text)):
-        side = mark.size * fonts.BOX
+    side = mark.size * fonts.BOX
+    for i in range(sum(fonts.width(character, 1) > 0 for character in text)):  # as many as were measured
         canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
     canvas.restoreState()

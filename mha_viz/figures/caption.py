@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+import numpy as np
+
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.view import Block, View, focus, number, share, span, units
 
@@ -134,7 +136,7 @@ def scale(view: View, parts: Sequence[Block], kind: str) -> str:
 def hidden(parts: Sequence[Block]) -> float:
     """The mean share that is not shown, over heads and rows; 1 where nothing is."""
     values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
-    return sum(values) / len(values) if values else 1.0
+    return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding leaves a trace below nothing
 
 
 def hidden_note(view: View, parts: Sequence[Block]) -> str:
@@ -150,10 +152,13 @@ def hidden_note(view: View, parts: Sequence[Block]) -> str:
 
 
 def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
-    """The strongest link of a single head, for those who cannot see the picture."""
+    """The strongest link of a single head, for those who cannot see the picture; as on screen between words where
+    there are any, for most heads rest on [CLS] or [SEP]."""
     if len(heads) != 1 or not parts[0].w.size:
         return ""
-    axes = units(attention.text, view)
-    row, col = divmod(int(parts[0].w.argmax()), parts[0].w.shape[1])
-    weight = number(float(parts[0].w[row, col]))
-    return f"Strongest link: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {weight}."
+    axes, w = units(attention.text, view), parts[0].w
+    special = [np.array([unit.special for unit in side]) for side in axes]
+    words = ~(special[0][:, None] | special[1][None])  # [row, column]
+    row, col = divmod(int(np.where(words, w, w - 1).argmax()), w.shape[1])
+    which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
+    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {number(float(w[row, col]))}."

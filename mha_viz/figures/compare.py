@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from mha_viz import fonts
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Drawing, Mark, Text, moved
+from mha_viz.drawing import Drawing, Mark, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, foot, label_room, matrix_marks, scale_bar
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
 from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, number, shades, span, units
+from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, check_pin, focus, number, shades, span, units
 from mha_viz.text import TokenizedText, align
 
 MOST = 16  # panels in one figure
@@ -109,6 +109,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         )
     if not _is_whole(pin_of) or not 0 <= pin_of < len(panels):
         raise SettingError(f"pin_of is {str(pin_of)[:40]!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
+    check_pin(panels[pin_of].attention.text, view)
 
 
 def check_kind(kind: str, columns: int | None) -> None:
@@ -286,16 +287,48 @@ def difference(
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, fade=BESIDE)
     words = f"−{number(top)} to +{number(top)}"
     marks += foot(layout, theme, theme.signed, words)
+    title = _minus(first, second, layout.width, theme)
     names = [caption.both(panel.head) for panel in (second, first)]
     scale = f"Colour: {' minus '.join(names) if names[0] != names[1] else 'the second minus the first'}, {words}."
     drawn = Drawing(
         layout.width,
-        layout.height + FOOT,
-        marks,
+        title.height + layout.height + FOOT,
+        (*title.marks, *moved(marks, 0, title.height)),
         background=None if size.transparent else theme.paper,
         **_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
     return sheet(drawn, size)
+
+
+def _minus(first: Panel, second: Panel, width: float, theme: Theme) -> _Set:
+    """What is subtracted from what, and which colour is whose, over a difference."""
+    one, two = told_apart(first, second)
+    title = f"{two} minus {one}"
+    marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
+    more = [(theme.signed[-1], f"more in {two}"), (theme.signed[0], f"more in {one}")]
+    for line, (colour, words) in enumerate(more):
+        y = 27 + 15 * line
+        marks += [Rect(0, y - 4, 12, 8, fill=colour), Text(18, y, fonts.cut(words, 11, width - 18), 11, theme.muted)]
+    return _Set(tuple(marks), 56)
+
+
+def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
+    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ."""
+    heads = [caption.both(panel.head) for panel in (first, second)]
+    models = [panel.attention.model for panel in (first, second)]
+    if heads[0] != heads[1]:
+        return heads[0], heads[1]
+    if models[0] != models[1]:
+        return f"{heads[0]} of {models[0]}", f"{heads[1]} of {models[1]}"
+    own = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
+    return (f"{heads[0]} {own[0]}", f"{heads[1]} {own[1]}") if own[0] != own[1] else ("the first", "the second")
+
+
+def _only(text: TokenizedText, other: TokenizedText) -> str:
+    """The words that another text lacks, or the whole text where these are many."""
+    same = align(text, other).same
+    words = [word.text for word, found in zip(text.by_words().tokens, same, strict=True) if found is None]
+    return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
 def difference_matrix(found: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:

@@ -34,6 +34,7 @@ from mha_viz.figures.view import (
 )
 
 LEVELS = 24  # lines have this many strengths
+KEY_LINE, SWATCH = 16, 18  # of the key of colours: a line's height, a colour's width, pixels
 TOP = 20  # above the first tokens: what the columns are, pixels
 WRITTEN = 3  # heads whose weights are written beside a held token
 
@@ -57,10 +58,12 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     axes = units(attention.text, view)
     strands = [strand(attention, head, view, axes, theme) for head in heads]
     marks, layout = link_marks(strands, axes, focus(axes, view), size.pixels, theme)
+    below = layout.height + TOP
+    names, foot = key(strands, layout.width, theme)
     drawn = Drawing(
         layout.width,
-        layout.height + TOP,
-        marks,
+        below + foot,
+        (*marks, *moved(names, 0, below)),
         background=None if size.transparent else theme.paper,
         **caption.of_heads(attention, tuple(heads), view, [s.part for s in strands], "links"),
     )
@@ -88,11 +91,33 @@ def link_marks(
     layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label)
     marks: list[Mark] = [curve for s in strands for curve in curves(s, held, layout)]
     marks += _tokens(strands, axes, held, layout, theme)
-    ends = (
-        Text(layout.left - 8, TOP / 2 - 1, "from (query)", 11, theme.muted, anchor="end"),
-        Text(layout.right + 8, TOP / 2 - 1, "to (key)", 11, theme.muted),
-    )
-    return (*ends, *moved(tuple(marks), 0, TOP)), layout
+    return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
+
+
+def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
+    """What the columns are, over each; short tokens leave less room than the words take, so these begin at the edge."""
+    left, right = ("from (query)", "to (key)")
+    begins = max(layout.left - 8, fonts.width(left, 11))
+    ends = min(layout.right + 8, layout.width - fonts.width(right, 11))
+    y = TOP / 2 - 1
+    return Text(begins, y, left, 11, theme.muted, anchor="end"), Text(ends, y, right, 11, theme.muted)
+
+
+def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
+    """Which colour is which head, in lines of at most ``width``, and their height; nothing for one head alone."""
+    if len(strands) < 2:
+        return (), 0
+    marks: list[Mark] = []
+    x, y = 0.0, KEY_LINE / 2 + 4
+    for one in strands:
+        name = caption.both(one.head)
+        needs = SWATCH + 6 + fonts.width(name, 11)
+        if x and x + needs > width:
+            x, y = 0.0, y + KEY_LINE
+        marks.append(Rect(x, y - 2, SWATCH, 4, fill=one.colour))
+        marks.append(Text(x + SWATCH + 6, y, name, 11, theme.muted))
+        x += needs + 16
+    return tuple(marks), y + KEY_LINE / 2
 
 
 def token_room(axes: Axes) -> float:
@@ -176,6 +201,6 @@ def _weights(
             continue
         x = layout.left + 2 + slot * wide if is_query else layout.right - 2 - (slot + 1) * wide
         colour = strand.colour if len(strands) > 1 else theme.ink
-        marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper, opacity=0.86))
+        marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper))
         marks.append(Text(x + wide / 2, y + 0.5, number(weight), size, colour, weight=600, anchor="middle"))
     return marks

@@ -116,6 +116,7 @@ def _folded(text: str, width: int = 70) -> str:
 def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
+    width = max(width, 420 // heads)  # the legend needs as much
     ticks = {
         "showgrid": False,
         "zeroline": False,
@@ -143,7 +144,15 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
             "ticktext": [f"L{layer}" for layer in range(layers)],
             "range": [layers - 0.5, -0.5],
         },
-        "legend": {"orientation": "h", "y": 0, "yanchor": "top", "x": 0, "itemclick": False, "itemdoubleclick": False},
+        "legend": {
+            "orientation": "h",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "x": 0,
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
         "hoverlabel": {"align": "left"},
     }
 
@@ -155,6 +164,36 @@ def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int
     figure.add_bar(x=names, y=list(mass), name="mean weight", marker={"color": theme.heads[0]})
     figure.add_bar(x=names, y=list(maxima), name="share of the largest weights", marker={"color": theme.heads[1]})
     return _bars(figure, theme, legend=True)
+
+
+def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
+    """The accuracy of every head over the steps of training, the best at the end strong; and what the baseline gets."""
+    figure = go.Figure()
+    last = table[table["step"] == table["step"].max()]
+    best = last.loc[last["accuracy"].idxmax()]
+    for (layer, head), of_head in table.groupby(["layer", "head"]):
+        strong = (layer, head) == (best["layer"], best["head"])
+        figure.add_scatter(
+            x=of_head["step"].to_numpy() + 1,
+            y=of_head["accuracy"],
+            mode="lines",
+            name=str(Head(int(layer), int(head))),
+            line={"width": 3 if strong else 1, "color": theme.heads[0] if strong else theme.muted},
+            hovertemplate="%{y:.0%}",
+        )
+    baseline = float(last["baseline"].iloc[0])
+    figure.add_hline(y=baseline, line={"dash": "dot", "width": 1, "color": theme.heads[1]})
+    figure.add_vline(x=step + 1, line={"width": 1, "color": theme.accent})
+    figure = _bars(figure, theme, legend=False)
+    figure.update_layout(
+        height=190,
+        margin={"l": 40, "r": 10, "t": 26, "b": 24},
+        title={"text": escape(title), "font": {"size": 13}, "x": 0, "y": 0.97},
+        xaxis={"type": "log", "fixedrange": True, "gridcolor": _faint(theme), "dtick": 1},
+        yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": _faint(theme), "fixedrange": True},
+        hovermode="closest",
+    )
+    return figure
 
 
 def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Figure:

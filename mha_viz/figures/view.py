@@ -131,6 +131,18 @@ def focus(axes: Axes, view: View) -> Focus | None:
     return None if -1 in (row, col) else Focus(row, col)
 
 
+def check_pin(text: TokenizedText, view: View) -> None:
+    """Raises SettingError for a pin that holds nothing: there is no such token, or it is not shown."""
+    if not view.pin or focus(units(text, view), view) is not None:
+        return
+    number = max(token for token in view.pinned if token is not None)
+    if number >= len(text):
+        raise SettingError(
+            f"pin is {view.pin!r}: there is no token {number}.", f"Tokens count from 0 to {len(text) - 1}."
+        )
+    raise SettingError(f"pin is {view.pin!r}, which this view does not show.", "Pin a token that is shown, or show it.")
+
+
 def _index(units_: tuple[Unit, ...], token: int | None) -> int | None:
     return None if token is None else next((i for i, u in enumerate(units_) if token in u.tokens), -1)
 

@@ -270,7 +270,7 @@ def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     asked = what.where.second_model
     current = asked if asked in names else (here or names)[0]
     st.session_state["with"] = current
-    labels = {m.name: plain(m.label) for m in others}
+    labels = {m.name: m.label for m in others}  # a menu renders no Markdown
     st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
     model = catalog.resolve(current)
     if not ready(model):

@@ -17,7 +17,7 @@ from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As, Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, TWO_COLUMN_MM, Size
-from mha_viz.figures.view import SETTINGS, View
+from mha_viz.figures.view import SETTINGS, View, focus, units
 from mha_viz.notebook import Figure
 from mha_viz.ui.parts import complain, remark
 
@@ -49,6 +49,7 @@ class Offer:
 def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
     """What the Explore page can give: the open heads as heatmap and links, and the grid."""
     first, named = heads[0], "-".join(map(str, heads))
+    view = _holding(attention, view)
     settings = _settings(view)
     offers = [
         Offer(
@@ -78,6 +79,7 @@ def of_panels(
 ) -> None:
     """What the Compare page can give: the comparison, the open difference, and the whole tray in one file. The pin of
     ``view`` counts tokens of panel ``pin_of``."""
+    view = _holding(panels[pin_of].attention, view)
     given: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
     beside = given | ({"diff": pair} if pair else {})
     offers = [
@@ -110,6 +112,11 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
         lambda size: notebook.difference(first, second, pin_of=at, **_settings(own), **_settings(size)),
         lambda size, file: recipe.of_panels([first, second], own, size, _pinned(at), "difference", file),
     )
+
+
+def _holding(attention: Attention, view: View) -> View:
+    """The view without a pin that holds nothing of it, as on screen."""
+    return view if focus(units(attention.text, view), view) else replace(view, pin="")
 
 
 def _pinned(pin_of: int) -> dict[str, Any]:
@@ -186,10 +193,9 @@ def _preview(figure: Figure) -> None:
     from mha_viz.exports.preview import preview  # fontTools, for those who open this
 
     svg = base64.b64encode(preview(figure.drawing)).decode()
-    wide = round(figure.drawing.width * 96 / 72)
     st.html(
-        f'<img alt="Preview of the figure" src="data:image/svg+xml;base64,{svg}" width="{wide}" '
-        f'style="max-width:100%;max-height:640px;object-fit:contain;object-position:left top;'
+        f'<img alt="Preview of the figure" src="data:image/svg+xml;base64,{svg}" '
+        f'style="max-width:100%;max-height:640px;width:auto;height:auto;'
         f'border:1px solid rgba(127,127,127,0.3);box-sizing:border-box">'
     )
 

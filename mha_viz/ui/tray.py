@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import streamlit as st
+
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, TrayFull
 from mha_viz.text import clean
@@ -74,8 +76,12 @@ def write(tray: Sequence[Pin]) -> str | None:
 
 
 def add(tray: Tray, pin: Pin) -> Tray:
-    """The tray with one more head at its end. Raises TrayFull."""
-    return _checked((*tray, pin))
+    """The tray with one more head at its end, which the person is told. Raises TrayFull."""
+    more = _checked((*tray, pin))
+    same = sum((p.text, p.pair, p.model, p.head) == (pin.text, pin.pair, pin.model, pin.head) for p in more)
+    again = f", now {same} times" if same > 1 else ""
+    st.toast(f"{pin.head} is in the tray{again}: {len(more)} of {MOST} to compare.")
+    return more
 
 
 def remove(tray: Tray, index: int) -> Tray:
@@ -110,7 +116,7 @@ def rename(tray: Tray, index: int, name: str) -> Tray:
 
 def _checked(tray: Tray) -> Tray:
     if len(tray) > MOST:
-        raise TrayFull(f"The tray holds {MOST} heads.", "Take one out on the Compare page, then pin this one.")
+        raise TrayFull(f"The tray holds {MOST} heads.", "Remove one of them from it first.")
     if len(quote(write(tray) or "")) > MAX_ENCODED:
         raise too_long()
     return tray

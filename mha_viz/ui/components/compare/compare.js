@@ -12,7 +12,7 @@ import { post } from "../post.js";
 import { differenceTable, entry, page, panelOf, setControls, shortName } from "./parts.js";
 import {
   columns, counterparts, difference, encodeTogether, largest, nameOf, parseTogether, partners, placeAfter, readingOf,
-  scaleWords, sharedShades, signed, signedShades, topOf, unitsOf, unpackPanels, viewAfter,
+  scaleWords, sharedShades, signed, signedShades, toldApart, topOf, unitsOf, unpackPanels, viewAfter,
 } from "./together.js";
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server hears of a view: quick clicks are one message
@@ -212,7 +212,7 @@ export function compare(root, send, locate = () => window.location.search) {
   function hint() {
     if (!set.panels.length) return ["Nothing is compared yet: pin a head on the Explore page, and it stands here beside the next one."];
     part.how.hidden = set.panels.length < 2;
-    if (set.panels.length === 1) return ["One head is here. Pin another on the Explore page, or duplicate this one, and both stand side by side on one scale."];
+    if (set.panels.length === 1 && set.editable) return ["One head is here. Pin another on the Explore page, or duplicate this one, and both stand side by side on one scale."];
     return [];
   }
 
@@ -239,7 +239,7 @@ export function compare(root, send, locate = () => window.location.search) {
     const drawn = links ? look.width : heatmapLayout(own, most, most, height, label).width;
     for (const panel of part.panels) {
       panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools stand over the drawing's end
-      panel.box.style.maxHeight = `${links ? height : Math.max(height, own) + 6}px`;
+      panel.box.style.maxHeight = `${links ? height : Math.max(height, own) + 12}px`;
     }
   }
 
@@ -297,7 +297,11 @@ export function compare(root, send, locate = () => window.location.search) {
     const [units, { part: cells }] = [derived.units[reading], derived.heads[index]];
     if (!units.length) return ["Only special tokens are here."];
     if (own?.missing) return lacking(own.missing, reading);
-    if (!own) return [make("span", { class: "soft" }, "strongest "), ...linkOf(units, strongest(cells, units))];
+    if (!own) {
+      const found = strongest(cells, units);
+      const words = !units[found.row].special && !units[found.col].special;
+      return [make("span", { class: "soft" }, `strongest ${words ? `between ${view.unit} ` : ""}`), ...linkOf(units, found)];
+    }
     if (own.row !== null && own.col !== null) return linkOf(units, own, spanWeight(cells, own));
     const isQuery = own.row !== null;
     const weights = units.map((_, i) => spanWeight(cells, isQuery ? { ...own, col: i, cols: 1 } : { ...own, row: i, rows: 1 }));
@@ -345,8 +349,8 @@ export function compare(root, send, locate = () => window.location.search) {
     const { diff } = view;
     part.diff.hidden = !diff;
     if (!diff) return;
-    const [first, second] = diff.map((panel) => nameOf(set, panel).name);
-    part.diffTitle.replaceChildren(make("code", {}, second), " minus ", make("code", {}, first),
+    const [first, second] = toldApart(set, diff).map(({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])]);
+    part.diffTitle.replaceChildren(...second, " minus ", ...first,
       make("span", { class: "soft" }, ` panel ${diff[1] + 1} minus panel ${diff[0] + 1}`));
     const found = derived.diff;
     part.diffBody.hidden = !found.partner;
@@ -363,7 +367,7 @@ export function compare(root, send, locate = () => window.location.search) {
     const nats = set.divergence[p][q];
     if (nats === null) return ["Only what is shown is subtracted. No divergence is given: it takes every row, and special tokens do not correspond."];
     const unit = set.compared[set.panels[p].reading][set.panels[q].reading];
-    return ["Jensen–Shannon divergence ", bold(`${nats.toFixed(3)} nats`), `, the mean over all rows${unit === "words" ? ", by words" : ""}: 0 means the same rows, 0.693 (ln 2) rows with nothing in common.`];
+    return ["Jensen–Shannon divergence ", bold(`${nats.toFixed(3)} nats`), `, the mean over all ${unit === "words" ? "words" : "pieces"}, special tokens included, whatever is shown: 0 means the same rows, 0.693 (ln 2) rows with nothing in common.`];
   }
 
   // Why two panels cannot be subtracted, and the one click that helps, where one does.
@@ -395,7 +399,7 @@ export function compare(root, send, locate = () => window.location.search) {
     if (!all && key === part.drawn) return;
     part.drawn = key;
     const scene = { rows: found.rows, cols: found.rows, head: found.head, focus: null };
-    const width = all ? Math.min(680, part.map.box.clientWidth - 6) : 0;
+    const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
     drawPlate(part.map, scene, own && !own.missing ? own : null, all,
       { ...look, colours: look.signedColours, width, height: Math.max(380, look.height), label: undefined, most: 0 });
     part.diffSays.replaceChildren(...differenceSays(found, own));

@@ -1,7 +1,7 @@
 // The comparison's page elements. What a person does is told to `on`.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
-import { nameOf, readingOf, sameText } from "./together.js";
+import { areAlike, nameOf, readingOf, sameText } from "./together.js";
 
 const AS = [["heatmap", "heatmap"], ["links", "links"]];
 const SCALES = [["fixed", "0 to 1"], ["head", "0 to the largest shown"], ["log", "logarithmic"]];
@@ -178,17 +178,17 @@ const BEFORE = 40; // of them, when it is longer, before the first word that is 
 
 function sentenceOf(set, number) {
   const reading = set.readings[number];
-  const differs = (word) => set.readings.some((other, j) => j !== number && !sameText(other, reading) && (set.aligned[number][j][word] ?? null) === null);
+  const alike = set.readings.flatMap((other, j) => (j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : []));
+  const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
   const own = reading.groups.flatMap((tokens, word) => {
     const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
     return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0][0], spans.at(-1)[1]]] : [];
   });
-  const few = own.length <= 8 ? own : []; // another text altogether: nothing stands out
-  const first = few.length ? few[0] : [0, 0, 0];
+  const first = own.length ? own[0] : [0, 0, 0];
   const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
   const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
-  return sentences.flatMap((segment) => [segment ? " · " : start ? "…" : "", ...marked(whole[segment], few.filter((span) => span[0] === segment), segment ? 0 : start)]);
+  return sentences.flatMap((segment) => [segment ? " · " : start ? "…" : "", ...marked(whole[segment], own.filter((span) => span[0] === segment), segment ? 0 : start)]);
 }
 
 function marked(letters, spans, start) {

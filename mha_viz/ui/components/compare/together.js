@@ -125,6 +125,30 @@ const cutAlike = (a, b, ours, theirs) =>
   ours.length === theirs.length && ours.every((t, at) => alike(a.tokens[t], b.tokens[theirs[at]]));
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
+// Two panels by what tells them apart, as `told_apart` of figures/compare.py: [{name, more}], `more` empty where the
+// names of the heads do.
+export function toldApart(set, pair) {
+  const names = pair.map((panel) => nameOf(set, panel).name);
+  const [i, j] = pair.map((panel) => set.panels[panel].reading);
+  const [a, b] = [set.readings[i], set.readings[j]];
+  if (names[0] !== names[1]) return names.map((name) => ({ name, more: "" }));
+  if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${model}` }));
+  const own = [only(set, i, j), only(set, j, i)];
+  return own.map((more, at) => ({ name: names[at], more: own[0] === own[1] ? "" : more }));
+}
+
+function only(set, i, j) {
+  const { words, text } = set.readings[i];
+  const own = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
+  return own.length && own.length <= 3 ? `with “${own.join(" ")}”` : `of “${text}”`;
+}
+
+// Do two sentences say mostly the same? Then the words that differ can be shown in both.
+export function areAlike(set, i, j) {
+  const [ours, theirs] = [[i, j], [j, i]].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
+  return [ours, theirs].every((found) => found.filter((same) => !same).length <= Math.min(8, found.length / 2));
+}
+
 // For each unit of reading i its one partner in reading j, replaced words included, so that the matrices can be
 // subtracted: {partner: [unit]}, or {ours, theirs}: the units that have none.
 export function partners(set, i, j, ours, theirs, view) {

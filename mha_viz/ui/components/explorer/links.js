@@ -92,10 +92,8 @@ function weights(context, scene, isQuery, i, y, layout, look) {
     const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
     const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
-    context.fillStyle = look.paper;
-    context.globalAlpha = 0.86;
+    context.fillStyle = look.paper; // opaque: a line would show through the number
     context.fillRect(x - 2, y - size * 0.7, wide + 4, size * 1.4);
-    context.globalAlpha = 1;
     context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
     context.textAlign = "center";
     context.textBaseline = "middle";

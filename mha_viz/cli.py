@@ -40,6 +40,8 @@ EXAMPLES = """examples:
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
+  mha-viz toy train --seed 1 --out toy/
+  mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
 """
 
 
@@ -96,6 +98,8 @@ def _parser() -> _Parser:
     _figure_options(command("figure", _figure, summary, _epilog("figure")))
     summary = "Measure what each head does over a corpus, against gold annotations and baselines."
     _profile_options(command("profile", _profile, summary, _epilog("profile")))
+    summary = "Train the toy model from a seed, or measure its heads on freshly told sentences."
+    _toy_options(command("toy", _toy, summary, _epilog("toy")))
     return parser
 
 
@@ -195,6 +199,17 @@ def _profile_options(profile: _Parser) -> None:
     profile.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
 
+def _toy_options(toy: _Parser) -> None:
+    toy.add_argument("what", metavar="WHAT", choices=("train", "evaluate"), help="train or evaluate")
+    toy.add_argument("--seed", default=0, type=_count, metavar="N", help="of the random numbers (default: 0)")
+    toy.add_argument("--out", required=True, type=Path, metavar="PATH", help="train: a folder; evaluate: a .csv file")
+    toy.add_argument("--steps", type=_count, metavar="N", help="train: how many (default: as the shipped model)")
+    toy.add_argument("--sentences", default=500, type=_count, metavar="N", help="evaluate: how many (default: 500)")
+    toy.add_argument(
+        "--model", default="toy", metavar="NAME", help="evaluate: another folder, or toy@400 after 400 steps"
+    )
+
+
 def _suffixes() -> tuple[str, ...]:
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
 
@@ -215,6 +230,12 @@ def _number(given: str) -> float:
 def _dpi(given: str) -> int:
     if not (given.isascii() and given.isdigit() and 20 <= int(given[:6]) <= 2400):
         raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a resolution; expected 20 to 2400")
+    return int(given)
+
+
+def _count(given: str) -> int:
+    if not (given.isascii() and given.isdigit() and int(given[:9]) <= 10_000_000):
+        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a number of at most 10 million")
     return int(given)
 
 
@@ -308,7 +329,7 @@ def _figure(asked: argparse.Namespace) -> None:
     figure = _drawn(asked, readings, heads, options)
     path = figure.save(asked.out, asked.dpi)
     print(_one_line(figure.caption if asked.caption else f"{path}: {figure.drawing.alt}"))
-    _warn(figure)
+    _warn(figure, suffix)
 
 
 def _check_own(asked: argparse.Namespace) -> None:
@@ -316,6 +337,8 @@ def _check_own(asked: argparse.Namespace) -> None:
     what = "--all-heads" if asked.all_heads else asked.kind
     if asked.all_heads and asked.kind not in ("heatmap", "links"):
         raise SettingError(f"--all-heads does not go with {asked.kind}.", "Use heatmap or links.")
+    if not asked.head and what in OWN["--head"][1]:
+        raise SettingError("No head was named.", "Give --head L3H1.")
     for option, (name, figures) in OWN.items():
         if getattr(asked, name) and what not in figures:
             raise SettingError(f"{option} does not go with {what}.", f"It goes with {', '.join(figures)}.")
@@ -351,11 +374,12 @@ def _every_head(asked: argparse.Namespace, attention: Attention, suffix: str, op
             show(done, len(every))
     print(f"{asked.all_heads}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
     if figure is not None:
-        _warn(figure)
+        _warn(figure, suffix)
 
 
-def _warn(figure: Any) -> None:
-    for line in fonts.missing(figure.drawing.texts()):
+def _warn(figure: Any, suffix: str) -> None:
+    drawn = suffix.lower() in exports.drawing_suffixes()  # other formats leave letters to whoever reads them
+    for line in fonts.missing(figure.drawing.texts()) if drawn else ():
         print(f"mha-viz: {line}", file=sys.stderr)
 
 
@@ -384,6 +408,50 @@ def _profile(asked: argparse.Namespace) -> None:
         print(f"mha-viz: left out: {_one_line(line)}", file=sys.stderr)
     if profile.facts["left_out"] > 5:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; profile.json names them.", file=sys.stderr)
+
+
+def _toy(asked: argparse.Namespace) -> None:
+    if asked.what == "train":
+        _train(asked)
+    else:
+        _evaluate(asked)
+
+
+def _train(asked: argparse.Namespace) -> None:
+    _folder(asked.out)
+    from mha_viz.training import toy
+
+    with _bar("of the steps") as show:
+        trained = toy.train(
+            asked.seed,
+            toy.STEPS if asked.steps is None else asked.steps,
+            lambda so_far: show(so_far.step, so_far.steps),
+        )
+    try:
+        toy.save(trained, asked.out)
+    except OSError as error:
+        raise ExportError(f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
+    last = trained.history[-1]
+    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in last.losses.items())
+    print(f"{asked.out}: seed {trained.seed}, {last.steps:,} steps, loss: {losses}")
+
+
+def _evaluate(asked: argparse.Namespace) -> None:
+    if asked.out.suffix != ".csv":
+        raise ExportError(f"“{asked.out.suffix[:20]}” is not the suffix of a table.", "Use .csv.")
+    if not asked.sentences:
+        raise SettingError("0 sentences decide nothing.", "Give at least 1.")
+    encoder = _loaded(catalog.resolve(asked.model))
+    from mha_viz.study.toy import evaluate
+
+    table = evaluate(encoder, asked.seed, asked.sentences)
+    written = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    exports.write_bytes(asked.out, lambda: written)
+    rows: list[Any] = list(table.itertuples(index=False))
+    for task in dict.fromkeys(row.task for row in rows):
+        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
+        head = Head(best.layer, best.head)
+        print(f"{task}: {head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}")
 
 
 def _corpus(name: str) -> Any:

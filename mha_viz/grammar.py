@@ -535,7 +535,7 @@ def sentence(random: Random) -> Sentence:
 
 def corpus(count: int = 400, seed: int = 0) -> Corpus:
     """``count`` sentences, each a document of its own; the same for the same ``seed`` everywhere."""
-    random = Random(seed)
+    random = Random(f"corpus {seed}")  # not the stream that the toy model learns from under the same seed
     placed, line = list[Sentence](), 1
     for number in range(1, count + 1):
         told = sentence(random)

@@ -23,6 +23,18 @@ def test_a_click_on_the_map_opens_the_head(visitor: Visitor) -> None:
     expect(chart).to_be_visible()
 
 
+def test_what_is_looked_for_is_in_the_address(visitor: Visitor) -> None:
+    page = visitor.visit("/roles", kinds="position", relation="mod")
+    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
+    expect(page.locator(".st-key-role_map_box text", has_text="broad")).to_have_count(0)
+    page.get_by_role("textbox", name="Find a head").fill("L3H1")
+    page.get_by_role("textbox", name="Find a head").press("Enter")
+    page.wait_for_function("new URLSearchParams(location.search).get('find') === 'L3H1'")
+    page.reload()
+    expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
+
+
 def test_the_map_names_what_it_shows(visitor: Visitor) -> None:
     page = visitor.visit("/roles")
     label = page.locator(".st-key-role_map_box text", has_text="prev").first

@@ -72,7 +72,7 @@ def test_the_size_of_a_batch_changes_no_number(tmp_path: Path) -> None:
         (
             "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
             "1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tTRUE\tBea\t8\tFALSE\tx\n",
-            {"gap", "coreference_baselines", "roles"},
+            {"gap", "coreference_baselines", "coreference_chosen", "roles"},
         ),
     ],
     ids=["plain", "gap"],

@@ -27,6 +27,7 @@ FLOORS = {
     "treebank": 2,
     "drawing": 2,
     "inside": 2,  # the steps of a layer, for drawing without a model
+    "snapshots": 2,
     "text": 1,
     "fonts": 1,
     "bundle": 1,

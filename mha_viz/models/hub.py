@@ -25,6 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
+from mha_viz import snapshots
+from mha_viz.assets import asset
 from mha_viz.errors import (
     Cancelled,
     MhaVizError,
@@ -80,6 +82,9 @@ def local_folder(model: Model) -> Path | None:
     """
     if model.kind == "bundled":
         return _bundle(model.path)
+    if model.kind == "own":
+        name, _, step = model.path.partition("@")
+        return snapshots.unpacked(asset(name), int(step)) if step else asset(name)
     if model.kind == "folder":
         folder = Path(model.path)
         check_folder(folder, model)

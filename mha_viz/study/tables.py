@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mha_viz import __version__
 from mha_viz.analysis import patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.profile import HEADINGS, UNTRAINED
@@ -75,7 +74,7 @@ def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return __version__ if name == "mha-viz" else "not installed"
+        return "a checkout" if name == "mha-viz" else "not installed"
 
 
 def _counts(corpus: Corpus, plan: Plan) -> dict[str, int]:

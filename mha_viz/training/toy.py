@@ -15,14 +15,13 @@ from random import Random
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from mha_viz import grammar
-from mha_viz.errors import Cancelled, ModelBroken, SettingError
+from mha_viz import grammar, snapshots
+from mha_viz.errors import Cancelled, SettingError
 from mha_viz.treebank import Sentence, Word
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
@@ -33,7 +32,6 @@ BATCH = 64
 POOL = 40_000  # sentences that are told before training and read several times
 RATE = 2e-3
 SAVED = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
-SNAPSHOTS = "snapshots.safetensors"
 
 HIDDEN = 0.12  # share of words that are hidden; more of those that agree, and of pronouns
 HIDDEN_VERBS, HIDDEN_PRONOUNS = 0.25, 0.2
@@ -291,7 +289,7 @@ def save(trained: Trained, folder: Path) -> None:
     _write(trained.model, folder)
     packed = {f"{step}/{name}": w for step, weights in trained.snapshots.items() for name, w in _packed(weights)}
     save_file(
-        packed, folder / SNAPSHOTS, metadata={"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
+        packed, folder / snapshots.FILE, metadata={"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
     )
 
 
@@ -310,35 +308,6 @@ def _packed(weights: Weights) -> Iterator[tuple[str, Tensor]]:
         scale = (weight.abs().amax(1, keepdim=True) / 126.5).half().clamp_min(1e-6)
         yield name, (weight / scale.float()).round().to(torch.int8)
         yield f"{name}.scale", scale
-
-
-def snapshot_steps(folder: Path) -> tuple[int, ...]:
-    """The steps whose weights are kept in a folder, in order. Raises ModelBroken when there are none."""
-    with _snapshots(folder) as file:
-        return tuple(sorted(json.loads((file.metadata() or {}).get("steps", "[]"))))
-
-
-def write_snapshot(folder: Path, step: int, into: Path) -> None:
-    """The model of ``folder`` as it was at ``step``, as a model folder of its own. Raises ModelBroken."""
-    steps = snapshot_steps(folder)
-    if step not in steps:
-        raise ModelBroken(f"{folder.name} has no snapshot of step {step}.", f"It has {', '.join(map(str, steps))}.")
-    into.mkdir(parents=True, exist_ok=True)
-    model = BertForMaskedLM(config())
-    with torch.no_grad(), _snapshots(folder) as file:
-        names = set(file.keys())
-        for name, weight in model.named_parameters():
-            kept = file.get_tensor(f"{step}/{name}").float()
-            scale = f"{step}/{name}.scale"
-            weight.copy_(kept * file.get_tensor(scale).float() if scale in names else kept)
-    _write(model, into)
-
-
-def _snapshots(folder: Path) -> Any:
-    try:
-        return safe_open(folder / SNAPSHOTS, "pt")
-    except Exception as error:  # the library's own class, or the system's
-        raise ModelBroken(f"{folder.name} has no snapshots that can be read.", "Train the toy model again.") from error
 
 
 def tokenizer() -> Any:

@@ -31,7 +31,6 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .mha-problem p, .mha-remark p { margin: 2px 0; }
 .mha-problem p:first-child { font-weight: 600; }
 .st-key-role_map_box { overflow-x: auto; }
-.st-key-role_map_box .stElementContainer { min-width: 850px; }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>

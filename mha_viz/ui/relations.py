@@ -40,9 +40,16 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
         "of the same architecture with random weights."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
-    typed = left.text_input("Filter relations", key="relation_filter", placeholder="nsubj").strip().lower()
+    typed = (
+        left.text_input("Filter relations", key="relation", bind="query-params", placeholder="nsubj").strip().lower()
+    )
     level = right.segmented_control(
-        "Level", ["base", "full", "agg"], default="base", key="level", format_func=LEVELS.__getitem__
+        "Level",
+        ["base", "full", "agg"],
+        default="base",
+        key="level",
+        bind="query-params",
+        format_func=LEVELS.__getitem__,
     )
     table = _readable(chosen[(chosen["level"] == (level or "base")) & (chosen["n_odd"] >= FEWEST)])
     table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
@@ -180,7 +187,7 @@ def compare(model: catalog.Model, evidence: Evidence, corpus: str) -> None:
 
 def _measured(model: catalog.Model, corpus: str) -> Evidence | None:
     if corpus == "gold":
-        return given(model.name) if model.kind == "bundled" else None
+        return given(model.name) if model.kind in ("bundled", "own") else None
     try:
         profile = studies().profile(model, built_in().digest if corpus == "grammar" else corpus)
     except MhaVizError as error:

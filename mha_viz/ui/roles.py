@@ -17,7 +17,7 @@ from mha_viz.figures.role_words import COLOURS, by_head, told
 from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame, head_card, reading, relations
+from mha_viz.ui import address, frame, head_card, learning, reading, relations
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -26,7 +26,7 @@ from mha_viz.ui.studies import Evidence, Hold, given, studies
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 FEW = 1000  # pieces of text
-CORPORA = {GOLD: "treebanks", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
+CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 CAUTION = (
     "A head is named after a relation when its pattern coincides with it more often than a trivial rule would. "
     "That does not prove that the model uses it."
@@ -61,6 +61,8 @@ def show(where: Address) -> None:
             _map(evidence, head)
     if head is not None:
         head_card.show(model, evidence, head)
+    if model.name == learning.MODEL:
+        learning.show()
     relations.show(evidence)
     relations.compare(model, evidence, corpus)
     if corpus == GRAMMAR:
@@ -87,7 +89,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         names,
         index=names.index(model.name),
         key=f"roles_model_{model.name}",
-        format_func=lambda name: plain(next((m.label for m in catalog.offered() if m.name == name), name)),
+        format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name),
         on_change=_on_model,
         args=(f"roles_model_{model.name}",),
     )
@@ -104,7 +106,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
 
 
 def _given(model: catalog.Model) -> Evidence | None:
-    return given(model.name) if model.kind == "bundled" else None
+    return given(model.name) if model.kind in ("bundled", "own") else None
 
 
 def _on_model(key: str) -> None:
@@ -229,15 +231,16 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
 
 def _map(evidence: Evidence, chosen: Head | None) -> None:
     findings = _filtered(evidence.findings())
+    chart = role_map(findings, evidence.profiles[0].shape, chosen, theme())
     with st.container(key="role_map_box"):
         picked = st.plotly_chart(
-            role_map(findings, evidence.profiles[0].shape, chosen, theme()),
+            chart,
             key="role_map",
             on_select="rerun",
             selection_mode="points",
             theme=None,
             config=CONFIG,
-            width="content",
+            width=int(chart.layout.width),
             alt="Map of roles, layers by heads; “All roles as a table” below lists the same.",
         )
     points = picked["selection"]["points"]
@@ -250,7 +253,12 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
 
 def _filtered(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     chosen = st.pills(
-        "Show", list(COLOURS), selection_mode="multi", key="roles_shown", help="All roles when none is chosen."
+        "Show",
+        list(COLOURS),
+        selection_mode="multi",
+        key="kinds",
+        bind="query-params",
+        help="All roles when none is chosen.",
     )
     return tuple(f for f in findings if not chosen or f.role in chosen)
 
@@ -288,7 +296,11 @@ def _hint(evidence: Evidence) -> None:
 def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
     typed = st.text_input(
-        "Find a head", key="find_head", placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1."
+        "Find a head",
+        key="find",
+        bind="query-params",
+        placeholder="L3H1, or 4-2",
+        help="L3H1 counts from 0, 4-2 as papers do, from 1.",
     ).strip()
     heads = evidence.profiles[0].heads()
     if not typed:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,12 @@ HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
 WAITING = 8  # studies that may wait
 KEPT_BYTES = 200_000_000  # in memory, of each kind
 KEPT_FOLDERS = 200  # on the disk; the oldest go
-GIVEN = ("ewt", "gum", "gap")  # the treebanks of a shipped profile, in the order in which a table is taken from them
+GIVEN = (
+    "ewt",
+    "gum",
+    "gap",
+    "grammar",
+)  # the corpora of a shipped profile, in the order in which a table is taken from them
 
 
 class Evidence(NamedTuple):
@@ -73,7 +78,7 @@ def given(name: str) -> Evidence | None:
     if folder is None:
         return None
     found = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
-    return Evidence("UD English EWT, GUM and GAP", found) if found else None
+    return Evidence(_listed([profile.corpus for profile in found]), found) if found else None
 
 
 def _folders(above: Path) -> list[Path]:
@@ -138,7 +143,7 @@ class Studies:
 
     def roles(self, model: catalog.Model) -> tuple[Finding, ...]:
         """The roles of a model's heads as far as they are known here; read without pandas or torch."""
-        if model.kind == "bundled":
+        if model.kind in ("bundled", "own"):
             return given_roles(model.name)
         try:
             return read_findings(_home() / _key(model, built_in().digest))
@@ -257,3 +262,7 @@ def _size(profile: Profile) -> int:
 
 def _words(corpus: Corpus | Gap) -> int:
     return len(corpus.rows) * 100 if isinstance(corpus, Gap) else sum(len(s.words) for s in corpus.sentences)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -120,7 +120,7 @@ def _settings(experiment: str, asked: Settings) -> None:
     with st.container(border=True, key="lab_settings"):
         asks = EXPERIMENTS[experiment].asks
         with st.container(horizontal=True, vertical_alignment="top"):
-            values = {name: _number(experiment, name, getattr(asked, name)) for name in asks}
+            values: dict[str, Any] = {name: _number(experiment, name, getattr(asked, name)) for name in asks}
         faults = _faults(experiment, values)
         for error in faults.values():
             complain(error)
@@ -148,7 +148,7 @@ def _key(experiment: str, name: Field) -> str:
     return f"lab_{experiment}_{name}"
 
 
-def _faults(experiment: str, values: Mapping[Field, Any]) -> dict[Field, SettingError]:
+def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingError]:
     return record.faults(replace(EXPERIMENTS[experiment].default, **values))
 
 

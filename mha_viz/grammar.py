@@ -3,7 +3,8 @@
 A sentence is told from left to right: each noun phrase either brings in somebody new or refers back with a pronoun,
 and a pronoun is used only where exactly one of those told so far fits its gender, its number and what it does. Between
 a verb and its subject, and between a pronoun and its antecedent, stand phrases of another number or gender, so that no
-fixed distance explains a relation. Dependencies follow Universal Dependencies; every noun phrase is a mention.
+fixed distance explains a relation; and neither the first of those told nor the last is often meant. Dependencies
+follow Universal Dependencies; every noun phrase is a mention.
 """
 
 from __future__ import annotations
@@ -269,13 +270,15 @@ class _Telling:
     ) -> tuple[_Node, _Entity]:
         """Somebody of one of the ``kinds``: known already, with the chance ``back``, or new."""
         known = self.clear(kinds, besides, acting=case == "nominative")
-        if known and self.chance(back):
+        if known and self.chance(back if len(set(self.told)) > 1 else back / 3):  # seldom where there is no choice
             return self.pronoun(self.far(known), case)
         return self.new(self.random.choice(kinds), case, long)
 
     def far(self, known: Sequence[_Entity]) -> _Entity:
-        """One of those known, seldom the one mentioned last."""
-        return self.random.choices(known, [1 if entity == self.told[-1] else 4 for entity in known])[0]
+        """One of those known, less often the one mentioned last, least often the first."""
+        told = self.told
+        weights = [1 if entity == told[0] else 2 if entity == told[-1] else 3 for entity in known]
+        return self.random.choices(known, weights)[0]
 
     def pronoun(self, entity: _Entity, case: str) -> tuple[_Node, _Entity]:
         """A word that refers back."""
@@ -464,13 +467,24 @@ class _Telling:
 
     # ---- sentences
 
+    def opened(self) -> _Node:
+        """A clause, which may begin as in "behind the tower , the king sings": so the first is not always meant."""
+        if not self.chance(0.55):
+            return self.clause(0.0)
+        near, _ = self.new(self.random.choice(("person", "animal", "place", "place")), "accusative", long=False)
+        near.before.insert(0, _Node(self.random.choice(_BESIDE), "ADP", "case"))
+        root = self.clause(0.0)
+        near.under("obl").after.append(_Node(",", "PUNCT", "punct"))
+        root.before.insert(0, near)
+        return root
+
     def simple(self) -> _Node:
         """One clause."""
-        return self.clause(0.0)
+        return self.opened()
 
     def reason_last(self) -> _Node:
         """As in "the animal did not cross the street because it was too tired"."""
-        root = self.clause(0.0)
+        root = self.opened()
         root.after.append(self.reason())
         return root
 
@@ -499,7 +513,7 @@ class _Telling:
 
     def two(self) -> _Node:
         """As in "the queen sings , but he does not like her"."""
-        root = self.clause(0.0)
+        root = self.opened()
         other = self.clause(0.8)
         other.before[:0] = [_Node(",", "PUNCT", "punct"), _Node(self.random.choice(("and", "but")), "CCONJ", "cc")]
         root.after.append(other.under("conj"))

@@ -126,11 +126,13 @@ def syntactic(*given_: Any) -> list[roles.Role]:
     return list(roles.syntactic(OBJ, *evidence(*given_)))
 
 
-def test_ten_points_over_the_offset_on_both_halves_make_a_role() -> None:
+def test_ten_points_over_the_offset_on_the_odd_half_make_a_role() -> None:
     (role,) = syntactic((200, 100), (100, 50), {0: (150, 70)}, {0: (150, 59)})
     assert (role.head, role.role, role.detail, role.n) == (0, "syntax", "obj dep_to_head", 100)
     assert (role.score, role.baseline, role.gain) == pytest.approx((0.7, 0.5, 0.2))
     assert role.interval == pytest.approx(brute.wilson(70, 100))
+    (same,) = syntactic((200, 100), (100, 50), {0: (90, 70)}, {0: (80, 59)})
+    assert same == role, "the even half chooses the direction only"
 
 
 def test_exactly_ten_points_are_enough() -> None:
@@ -187,6 +189,7 @@ def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None
 
 def test_exactly_ten_points_are_enough_here_too() -> None:
     assert len(coreferential((100, 100), (80, 60), (30, 50), (60, 10))) == 1
+    assert len(coreferential((100, 100), (10, 60), (30, 50), (60, 10))) == 1, "the even half chooses nothing here"
 
 
 def test_here_too_a_hundred_cases_are_needed() -> None:

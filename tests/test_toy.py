@@ -19,7 +19,7 @@ from mha_viz.training import toy
 from mha_viz.treebank import Sentence
 
 SHIPPED = asset("toy")
-PREVIOUS, SUBJECT, VERB, ANTECEDENT = Head(0, 3), Head(1, 3), Head(1, 1), Head(1, 0)  # SUBJECT: from the verb
+PREVIOUS, VERB, ANTECEDENT = Head(1, 3), Head(1, 2), Head(1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -154,19 +154,15 @@ def test_a_head_looks_at_the_word_before(read: list[tuple[Sentence, Weights]]) -
     assert share(right) >= 0.95
 
 
-@pytest.mark.parametrize(("head", "from_verb", "least"), [(VERB, False, 0.98), (SUBJECT, True, 0.87)])
-def test_heads_link_verb_and_subject(
-    read: list[tuple[Sentence, Weights]], head: Head, from_verb: bool, least: float
-) -> None:
+def test_a_head_links_subject_and_verb(read: list[tuple[Sentence, Weights]]) -> None:
     def right() -> Iterator[bool]:
         for told, weights in read:
-            others = weights[head] - np.eye(len(told.words))  # the word itself never wins
+            others = weights[VERB] - np.eye(len(told.words))  # the word itself never wins
             for subject, word in enumerate(told.words):
                 if word.relation == "nsubj" and word.head is not None:
-                    start, end = (word.head, subject) if from_verb else (subject, word.head)
-                    yield others[start].argmax() == end
+                    yield others[subject].argmax() == word.head
 
-    assert share(right()) >= least
+    assert share(right()) >= 0.98
 
 
 def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]]) -> None:
@@ -183,6 +179,6 @@ def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]
 
 
 def test_these_are_different_heads_and_the_files_are_small() -> None:
-    assert len({PREVIOUS, SUBJECT, VERB, ANTECEDENT}) == 4
+    assert len({PREVIOUS, VERB, ANTECEDENT}) == 3
     assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 2_000_000
     assert 12 <= len(snapshots.steps(SHIPPED)) <= 20

@@ -20,7 +20,7 @@ from mha_viz.errors import CorpusError, ExportError
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFINITIONS = "1"  # of the measures; goes up when a number comes to mean something else
+DEFINITIONS = "2"  # of the measures; goes up when a number comes to mean something else
 
 _ACCURACY = ("n", "correct", "accuracy")
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -182,7 +182,7 @@ def _table(pandas: Any, path: Path, name: str) -> pd.DataFrame:
     table: pd.DataFrame = pandas.read_csv(path, keep_default_na=False, na_values=[""])
     if tuple(table.columns) != HEADINGS[name]:
         raise ValueError(f"{path.name} has the headings {', '.join(map(str, table.columns))[:200]}")
-    return table.fillna({"detail": ""}) if "detail" in table else table
+    return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 
 def _put(path: Path, text: str) -> None:

@@ -1,9 +1,9 @@
 """What a head may be called, and on what evidence.
 
 A head is *syntactic* for a relation, or *coreferential*, when it beats its baseline by ten points (Voita et al. 2019)
-on sentences that were not used to choose it: head and direction are chosen on the sentences with even numbers, and
-reported on the odd ones. *Position*, *delimiter* and *broad* heads go by a threshold (Clark et al. 2019, section 3).
-One head can have several roles, and most have none.
+on sentences that were not used to choose anything: the direction is chosen on the sentences with even numbers, and
+the score is that of the odd ones. *Position*, *delimiter* and *broad* heads go by a threshold (Clark et al. 2019,
+section 3). One head can have several roles, and most have none.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def choose(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Choice
 
 
 def syntactic(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Role]:
-    """Every head and relation whose best direction on the even sentences beats the best fixed offset by ten points
-    there, and again on the odd ones, with the interval above it. Of relations that mean the same cases, the shorter."""
+    """Every head and relation whose best direction on the even sentences beats the best fixed offset by ten points on
+    the odd ones, with the interval above it. Of relations that mean the same cases, the shorter."""
     for at, row in enumerate(relations.rows):
         if row.level == "agg" or (row.level == "full" and ":" not in row.relation):
             continue
@@ -126,14 +126,7 @@ def syntactic(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Rol
         for head, direction in enumerate(np.nanargmax(np.nan_to_num(even, nan=-1), axis=0)):
             n = int(gold.n[1, direction, at])
             interval = wilson(int(correct[1, direction, at, head]), n)
-            gains = [
-                _gains(
-                    correct[half, direction, at, head],
-                    gold.offset[half, direction, at].max(),
-                    gold.n[half, direction, at],
-                )
-                for half in (0, 1)
-            ]
+            gains = _gains(correct[1, direction, at, head], gold.offset[1, direction, at].max(), n)
             found = Role(
                 head,
                 "syntax",
@@ -143,29 +136,18 @@ def syntactic(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Rol
                 n,
                 interval,
             )
-            if n >= CASES and all(gains) and interval.low > found.baseline:
+            if n >= CASES and gains and interval.low > found.baseline:
                 yield found
 
 
 def coreferential(n: Counts, correct: Counts, baseline: Counts) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns, in both halves."""
+    """Heads that beat the better baseline by ten points on the third-person pronouns of the odd sentences."""
     at = TYPES.index("third_person")
-    even, odd = (share(correct[half, at], n[half, at]) for half in (0, 1))
-    better = share(baseline[:, at].max(axis=1), n[:, at])
-    for head in range(len(even)):
-        found = Role(
-            head,
-            "coreference",
-            "third_person",
-            float(odd[head]),
-            float(better[1]),
-            int(n[1, at]),
-            wilson(int(correct[1, at, head]), int(n[1, at])),
-        )
-        better_ones = baseline[:, at].max(axis=1)
-        gains = [_gains(correct[half, at, head], better_ones[half], n[half, at]) for half in (0, 1)]
-        if found.n >= CASES and all(gains):
-            yield found
+    cases, better = int(n[1, at]), int(baseline[1, at].max())
+    for head, right in enumerate(map(int, correct[1, at])):
+        if cases >= CASES and _gains(right, better, cases):
+            scores = right / cases, better / cases, cases
+            yield Role(head, "coreference", "third_person", *scores, wilson(right, cases))
 
 
 def positional(sums: Running) -> Iterator[Role]:

@@ -110,8 +110,14 @@ def read(data: bytes, name: str) -> Corpus | Gap:
     if "Pronoun-offset" in heading:
         return read_gap(text, name)
     lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
-    looks = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
-    return read_conllu(text, name) if looks else read_plain(text, name)
+    if any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines):
+        return read_conllu(text, name)
+    if name.lower().endswith(".tsv"):
+        raise CorpusError(
+            f"{name} is no GAP table: its first line lacks the column Pronoun-offset.",
+            f"Expected {', '.join(GAP_COLUMNS)}, parted by tabs; plain text has the suffix .txt.",
+        )
+    return read_plain(text, name)
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -119,7 +125,10 @@ def decoded(data: bytes, name: str) -> str:
     if len(data) > MAX_BYTES:
         too_large(name, len(data))
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
+        if "\0" in text:
+            raise CorpusError(f"{name} holds no text: it has a zero byte.", "Expected CoNLL-U, a GAP table or text.")
+        return text
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise CorpusError(f"{name}, line {line}: not UTF-8 text.", "Save the file as UTF-8.") from error
@@ -155,7 +164,7 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
             if brackets.seen_any(rows):
                 brackets.fail(f"line {line}: a sentence without a tree")
         else:
-            brackets.read(rows, tuple(map(_word, rows)), len(sentences), line)
+            brackets.read(rows, tuple(map(_word, rows)), len(sentences), _lines(block, line))
         if rows:
             words = (Word(clean(str(row["form"])), row["upos"] or "") if problem else _word(row) for row in rows)
             sentences.append(Sentence(tuple(words), (), document, line))
@@ -164,6 +173,11 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
         raise CorpusError(f"{name} holds no sentence.", "Expected CoNLL-U: ten columns parted by tabs, a line a word.")
     has_trees = any(word.relation for sentence in sentences for word in sentence.words)
     return Corpus(name, tuple(sentences), _digest(text), has_trees, brackets.found, tuple(left_out))
+
+
+def _lines(block: str, line: int) -> list[int]:
+    """The line of each word of a sentence that begins at ``line``."""
+    return [number for number, row in enumerate(block.split("\n"), line) if row.partition("\t")[0].isdigit()]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
@@ -212,6 +226,8 @@ def _problem(rows: Sequence[Any]) -> str:
     ids = [row["id"] for row in rows]
     if not rows:
         return "a sentence without a word."
+    if 1 in ids[1:]:
+        return f"the ids begin again at word {ids.index(1, 1) + 1}; a blank line parts two sentences."
     if ids != list(range(1, len(ids) + 1)):
         return f"the ids are not 1 to {len(ids)} in order."
     heads = [row["head"] for row in rows]
@@ -274,8 +290,8 @@ class _Brackets:
     def seen_any(self, rows: Sequence[Any]) -> bool:
         return any("Entity" in (row["misc"] or {}) for row in rows)
 
-    def read(self, rows: Sequence[Any], words: tuple[Word, ...], sentence: int, line: int) -> None:
-        for index, row in enumerate(rows):
+    def read(self, rows: Sequence[Any], words: tuple[Word, ...], sentence: int, lines: Sequence[int]) -> None:
+        for index, (row, line) in enumerate(zip(rows, lines, strict=True)):
             said = (row["misc"] or {}).get("Entity")
             for opened, single, closed in self.PARTS.findall(said or ""):
                 if opened and single:
@@ -338,6 +354,9 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
     if missing:
         raise CorpusError(f"{name}, line 1: the column {missing[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}.")
     filled = [(number, line) for number, line in enumerate(lines, 2) if any(line)]
+    for number, line in filled:
+        if len(line) != len(heading):
+            raise CorpusError(f"{name}, line {number}: {len(line)} columns.", f"The first line has {len(heading)}.")
     rows = [_gap_row(dict(zip(heading, line, strict=False)), number, name) for number, line in filled]
     if not rows:
         raise CorpusError(f"{name} holds no example.", "Expected a GAP table with a line an example.")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.errors import CorpusError, MhaVizError
-from mha_viz.treebank import Mention, decoded, read_conllu, read_gap, read_plain
+from mha_viz.treebank import Mention, decoded, read, read_conllu, read_gap, read_plain
 from tests import hostile
 
 
@@ -78,8 +78,8 @@ def test_the_head_is_the_first_word_whose_head_lies_outside() -> None:
 @pytest.mark.parametrize(
     ("entities", "said"),
     [
-        (("(1-a", "", ""), "line 1: Entity=(1 never closes"),
-        (("", "1)", ""), "line 1: Entity=1) closes what was never opened"),
+        (("(1-a", "", ""), "line 2: Entity=(1 never closes"),
+        (("", "1)", ""), "line 3: Entity=1) closes what was never opened"),
     ],
 )
 def test_brackets_that_do_not_match_leave_out_their_document_only(entities: tuple[str, ...], said: str) -> None:
@@ -106,7 +106,8 @@ BROKEN_TREES = [
     ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "circle"),
     ((line(1, "a", 0, "root"), line(2, "b")), "word 2 has no head"),
     ((line(1, "a", 9, "x"),), "a head that is not there"),
-    ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "ids are not 1 to 2"),
+    ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "the ids begin again at word 2; a blank line parts"),
+    ((line(1, "a", 0, "root"), line(3, "b", 1, "x")), "ids are not 1 to 2"),
     ((line(2, "a", 0, "root"),), "ids are not 1 to 1"),
 ]
 
@@ -148,9 +149,9 @@ def test_what_is_no_conllu_is_refused_with_its_line(text: str, said: str) -> Non
 
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for read in (read_conllu, read_plain, read_gap):
+    for reader in (read_conllu, read_plain, read_gap):
         with suppress(MhaVizError):  # anything else is a fault of ours
-            assert read(text)
+            assert reader(text)
 
 
 @pytest.mark.parametrize("form", [t for t in hostile.TEXTS.values() if t.strip() and len(t) < 500], ids=ascii)
@@ -167,7 +168,15 @@ def test_files_that_are_no_text_or_too_large() -> None:
         decoded(b"good\n\xff\xfe bad", "file")
     with pytest.raises(CorpusError, match="MB; at most"):
         decoded(b"x" * 64_000_001, "file")
+    with pytest.raises(CorpusError, match="a zero byte"):
+        decoded(b"a\0b", "file")
     assert decoded("\ufeffé".encode(), "file") == "é"
+
+
+def test_a_table_that_is_not_gap_is_not_read_as_text() -> None:
+    with pytest.raises(CorpusError, match="lacks the column Pronoun-offset"):
+        read(b"id\ttext\n1\tShe left.\n", "other.TSV")
+    assert read(b"She left.\n", "other.txt").name == "other.txt"
 
 
 # ---- GAP and plain text ----------------------------------------------------------------------------------
@@ -191,9 +200,10 @@ def test_a_gap_row() -> None:
         (HEADING + ROW + ROW.replace("\t14\t", "\t15\t"), "line 3: “she” does not stand at character 15"),
         (HEADING + ROW.replace("TRUE", "YES"), "line 2: “YES”"),
         (HEADING + ROW.replace("\t14\t", "\tx\t"), "line 2"),
-        (HEADING + "d-1\tonly\n", "line 2"),
+        (HEADING + "d-1\tonly\n", "line 2: 2 columns"),
+        (HEADING.replace("ID\t", "") + ROW, "column ID is missing"),
     ],
-    ids=["empty", "heading alone", "offset", "truth", "number", "columns"],
+    ids=["empty", "heading alone", "offset", "truth", "number", "columns", "heading"],
 )
 def test_what_is_no_gap_is_refused_with_its_line(text: str, said: str) -> None:
     with pytest.raises(CorpusError, match=said):

@@ -14,7 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from mha_viz.figures.theme import Theme
+from mha_viz.figures.theme import Theme, hover
 from mha_viz.inside import Array, Trace, entropy, split
 
 FONT = "Source Sans, sans-serif"
@@ -423,7 +423,7 @@ def _sheet(
         font={"color": theme.ink, "size": 13, "family": FONT},
         showlegend=legend,
         legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
-        hoverlabel={"align": "left"},
+        hoverlabel=hover(theme),
     )
     plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title_font": {"size": 13}}
     figure.update_xaxes(**plain)

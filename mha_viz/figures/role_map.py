@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -14,16 +14,22 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, told
-from mha_viz.figures.theme import Theme
+from mha_viz.figures.theme import Theme, hover
 
 CELL, TOP, LEFT = (68, 40), 30, 40  # pixels
 FONT = "Source Sans, sans-serif"
 FAINTEST = 0.18  # of a role whose gain is nothing
 
 
-def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head | None, theme: Theme) -> go.Figure:
+def role_map(
+    findings: Sequence[Finding],
+    shape: tuple[int, int],
+    chosen: Head | None,
+    theme: Theme,
+    beside: Callable[[Finding], str] = lambda _: "",
+) -> go.Figure:
     """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour. Small
-    squares are roles of another kind. A cell's ``customdata`` is the head's name.
+    squares are roles of another kind. A cell's ``customdata`` is the head's name. ``beside`` tells of more baselines.
     """
     roles = by_head(findings)
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
@@ -38,7 +44,7 @@ def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head |
         textfont={"size": 11, "color": [_ink(roles.get(head), theme) for head in every]},
         marker={"symbol": "square", "size": 30, "opacity": 0},
         customdata=[str(head) for head in every],
-        hovertext=[_hover(head, roles.get(head, [])) for head in every],
+        hovertext=[_hover(head, roles.get(head, []), beside) for head in every],
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
     )
@@ -99,8 +105,8 @@ def _channels(colour: str) -> np.ndarray:
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
-def _hover(head: Head, found: Sequence[Finding]) -> str:
-    lines = [f"<b>{both(head)}</b>", *(_folded(told(f)) for f in found[:4])]
+def _hover(head: Head, found: Sequence[Finding], beside: Callable[[Finding], str]) -> str:
+    lines = [f"<b>{both(head)}</b>", *(_folded(told(f) + beside(f)) for f in found[:4])]
     if len(found) > 4:
         lines.append(f"and {len(found) - 4} more")
     return "<br>".join(lines if found else [*lines, "no role found"])
@@ -153,7 +159,7 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
             "itemclick": False,
             "itemdoubleclick": False,
         },
-        "hoverlabel": {"align": "left"},
+        "hoverlabel": hover(theme),
     }
 
 
@@ -213,6 +219,7 @@ def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:
         yaxis={"range": [0, 1], "gridcolor": _faint(theme), "fixedrange": True},
         xaxis={"fixedrange": True, "type": "category"},
         bargap=0.25,
+        hoverlabel=hover(theme),
         showlegend=legend,
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
     )

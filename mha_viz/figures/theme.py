@@ -52,6 +52,16 @@ DARK = Theme(
 THEMES = {"light": LIGHT, "dark": DARK}
 
 
+def hover(theme: Theme) -> dict[str, object]:
+    """Plotly's box beside the pointer, in the colours of the page."""
+    return {
+        "align": "left",
+        "bgcolor": theme.paper,
+        "bordercolor": theme.muted,
+        "font": {"color": theme.ink, "size": 13, "family": "Source Sans, sans-serif"},
+    }
+
+
 @cache
 def palette(stops: tuple[str, ...]) -> Pixels:
     """256 shades between the stops of a ramp: [shade, rgb]. As ``palette`` of the browser's ``ink.js``."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from mha_viz.figures.theme import Theme
+from mha_viz.figures.theme import Theme, hover
 
 FONT = "Source Sans, sans-serif"
 LN2 = 0.6931
@@ -271,7 +271,7 @@ def _paper(theme: Theme) -> dict[str, Any]:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": theme.ink, "size": 12, "family": FONT},
-        "hoverlabel": {"align": "left"},
+        "hoverlabel": hover(theme),
     }
 
 

@@ -26,14 +26,18 @@ WHY = {
 
 
 def badges(attention: Attention, gold: Sentence | None = None) -> dict[str, Any]:
-    """For the explorer: ``kinds``, each role's place among the colours of heads; ``found``, the roles one by one.
+    """For the explorer: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the roles
+    were measured on; ``found``, the roles one by one.
 
     ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
     """
+    findings: tuple[Finding, ...] = ()
+    on = ""
     try:
-        findings = studies().roles(catalog.resolve(attention.model))
+        model = catalog.resolve(attention.model)
+        findings, on = studies().roles(model), studies().measured_on(model)
     except MhaVizError:  # a model that is not offered any more
-        findings = ()
+        pass
     findings = tuple(sorted(findings, key=lambda f: -f.gain))
     hits = _hits(findings, attention, gold)
     found = []
@@ -49,7 +53,7 @@ def badges(attention: Attention, gold: Sentence | None = None) -> dict[str, Any]
                 "said": said,
             }
         )
-    return {"kinds": COLOURS, "found": found}
+    return {"kinds": COLOURS, "on": on, "found": found}
 
 
 def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:

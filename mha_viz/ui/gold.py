@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.active import PRONOUNS
-from mha_viz.analysis.coreference import chunk
+from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
 from mha_viz.attention import Attention, Head, Weights
@@ -68,6 +68,8 @@ def show(found: Annotated, attention: Attention, head: Head) -> None:
     asked = right_ones + sum(span.kind == "miss" for span in spans)
     st.markdown(f"**{right_ones}** of **{asked}** right.")
     _picture(found.forms, spans, f"{right_ones} of {asked} gold arcs of {relation} agree with {both(head)}.")
+    if relation == COREFERENCE:
+        st.markdown("  \n".join(_weighed(found.sentence, attention, head)))
 
 
 def _relations(sentence: Sentence) -> list[str]:
@@ -115,11 +117,32 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
     return spans
 
 
-def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
+def _chosen(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
+    """Of each anaphor the candidate that gets the largest weight, and that weight."""
     block = word_block(attention, [head])[0]
-    spans = []
+    found = []
     for anaphor in chunk([sentence], [0]).anaphors:
-        chosen = anaphor.candidates[int(block[anaphor.word, list(anaphor.candidates)].argmax())]
+        weights = block[anaphor.word, list(anaphor.candidates)]
+        found.append((anaphor, anaphor.candidates[int(weights.argmax())], float(weights.max())))
+    return found
+
+
+def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
+    """Among how many candidates each anaphor chooses, and with what weight: of one, any head is right."""
+    return [
+        f"“{plain(sentence.forms[anaphor.word])}” gives {weight:.2f} of its attention to "
+        f"“{plain(sentence.forms[chosen])}”, {_of(len(anaphor.candidates))}."
+        for anaphor, chosen, weight in _chosen(sentence, attention, head)
+    ]
+
+
+def _of(candidates: int) -> str:
+    return f"the most of {candidates} candidates" if candidates > 1 else "the only candidate"
+
+
+def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
+    spans = []
+    for anaphor, chosen, _ in _chosen(sentence, attention, head):
         if chosen in anaphor.right:
             spans.append(Span(anaphor.word, chosen, "antecedent", "hit"))
         else:
@@ -145,13 +168,26 @@ def propose(attention: Attention) -> None:
         if not best:
             remark("Nothing is known of this model’s heads yet. The Roles page measures them.")
             return
-        spans = _proposed(attention, best)
         st.markdown(
             "There is no gold annotation for typed text. These arcs are proposals: for each relation, the links with "
-            "more than half of a word’s attention in the head that coincides with it most often. Many are wrong."
+            "more than half of a word’s attention in the head that coincides with it most often. Many are wrong. "
+            "Where several heads propose for one word, the one that is right most often in the corpus speaks; choose "
+            "relations to see all of theirs."
         )
+        every = _proposed(attention, best)
+        names = list(dict.fromkeys(span.label.split()[0] for span in every))
+        chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=plain)
+        spans = [span for span in every if span.label.split()[0] in chosen] if chosen else _first_of_each(every)
         words = attention.by_words().without_special().tokens
         _picture(words, spans, f"{len(spans)} proposed arcs.")
+
+
+def _first_of_each(spans: Sequence[Span]) -> list[Span]:
+    """One proposal a word, the most trusted; those for what a pronoun stands for besides."""
+    first: dict[tuple[int, bool], Span] = {}
+    for span in spans:
+        first.setdefault((span.start, span.label.startswith("coref")), span)
+    return list(first.values())
 
 
 def _best(attention: Attention) -> list[Finding]:

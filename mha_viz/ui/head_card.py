@@ -41,7 +41,8 @@ def summary(evidence: Evidence, head: Head) -> None:
     """The roles of one head in words, and the way to see it at work."""
     st.markdown(f"#### {both(head)}")
     found = by_head(evidence.findings()).get(head, [])
-    st.markdown("\n".join(f"* {plain(told(f))}" for f in found) or "No role was found for this head.")
+    said = [f"* {plain(told(f) + evidence.beside(f))}" for f in found]
+    st.markdown("\n".join(said) or "No role was found for this head.")
     kept = {k: v for k, v in st.query_params.to_dict().items() if k not in ("on", "pin", "corpus")}
     st.page_link(frame.page("explore"), label="Open in Explore", query_params={**kept, "head": str(head)})
 
@@ -96,25 +97,30 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
     if syntax is None or baselines is None:
         return None
-    offset = baselines[baselines["baseline"] == "offset"]
     keys = ["level", "relation", "direction"]
-    table = syntax.merge(offset[[*keys, "detail", "accuracy"]], on=keys, suffixes=("", "_offset"))
+    rules = baselines.pivot(index=keys, columns="baseline", values="accuracy").reset_index()
+    table = syntax.merge(rules, on=keys)
     table = table[(table["level"] != "full") & (table["n"] >= 20)]
-    table = table.assign(gain=table["accuracy"] - table["accuracy_offset"])
+    table = table.assign(gain=table["accuracy"] - table["offset"])
     table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
     if not len(table):
         return None
-    st.markdown("**Relations it comes nearest to**, over all sentences, best fixed offset beside it")
+    st.markdown("**Relations it comes nearest to**, over all sentences, with what simple rules get right")
+    labels = {
+        "accuracy": "right",
+        "ci_low": "low",
+        "ci_high": "high",
+        "offset": "offset",
+        "pos": "part of speech",
+        "untrained": "untrained",
+        "gain": "gain",
+    }
+    numbers = {name: label for name, label in labels.items() if name in table}
     st.dataframe(
-        table[["relation", "direction", "accuracy", "accuracy_offset", "gain", "n"]].assign(
-            direction=table["direction"].map(DIRECTIONS)
-        ),
+        table[["relation", "direction", *numbers, "n"]].assign(direction=table["direction"].map(DIRECTIONS)),
         hide_index=True,
         width="stretch",
-        column_config={
-            name: st.column_config.NumberColumn(label, format="percent")
-            for name, label in (("accuracy", "right"), ("accuracy_offset", "offset"), ("gain", "gain"))
-        },
+        column_config={name: st.column_config.NumberColumn(label, format="percent") for name, label in numbers.items()},
     )
     options = list(zip(table["relation"], table["direction"], strict=True))
     chosen = st.selectbox(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -165,7 +166,7 @@ def _coreference(evidence: Evidence) -> None:
 
 def compare(model: catalog.Model, evidence: Evidence, corpus: str) -> None:
     """The best heads of two models for every relation, where both were measured on one corpus."""
-    others = [m for m in catalog.offered() if m.name != model.name]
+    others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]
     found = {m.name: other for m in others if (other := _measured(m, corpus)) is not None}
     with st.expander("Compare with another model"):
         if not found:
@@ -183,6 +184,18 @@ def compare(model: catalog.Model, evidence: Evidence, corpus: str) -> None:
         percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
         columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
         st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
+
+
+def _typed(model: catalog.Model) -> list[catalog.Model]:
+    """Models outside the catalogue whose roles were looked at during this visit; ``model`` is one from now on."""
+    names = st.session_state.setdefault("roles_typed", [])
+    if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
+        names.append(model.name)
+    found = []
+    for name in names:
+        with suppress(MhaVizError):  # a folder that has gone
+            found.append(catalog.resolve(name))
+    return found
 
 
 def _measured(model: catalog.Model, corpus: str) -> Evidence | None:

@@ -26,6 +26,7 @@ from mha_viz.ui.studies import Evidence, Hold, given, studies
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 FEW = 1000  # pieces of text
+FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 CAUTION = (
     "A head is named after a relation when its pattern coincides with it more often than a trivial rule would. "
@@ -49,6 +50,8 @@ def show(where: Address) -> None:
     if evidence is None:
         return
     _headline(model, evidence)
+    if corpus not in CORPORA:
+        st.button("Another file", key="another_file", on_click=_on_file)
     left, right = st.columns([7, 4], gap="large")
     with right:
         head = _wanted_head(evidence, where.head)
@@ -119,6 +122,10 @@ def _on_corpus(key: str) -> None:
     address.go(corpus=st.session_state[key])
 
 
+def _on_file() -> None:
+    address.go(corpus=UPLOAD)
+
+
 def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     """What was measured, or the way to measure it."""
     if corpus == GOLD:
@@ -179,6 +186,7 @@ def _upload(model: catalog.Model) -> None:
         "At most 8 MB. The text is not kept: only its name, the numbers, and the lines that had to be left out."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
+    _earlier(model)
     if file is None:
         return
     try:
@@ -194,7 +202,15 @@ def _upload(model: catalog.Model) -> None:
     )
 
 
+def _earlier(model: catalog.Model) -> None:
+    """The files that were measured during this visit."""
+    for digest, name in st.session_state.get(FILES, {}).items():
+        st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
+                  help=None if studies().profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
+
+
 def _start_file(model: catalog.Model, corpus: Any) -> None:
+    st.session_state[FILES] = {**st.session_state.get(FILES, {}), corpus.digest: corpus.name}
     _start(model, corpus)
     address.go(corpus=corpus.digest)
 
@@ -231,7 +247,7 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
 
 def _map(evidence: Evidence, chosen: Head | None) -> None:
     findings = _filtered(evidence.findings())
-    chart = role_map(findings, evidence.profiles[0].shape, chosen, theme())
+    chart = role_map(findings, evidence.profiles[0].shape, chosen, theme(), evidence.beside)
     with st.container(key="role_map_box"):
         picked = st.plotly_chart(
             chart,
@@ -287,7 +303,8 @@ def _hint(evidence: Evidence) -> None:
     st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
     for role in COLOURS:
         if role in strongest:
-            st.markdown(f"**{both(strongest[role].head)}** {plain(told(strongest[role]))}.")
+            found = strongest[role]
+            st.markdown(f"**{both(found.head)}** {plain(told(found) + evidence.beside(found))}.")
 
 
 # ---- One head -------------------------------------------------------------------------------------------

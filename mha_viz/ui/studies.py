@@ -7,6 +7,7 @@ server that starts again still knows it, and one that was stopped goes on.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import threading
@@ -31,12 +32,7 @@ HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
 WAITING = 8  # studies that may wait
 KEPT_BYTES = 200_000_000  # in memory, of each kind
 KEPT_FOLDERS = 200  # on the disk; the oldest go
-GIVEN = (
-    "ewt",
-    "gum",
-    "gap",
-    "grammar",
-)  # the corpora of a shipped profile, in the order in which a table is taken from them
+GIVEN = ("ewt", "gum", "gap", "grammar")  # of a shipped profile, in the order in which a table is taken from them
 
 
 class Evidence(NamedTuple):
@@ -57,12 +53,39 @@ class Evidence(NamedTuple):
         """The roles that were found, each kind in the first profile that has any."""
         return _united(profile.findings() for profile in self.profiles)
 
+    def beside(self, finding: Finding) -> str:
+        """What the other baselines get right, over all sentences; empty where a role has none."""
+        if finding.role == "syntax":
+            relation, direction = finding.detail.split()
+            table = self.table("syntax_baselines")
+            rules = {"pos": "nearest part of speech", "untrained": "best untrained head"}
+            if table is not None:
+                table = table[table["level"].isin(("base", "full")) & (table["relation"] == relation)]
+                table = table[table["direction"] == direction].drop_duplicates("baseline")
+        elif finding.role == "coreference":
+            rules, table = {"untrained": "best untrained head"}, self.table("coreference_baselines")
+            table = None if table is None else table[table["mention_type"] == finding.detail]
+        else:
+            return ""
+        if table is None:
+            return ""
+        found = dict(zip(table["baseline"], table["accuracy"], strict=True))
+        return "".join(f", {words} {100 * found[rule]:.1f} %" for rule, words in rules.items() if rule in found)
+
 
 @cache
 def given_roles(name: str) -> tuple[Finding, ...]:
     """The roles of a model that comes with the app; read without its tables."""
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
     return _united(read_findings(folder / one) for one in GIVEN) if folder else ()
+
+
+@cache
+def given_corpora(name: str) -> str:
+    """What the profile of a model that comes with the app was measured on, in words; read without its tables."""
+    folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
+    files = [folder / one / "profile.json" for one in GIVEN] if folder else []
+    return _listed([json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file()])
 
 
 def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
@@ -78,7 +101,7 @@ def given(name: str) -> Evidence | None:
     if folder is None:
         return None
     found = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
-    return Evidence(_listed([profile.corpus for profile in found]), found) if found else None
+    return Evidence(given_corpora(name), found) if found else None
 
 
 def _folders(above: Path) -> list[Path]:
@@ -149,6 +172,11 @@ class Studies:
             return read_findings(_home() / _key(model, built_in().digest))
         except MhaVizError:
             return ()
+
+    def measured_on(self, model: catalog.Model) -> str:
+        """The corpora that :meth:`roles` speaks of."""
+        named = given_corpora(model.name) if model.kind in ("bundled", "own") else ""
+        return named or "the built-in sentences"
 
     def start(self, model: catalog.Model, corpus: Corpus | Gap) -> Hold:
         """Begin a study, or join the one that is under way. Raises Busy when too many wait."""
@@ -265,4 +293,4 @@ def _words(corpus: Corpus | Gap) -> int:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

@@ -178,7 +178,7 @@ export function explorer(root, send, locate = () => window.location.search) {
       layouts.grid = drawGrid(part.grid, reading, view, { ...look, width, height });
     }
     part.count.textContent = `${reading.layers} layers × ${reading.heads} heads`;
-    part.marks.replaceChildren(...drawBadges(roles, sought, place, look.heads),
+    part.marks.replaceChildren(...drawBadges(roles, reading.layers * reading.heads, sought, place, look.heads),
       ...view.on.map(mark), ...(cursor === view.head ? [] : [mark(cursor, "cursor")]));
     drawKinds(part.kinds, roles, sought, look.heads, (kind) => { sought = sought === kind ? null : kind; drawOverview(); });
     drawPreview();

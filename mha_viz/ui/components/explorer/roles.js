@@ -1,11 +1,11 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
 
-// {kinds: role → place among the colours, of: head → its roles, the strongest first}.
-export function byHead({ kinds, found }) {
+// {kinds: role → place among the colours, on: the corpora in words, of: head → its roles, the strongest first}.
+export function byHead({ kinds, on, found }) {
   const of = new Map();
   for (const role of found) of.set(role.head, [...(of.get(role.head) ?? []), role]);
-  return { kinds, of };
+  return { kinds, on, of };
 }
 
 const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
@@ -17,10 +17,12 @@ export function counted(roles) {
   return Object.keys(roles.kinds).map((kind) => [kind, lists.filter((list) => has(list, kind)).length]).filter(([, n]) => n);
 }
 
-// One mark a kind of role in the corner of each head, hollow where it does not show in this text; a veil over the heads
-// without the kind that is sought. `place` puts an element on a head.
-export function drawBadges(roles, sought, place, colours) {
-  return [...roles.of].map(([head, list]) => {
+// One mark a kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil over
+// the heads without the kind that is sought, named or not. `place` puts an element on a head.
+export function drawBadges(roles, count, sought, place, colours) {
+  const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.of.has(head));
+  return drawn.map((head) => {
+    const list = roles.of.get(head) ?? [];
     const box = place(make("b", { class: sought && !has(list, sought) ? "badges off" : "badges" }), head);
     for (const [kind] of counted(roles).filter(([name]) => has(list, name))) {
       const badge = make("s", { class: list.some((role) => role.role === kind && role.active) ? "active" : "" });
@@ -38,7 +40,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
       make("s", { class: "active" }), ` ${kind} ${n}`);
     button.style.setProperty("--colour", colourOf(roles, kind, colours));
     return button;
-  }));
+  }), make("span", { class: "soft" }, `measured on ${roles.on}`));
   box.hidden = !roles.of.size;
 }
 

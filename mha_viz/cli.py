@@ -397,6 +397,10 @@ def _profile(asked: argparse.Namespace) -> None:
 
         try:
             profile = study(encoder, corpus, resume=asked.out, batch=asked.batch, progress=progress)
+        except KeyboardInterrupt:
+            said = f"Stopped. What is done is kept in {asked.out}; the same command goes on."
+            print(f"\nmha-viz: {_one_line(said)}", file=sys.stderr)
+            raise
         except OSError as error:
             raise ExportError(
                 f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another."

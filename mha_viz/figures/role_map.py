@@ -34,7 +34,7 @@ def role_map(
     roles = by_head(findings)
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     figure = go.Figure()
-    for role in COLOURS:
+    for role in [name for name in COLOURS if any(f.role == name for f in findings)]:
         _of_role(figure, role, roles, shape, theme)
     figure.add_scatter(
         x=[head.head for head in every],

@@ -56,7 +56,7 @@ def told(finding: Finding) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}\u00a0%"
 
 
 def _interval(finding: Finding) -> str:

@@ -58,19 +58,20 @@ class Evidence(NamedTuple):
         if finding.role == "syntax":
             relation, direction = finding.detail.split()
             table = self.table("syntax_baselines")
-            rules = {"pos": "nearest part of speech", "untrained": "best untrained head"}
+            rules = {"pos": "the nearest part of speech", "untrained": "the best untrained head"}
             if table is not None:
                 table = table[table["level"].isin(("base", "full")) & (table["relation"] == relation)]
                 table = table[table["direction"] == direction].drop_duplicates("baseline")
         elif finding.role == "coreference":
-            rules, table = {"untrained": "best untrained head"}, self.table("coreference_baselines")
+            rules, table = {"untrained": "the best untrained head"}, self.table("coreference_baselines")
             table = None if table is None else table[table["mention_type"] == finding.detail]
         else:
             return ""
         if table is None:
             return ""
         found = dict(zip(table["baseline"], table["accuracy"], strict=True))
-        return "".join(f", {words} {100 * found[rule]:.1f} %" for rule, words in rules.items() if rule in found)
+        said = [f"{words} {100 * found[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in found]
+        return f"; over all sentences {' and '.join(said)}" if said else ""
 
 
 @cache

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError
-from mha_viz.ui import tray
+from mha_viz.ui import tour, tray
 from mha_viz.ui.parts import complain
 
 _inside: ContextVar[bool] = ContextVar("inside_frame")
@@ -32,6 +32,11 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .mha-problem p:first-child { font-weight: 600; }
 .st-key-role_map_box { overflow-x: auto; }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
+.st-key-tour { border-left: 3px solid rgba(127, 127, 127, 0.5); padding: 2px 0 2px 14px; gap: 0.2rem; }
+.st-key-tour_ways { gap: 0.4rem; margin-left: -0.5rem; }
+.st-key-tour a[data-testid], .st-key-tour_way a[data-testid] { background: none; }
+.st-key-tour a[data-testid]:hover, .st-key-tour_way a[data-testid]:hover { background: rgba(127, 127, 127, 0.15); }
+.st-key-tour a p, .st-key-tour_way a p { font-weight: 400; }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """
@@ -55,6 +60,7 @@ def show() -> None:
     page = st.navigation(found, position="hidden")
     st.html(_STYLE)
     _mast(found)
+    tour.show(found, page)
     token = _inside.set(True)
     try:
         page.run()
@@ -73,6 +79,7 @@ def _mast(found: list[st.Page]) -> None:
             set_aside = len(tray.read(kept.get("tray"))[0]) if page.url_path == "compare" else 0
             label = f"{page.title} ({set_aside})" if set_aside else page.title
             st.page_link(page, label=label, query_params=kept)
+        tour.link(found)
 
 
 def view() -> None:

@@ -22,6 +22,7 @@ from mha_viz.ui.explore import Asked
 from mha_viz.ui.inside_steps import STEPS, Opened
 from mha_viz.ui.parts import complain, plain, remark, say_complaint
 
+COST = "cost"  # no step is open: the calculator follows the map
 SOON = 0.4  # seconds without an answer before the page says that it is working
 
 # Charts keep a width at which their labels can be read; on a phone they scroll.
@@ -65,6 +66,8 @@ def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None
     _choices(attention, head, query, key)
     step = _step()
     _map(trace, head, step)
+    if step == COST:
+        return
     opened = Opened(trace, head.head, query, key, in_view(trace, head.head, query, key), _divided(), theme())
     with st.container(key="inside_step"):
         text = STEPS[step].show(opened)
@@ -152,7 +155,7 @@ def _or(first: int | None, second: int | None) -> int | None:
 
 def _step() -> str:
     asked = st.query_params.get("step", "")
-    return asked if asked in STEPS else next(iter(STEPS))
+    return asked if asked in (*STEPS, COST) else next(iter(STEPS))
 
 
 def _divided() -> bool:

@@ -71,9 +71,9 @@ WORDS: Mapping[str, Words] = MappingProxyType(
         CUT: Words(
             "Cutting the vector",
             "Is a different part of the input fed to each head? Is the vector split, or projected in full?",
-            "In the paper nothing is set aside: each head multiplies the whole vector by its own d_model × d_k "
-            "matrices, and only the results are cut to d_k numbers. Some implementations do cut the vector itself, "
-            "which is cheaper and leaves each head its chunk only.",
+            "Projected in full, in the papers: every head multiplies the whole vector by its own d_model × d_k "
+            "matrices. Some implementations do cut the vector into chunks instead, which is cheaper and leaves each "
+            "head its own chunk only.",
             "Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
             "What each cut saves, and what it costs in right answers.",

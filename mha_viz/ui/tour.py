@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from mha_viz.assets import asset
-from mha_viz.ui import frame
 
 PARAMETER = "tour"
+KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
+READ = ("text", "pair", "model")  # what the words of a step speak of
 
 
 class Step(NamedTuple):
@@ -29,35 +31,56 @@ def steps() -> tuple[Step, ...]:
     return tuple(Step(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
 
 
-def number(parameters: dict[str, Any]) -> int | None:
+def number(parameters: Mapping[str, Any]) -> int | None:
     """The step that a URL asks for, from 1; None without one."""
-    value = str(parameters.get(PARAMETER, ""))
-    return int(value) if value.isascii() and value.isdigit() and 1 <= int(value[:3]) <= len(steps()) else None
+    asked = str(parameters.get(PARAMETER, ""))
+    return int(asked) if asked in map(str, range(1, len(steps()) + 1)) else None
 
 
-def link() -> None:
-    """The way into the tour."""
-    first = steps()[0]
-    st.page_link(frame.page(first.page), label="Tour", query_params={**first.parameters, PARAMETER: "1"})
+def link(pages: Sequence[Any]) -> None:
+    """The way into the tour; somebody who comes without an address of a view is asked."""
+    url = st.query_params.to_dict()
+    if number(url) is None:
+        with st.container(key="tour_way", width="content"):
+            _to(pages, 1, ":primary[New here? A tour in six steps]" if not url else "Tour")
 
 
-def show() -> None:
-    """The step that the URL names, with the way on, back and out."""
-    at = number(st.query_params.to_dict())
+def show(pages: Sequence[Any], here: Any) -> None:
+    """The step that the URL names, with the way on, back and out; on another page, the way back to it."""
+    url = st.query_params.to_dict()
+    at = number(url)
     if at is None:
         return
     step = steps()[at - 1]
-    with st.container(border=True, key="tour"):
-        st.markdown(f"**{at} of {len(steps())}. {step.title}** {step.text}")
-        with st.container(horizontal=True):
-            if at > 1:
-                _to(at - 1, "Back")
-            if at < len(steps()):
-                _to(at + 1, "Next")
-            kept = {name: value for name, value in st.query_params.to_dict().items() if name != PARAMETER}
-            st.page_link(frame.page(step.page), label="Finish" if at == len(steps()) else "Skip", query_params=kept)
+    there = here.title == _page(pages, at).title
+    with st.container(key="tour"):
+        if not there:
+            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{_page(pages, at).title}*.")
+        else:
+            st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {step.text}", width=1000)
+            if any(url.get(name) != step.parameters.get(name) for name in READ):
+                st.markdown("*You are reading something else now; these words speak of the tour's own view.*")
+        with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
+            _ways(pages, at, there)
+            kept = {name: value for name, value in url.items() if name != PARAMETER}
+            st.page_link(here, label="Finish" if at == len(steps()) else "Leave the tour", query_params=kept)
 
 
-def _to(at: int, label: str) -> None:
-    step = steps()[at - 1]
-    st.page_link(frame.page(step.page), label=label, query_params={**step.parameters, PARAMETER: str(at)})
+def _ways(pages: Sequence[Any], at: int, there: bool) -> None:
+    if not there:
+        _to(pages, at, ":primary[**Go on →**]")
+        return
+    if at < len(steps()):
+        _to(pages, at + 1, ":primary[**Next →**]")
+    if at > 1:
+        _to(pages, at - 1, "← Back")
+
+
+def _to(pages: Sequence[Any], at: int, label: str) -> None:
+    kept = {name: value for name, value in st.query_params.to_dict().items() if name in KEPT}
+    parameters = {**kept, **steps()[at - 1].parameters, PARAMETER: str(at)}
+    st.page_link(_page(pages, at), label=label, query_params=parameters)
+
+
+def _page(pages: Sequence[Any], at: int) -> Any:
+    return next(page for page in pages if page.title.lower() == steps()[at - 1].page)

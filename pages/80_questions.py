@@ -1,0 +1,6 @@
+"""The questions behind the product, answered in two sentences and an experiment each."""
+
+from mha_viz.ui import frame, questions
+
+frame.view()
+questions.show()

@@ -29,6 +29,12 @@ def draws(name: str, function: Callable[..., Any]) -> None:
     _FIGURES[name] = function
 
 
+def called(model: str) -> str:
+    """What a model is called: a folder by its own name, for where it lies is nobody's business."""
+    is_path = re.match(r"[.~]?/|[A-Za-z]:[\\/]", model) is not None
+    return [part for part in [model, *re.split(r"[\\/]", model)] if part][-1] if is_path else model
+
+
 class Head(NamedTuple):
     """One head, both numbers counted from 0. ``str`` gives "L3H7", ``paper`` the 1-based "4-8"."""
 

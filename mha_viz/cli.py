@@ -143,6 +143,13 @@ OWN = {
     "--format": ("format", ("--all-heads",)),
     "--caption": ("caption", FIGURES),
 }
+# The settings of a view that some figures do not show; the pages of grid, compare and difference can show them all.
+SEEN = {
+    "--links": ("links", "compare --as links"),
+    "--scale": ("heatmap", "links", "grid", "compare", "compare --as links"),
+    "--pin": ("heatmap", "links", "compare", "compare --as links", "difference"),
+}
+WHOLE_PAGE = ("grid", "compare", "difference")
 VIEW = {
     "--unit": ("words", "rows and columns: words or pieces"),
     "--special": ("keep", "special tokens: keep, hide, rescale"),
@@ -316,6 +323,7 @@ def _figure(asked: argparse.Namespace) -> None:
     suffix = f".{(asked.format or 'svg').lstrip('.')}" if asked.all_heads else asked.out.suffix
     if suffix.lower() not in _suffixes():  # ends here, before a model is loaded
         raise ExportError(f"“{suffix[:40]}” is not a format of figures.", f"Use one of {', '.join(_suffixes())}.")
+    _check_seen(asked, suffix)
     options = {name[2:]: getattr(asked, name[2:]) for name in VIEW}
     sizes = {name: getattr(asked, name) for name in ("width_mm", "width_in", "font_pt", "look", "transparent")}
     options |= {name: value for name, value in sizes.items() if value is not None}
@@ -342,6 +350,16 @@ def _check_own(asked: argparse.Namespace) -> None:
     for option, (name, figures) in OWN.items():
         if getattr(asked, name) and what not in figures:
             raise SettingError(f"{option} does not go with {what}.", f"It goes with {', '.join(figures)}.")
+
+
+def _check_seen(asked: argparse.Namespace, suffix: str) -> None:
+    """Raises SettingError for a setting of the view that this figure does not show."""
+    if suffix.lower() == ".html" and asked.kind in WHOLE_PAGE:
+        return
+    drawn = f"{asked.kind} --as links" if asked.as_ == "links" else asked.kind
+    for option, figures in SEEN.items():
+        if getattr(asked, option[2:]) != VIEW[option][0] and drawn not in figures:
+            raise SettingError(f"{option} does not go with {drawn}.", f"It goes with {', '.join(figures)}.")
 
 
 def _drawn(asked: argparse.Namespace, readings: list[Attention], heads: list[Head], options: dict[str, Any]) -> Any:

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from io import BytesIO
 from operator import index
@@ -19,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Drawing
+from mha_viz.drawing import POINTS_PER_MM, Drawing
 from mha_viz.errors import ExportError, SettingError, UnknownHead
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
@@ -52,15 +53,16 @@ class Page:
 class Figure:
     """A figure: Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
 
-    make: Callable[[], Drawing]
+    make: Callable[[Size], Drawing]
     page: Page
     numbers: Callable[[], Numbers]
+    size: Size = field(default_factory=Size)
     look: Look = "auto"  # of the interactive version: as the reader has it, unless one was asked for
 
     @cached_property
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
-        return self.make()
+        return self.make(self.size)
 
     @property
     def caption(self) -> str:
@@ -100,11 +102,30 @@ class Figure:
         ).decode()
 
     def figure(self, ax: Any = None) -> Any:
-        """The static figure drawn into a matplotlib Axes (a new one when None), which is returned. Raises
-        SettingError."""
+        """The static figure drawn into a matplotlib Axes, which is returned. Raises SettingError.
+
+        It is laid out anew for the room of ``ax``, so that its labels are as large as was asked for; where no width
+        is low enough for the Axes, the whole is drawn smaller. Without ``ax`` a new figure has the figure's own size.
+        """
         if ax is not None and not hasattr(ax, "add_patch"):
             raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
-        return exports.draw(self.drawing, ax)
+        return exports.draw(self.drawing if ax is None else self._laid_out(*exports.room(ax)), ax)
+
+    def _laid_out(self, width: float, height: float) -> Drawing:
+        """The drawing whose labels come nearest to the asked size in a room of so many points."""
+
+        def made(wide: float) -> Drawing:
+            return self.make(replace(self.size, width_mm=max(20.0, min(2000.0, wide / POINTS_PER_MM))))
+
+        def shrinks(drawing: Drawing) -> float:
+            return round(abs(math.log(min(width / drawing.width, height / drawing.height))), 3)
+
+        found = [made(width)]
+        if found[0].height > height:
+            found.append(made(width * found[0].height / height))  # one that is no higher for it may fill the room
+        while found[0].height > height and len(found) < 6:  # a narrower one is lower, not always as much as narrower
+            found.insert(0, made(found[0].width * max(0.5, height / found[0].height)))
+        return min(found, key=lambda drawing: (shrinks(drawing), -drawing.width))
 
     def _repr_html_(self) -> str:
         return embedded(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
@@ -130,9 +151,10 @@ def grid(attention: Attention, **options: Any) -> Figure:
     check_pin(attention.text, view)
     every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
     return Figure(
-        lambda: grid_drawing(attention, view, size),
+        lambda size: grid_drawing(attention, view, size),
         _explorer(attention, (Head(0, 0),), view, "all"),
         lambda: shown(attention, every, view),
+        size,
         look,
     )
 
@@ -149,9 +171,10 @@ def heatmap(attention: Attention, layer: int | None = None, head: int | None = N
     check_pin(attention.text, view)
     _ = attention[heads[0]]
     return Figure(
-        lambda: heatmap_drawing(attention, heads[0], view, size),
+        lambda size: heatmap_drawing(attention, heads[0], view, size),
         _explorer(attention, heads, view, "heatmap"),
         lambda: shown(attention, heads, view),
+        size,
         look,
     )
 
@@ -167,9 +190,10 @@ def links(attention: Attention, layer: int | None = None, head: int | None = Non
         named = ", ".join(map(str, heads))
         raise SettingError(f"{named} are of different layers.", "Links are of one layer; use compare for several.")
     return Figure(
-        lambda: links_drawing(attention, heads, view, size),
+        lambda size: links_drawing(attention, heads, view, size),
         _explorer(attention, heads, view, "links"),
         lambda: shown(attention, heads, view),
+        size,
         look,
     )
 
@@ -195,9 +219,10 @@ def compare(
     start = caption.settings(view) | {"as": kind, "at": str(pin_of)}
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
-        lambda: compare_drawing(made, view, size, kind, columns, pin_of, diff),
+        lambda size: compare_drawing(made, view, size, kind, columns, pin_of, diff),
         Page("compare", lambda: pack(made, editable=False), start, "compare"),
         lambda: Several(tuple(shown(p.attention, [p.head], view) for p in made), tuple(p.name for p in made)),
+        size,
         look,
     )
 
@@ -212,9 +237,10 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Any) -> F
     check((one, two), replace(view, scale="fixed"), pin_of)
     start = caption.settings(view) | {"diff": "0-1", "at": str(pin_of)}
     return Figure(
-        lambda: difference_drawing(one, two, view, size, pin_of),
+        lambda size: difference_drawing(one, two, view, size, pin_of),
         Page("compare", lambda: pack([one, two], editable=False), start, "compare"),
         lambda: _subtracted(one, two, view),
+        size,
         look,
     )
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention import Attention, Head, Weights, called
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.text import Token, TokenizedText
 
@@ -200,3 +200,14 @@ def test_only_special_tokens_leave_nothing() -> None:
     text = TokenizedText("", "", (TOKENS[0], TOKENS[4]))
     with pytest.raises(EmptyText, match="nothing is left"):
         attention([[0.5, 0.5], [0.5, 0.5]], text).without_special()
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("minilm", "minilm"), ("google/electra-small", "google/electra-small"), ("/srv/models/own bert", "own bert"),
+        ("/srv/models/own/", "own"), ("./own", "own"), ("~/own", "own"), ("C:\\models\\own", "own"), ("/", "/"),
+    ],
+)  # fmt: skip
+def test_a_folder_is_called_by_its_own_name(model: str, name: str) -> None:
+    assert called(model) == name

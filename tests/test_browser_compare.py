@@ -84,14 +84,25 @@ def test_a_word_is_replaced_in_place(visitor: Visitor) -> None:
 
 def test_a_point_of_the_map_is_chosen(visitor: Visitor) -> None:
     page = visitor.visit("/compare", show="map")
-    points = page.locator(".js-plotly-plot .scatterlayer .point")
+    points = page.locator(".st-key-map_box .js-plotly-plot .scatterlayer .point")
     expect(points).to_have_count(72)
-    page.locator(".js-plotly-plot .nsewdrag").first.wait_for()
+    page.locator(".st-key-map_box .js-plotly-plot .nsewdrag").first.wait_for()
     box = points.first.bounding_box()  # L0H0, which lies apart from the others
     assert box
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_function("new URLSearchParams(location.search).get('head') !== null")
     expect(page.get_by_text("Most similar to L")).to_be_visible()
+
+
+def test_a_narrow_page_shows_the_map_upright(newcomer: Callable[..., Visitor]) -> None:
+    page = newcomer(viewport=PHONE).visit("/compare", show="map")
+    upright = page.locator(".st-key-map_standing_box .js-plotly-plot .scatterlayer")
+    expect(upright.locator(".point")).to_have_count(72)
+    expect(page.locator(".st-key-map_box")).to_be_hidden()
+    box = upright.bounding_box()
+    assert box
+    assert box["width"] > 230
+    assert box["height"] > 380
 
 
 @pytest.mark.parametrize("suffix", ["SVG", "PDF", "PNG", "CSV"])
@@ -126,6 +137,6 @@ def test_the_whole_tray_is_downloaded(visitor: Visitor) -> None:
 def test_a_phone_shows_it_without_scrolling_sideways(newcomer: Callable[..., Visitor], show: str) -> None:
     visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     page = visitor.visit("/compare", tray=TWO, show=show)
-    expect(page.locator("article.panel, .js-plotly-plot").first).to_be_visible()
+    expect(page.locator("article.panel, .js-plotly-plot").locator("visible=true").first).to_be_visible()
     main = page.locator("[data-testid=stMain]")
     assert main.evaluate("m => m.scrollWidth - m.clientWidth") <= 0

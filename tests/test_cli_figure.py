@@ -120,6 +120,11 @@ WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--all-heads", "d", "--and", "B"], "--and does not go with --all-heads"),
     (["heatmap", TIRED, "--all-heads", "d", "--caption"], "--caption does not go with --all-heads"),
     (["heatmap", TIRED, "--head", "L3H1", "--format", "png", "--out", "f.svg"], "--format does not go with heatmap"),
+    (["heatmap", TIRED, "--head", "L3H1", "--links", "top3", "--out", "f.svg"], "--links does not go with heatmap"),
+    (["heatmap", TIRED, "--all-heads", "d", "--links", "top3"], "--links does not go with heatmap"),
+    (["compare", TIRED, "--head", "L3H1", "--links", "top3", "--out", "f.svg"], "goes with links, compare --as links"),
+    (["difference", TIRED, "--head", "L3H1", "--scale", "log", "--out", "f.svg"], "--scale does not go with diff"),
+    (["grid", TIRED, "--pin", "q3", "--out", "f.svg"], "--pin does not go with grid"),
     (["heatmap", TIRED, "--all-heads", ""], "no name"),
     (["grid", TIRED, "--width-mm", "85", "--width-in", "3", "--out", "f.svg"], "not allowed with"),
     (["grid", TIRED, "--all-heads", "d"], "does not go with grid"),
@@ -142,6 +147,14 @@ def test_what_is_wrong_is_one_line_and_exit_code_2_and_no_file(
     assert shown.err.count("\n") == 1
     assert said in shown.err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_page_takes_the_settings_that_its_reader_can_come_to_see(tmp_path: Path) -> None:
+    settings = ["--links", "top3", "--scale", "head", "--pin", "q3"]
+    for kind, heads in (("grid", []), ("compare", ["--head", "L3H1"]), ("difference", ["--head", "L3H1"])):
+        others = ["--and", WIDE] if kind == "difference" else []
+        assert figure(kind, TIRED, *heads, *others, *settings, "--out", tmp_path / f"{kind}.html") == 0
+    assert figure("compare", TIRED, "--head", "L3H1", "--as", "links", *settings, "--out", tmp_path / "links.svg") == 0
 
 
 EVERY = ("heatmap", "links", "grid", "compare", "difference")

@@ -585,3 +585,47 @@ def _spoken(word: str) -> Attention:
     tokens = (Token("before", 0, 0, 0, 6), Token(word, 1, 0, 7, len(typed)))
     weights = np.array([[[[0.25, 0.75], [0.5, 0.5]]]], np.float32)  # [layer, head, query, key]
     return Attention("<b>model</b>", "", TokenizedText(typed, "", tokens), weights)
+
+
+def test_a_name_has_all_the_room_that_the_buttons_leave(sheet: Callable[..., Sheet]) -> None:
+    long = "a name that no panel of four has room for, nor of two"
+    shown = sheet(
+        [Panel(first(), Head(layer, 1), name) for layer, name in enumerate(("a name", long, "", ""))], editable=True
+    )
+    names = shown.page.locator(".rename")
+    assert names.nth(0).evaluate("b => b.querySelector('bdi').scrollWidth <= b.querySelector('bdi').clientWidth")
+    assert [names.nth(i).get_attribute("title") for i in range(3)] == ["a name. Rename", f"{long}. Rename", "Rename"]
+
+
+def test_the_menus_of_a_difference_show_names_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
+    long = "previous word head in the first layer"
+    shown = sheet([Panel(first(), Head(0, 2), long), Panel(first(), Head(3, 1), "x" * 24)], diff="0-1")
+    menu = shown.page.get_by_label("The panel to subtract from")
+    assert menu.locator("option").all_inner_texts() == [
+        "none",
+        "1  L0H2 previous word head in t…",
+        f"2  L3H1 {'x' * 24}",
+    ]
+    wide = menu.evaluate(
+        "m => { const c = document.createElement('canvas').getContext('2d'); c.font = getComputedStyle(m).font;"
+        " return m.clientWidth - c.measureText(m.selectedOptions[0].text).width }"
+    )
+    assert wide > 20, "the arrow has room beside the name"
+
+
+def test_the_ring_of_the_focus_is_whole(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three())
+    for number in (1, 2, 3):
+        free = shown.canvas(number).evaluate(
+            "c => { const [a, b] = [c, c.closest('.box')].map((e) => e.getBoundingClientRect());"
+            " return Math.min(b.right - a.right, a.left - b.left, a.top - b.top) }"
+        )
+        assert free >= 5
+
+
+def test_a_folder_is_called_by_its_own_name(sheet: Callable[..., Sheet]) -> None:
+    own = Attention("/srv/secret/own", "", first().text, first().weights)
+    shown = sheet([Panel(first(), Head(3, 1)), Panel(own, Head(3, 1))], diff="0-1")
+    assert "own" in shown.panel(2).locator(".whose").inner_text()
+    assert "L3H1 of own minus L3H1 of minilm" in shown.page.locator(".difference h2").inner_text()
+    assert "secret" not in shown.page.locator(".compare").inner_text()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 from mha_viz import notebook
@@ -325,6 +327,25 @@ def test_the_map_has_a_point_for_every_head_and_lists_the_nearest() -> None:
     here.at.button(key=next(b.key for b in here.at.button if b.key.startswith("pin_M"))).click().run()
     here.check()
     assert len(kept(here)) == 1
+
+
+def test_the_map_also_stands_upright_for_a_phone_and_leaves_plotlys_buttons_their_room() -> None:
+    lying, standing = (json.loads(chart.proto.spec) for chart in visit(show="map").at.get("plotly_chart"))
+    spans = [
+        [np.ptp([v for t in chart["data"] for v in _numbers(t[axis])]) for axis in "xy"] for chart in (lying, standing)
+    ]
+    assert spans[0] == pytest.approx(spans[1][::-1])
+    assert spans[0][0] > spans[0][1]
+    for chart in (lying, standing):
+        assert chart["layout"]["margin"]["t"] >= 30
+        assert (chart["layout"]["legend"]["y"], chart["layout"]["legend"]["yanchor"]) == (0, "bottom")
+
+
+def _numbers(values: Any) -> list[float]:
+    """What Plotly wrote, either way."""
+    if isinstance(values, dict):
+        return [float(v) for v in np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])]
+    return [float(v) for v in values]
 
 
 def test_a_map_of_a_pair_and_of_one_word() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -461,3 +462,12 @@ def test_a_caption_says_what_of_a_long_text_was_read(minilm: Encoder) -> None:
     pair = minilm.encode("cat sat mat " * 300, "dog lay " * 300)
     assert len(heatmap(pair, Head(0, 0)).caption) < 4000
     assert "read" not in heatmap(minilm.encode(TIRED), Head(0, 0)).about
+
+
+def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:
+    own = replace(reading(), model="/srv/secret/own")
+    panels = [Panel(own, H), Panel(reading(), H)]
+    for drawing in (heatmap(own, H), links(own, [H]), grid(own), compare(panels), difference(*panels)):
+        said = f"{drawing.caption} {drawing.alt} {drawing.about} {drawing.texts()}"
+        assert "secret" not in said
+        assert "own" in said

@@ -329,3 +329,26 @@ def test_an_unknown_suffix_is_answered_with_every_known_one(tmp_path: Path) -> N
         reading().grid().save(tmp_path / "x.txt")
     with pytest.raises(ExportError, match="no suffix"):
         reading().grid().save(tmp_path / "x")
+
+
+def test_labels_keep_their_size_in_axes_of_any_width() -> None:
+    import matplotlib.pyplot as plt
+
+    panels = [(reading(), "L0H1"), (reading(), "L1H1")]
+    for figure in (reading().heatmap(0, 1), reading().grid(), mv.difference(*panels), mv.compare(panels)):
+        whole, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+        for ax in (left, right):
+            figure.figure(ax)
+            assert max(text.get_fontsize() for text in ax.texts) > 6.7  # a grid has labels of 11 px only
+        plt.close(whole)
+
+
+def test_links_fill_axes_that_are_too_low_for_them() -> None:
+    import matplotlib.pyplot as plt
+
+    whole, ax = plt.subplots(figsize=(6, 1))
+    reading().links(0, 1).figure(ax)
+    wide, high = ax.get_xlim()[1], ax.get_ylim()[0]
+    place = ax.get_position()
+    assert wide / high == pytest.approx(6 * place.width / place.height, rel=0.05)
+    plt.close(whole)

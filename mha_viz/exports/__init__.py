@@ -18,6 +18,7 @@ __all__ = [
     "draw",
     "drawing_bytes",
     "drawing_suffixes",
+    "room",
     "shown_bytes",
     "shown_suffixes",
     "suffixes",
@@ -34,3 +35,10 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     from mha_viz.exports.axes import draw as draw_on
 
     return draw_on(drawing, ax)
+
+
+def room(ax: Any) -> tuple[float, float]:
+    """Width and height of matplotlib Axes, in points (``exports.axes.room``)."""
+    from mha_viz.exports.axes import room as room_of
+
+    return room_of(ax)

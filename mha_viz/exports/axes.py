@@ -25,7 +25,8 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
         if font.path not in known:
             fontManager.addfont(font.path)
     families = list(dict.fromkeys(font.family for font in _fonts(drawing)))
-    scale = _scale(drawing, ax)
+    width, height = room(ax)
+    scale = min(width / drawing.width, height / drawing.height)  # points of the Axes to a point of the drawing
     for order, mark in enumerate(_sheet(drawing)):
         _mark(ax, mark, order, scale, lambda weight: FontProperties(family=families, weight=weight))
     ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="equal")
@@ -33,10 +34,10 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     return ax
 
 
-def _scale(drawing: Drawing, ax: Any) -> float:
-    """Points of the Axes to a point of the drawing."""
+def room(ax: Any) -> tuple[float, float]:
+    """Width and height of the Axes at this moment, in points."""
     place, (width, height) = ax.get_position(), ax.figure.get_size_inches()
-    return float(min(place.width * width * 72 / drawing.width, place.height * height * 72 / drawing.height))
+    return float(place.width * width * 72), float(place.height * height * 72)
 
 
 def _sheet(drawing: Drawing) -> tuple[Mark, ...]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from safetensors.numpy import save
 
-from mha_viz.attention import Head, Shown, Weights
+from mha_viz.attention import Head, Shown, Weights, called
 from mha_viz.errors import ExportError
 from mha_viz.exports.formats import COLUMNS, cell, decimals
 from mha_viz.text import clean
@@ -106,7 +106,7 @@ def _table_beside(several: Several, file: BinaryIO) -> None:
     """One long table with a panel column, which counts from 1; and the panel's name and model."""
     file.write((",".join(BESIDE) + "\n").encode())
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        for line in _lines(shown, f"{number},{cell(clean(name))},{cell(clean(shown.model))},"):
+        for line in _lines(shown, f"{number},{cell(clean(name))},{cell(clean(called(shown.model)))},"):
             file.write(line)
 
 
@@ -221,7 +221,13 @@ def _one(shown: Shown) -> dict[str, Any]:
 
 def _heading(shown: Shown) -> dict[str, Any]:
     text = shown.text
-    said = {"model": shown.model, "revision": shown.revision, "text": text.text, "pair": text.pair, **shown.view}
+    said = {
+        "model": called(shown.model),
+        "revision": shown.revision,
+        "text": text.text,
+        "pair": text.pair,
+        **shown.view,
+    }
     lists = {
         "rows": [clean(t) for t in shown.rows],
         "cols": [clean(t) for t in shown.cols],

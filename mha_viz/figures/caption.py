@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Attention, Head, called
 from mha_viz.figures.view import Block, View, focus, number, share, span, units
 
 KINDS = {
@@ -72,7 +72,7 @@ def reading(attention: Attention) -> str:
     revision = f" (revision {attention.revision})" if attention.revision else ""
     pair = f" and “{said['pair']}”" if "pair" in said else ""
     cut = f" ({said['read']})" if "read" in said else ""
-    return f"{attention.model}{revision} reading “{said['text']}”{pair}{cut}"
+    return f"{called(attention.model)}{revision} reading “{said['text']}”{pair}{cut}"
 
 
 def identity(attention: Attention) -> dict[str, str]:
@@ -80,7 +80,7 @@ def identity(attention: Attention) -> dict[str, str]:
     all."""
     text, cut = attention.text, attention.text.cut
     first, second = cut.kept if cut else (None, None)
-    said = {"model": attention.model, "revision": attention.revision, "text": text.text[:first]}
+    said = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
     said |= {"pair": text.pair[:second]} if text.pair else {}
     if cut is None:
         return said

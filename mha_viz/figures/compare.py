@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz import fonts
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Attention, Head, called
 from mha_viz.drawing import Drawing, Mark, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
@@ -211,7 +211,7 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     """The model and the sentence, where panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     texts = {(p.attention.text.text, p.attention.text.pair) for p in panels}
-    model = panel.attention.model if len(models) > 1 else ""
+    model = called(panel.attention.model) if len(models) > 1 else ""
     text = panel.attention.text
     said = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
     return ": ".join(s for s in (model, said) if s)
@@ -305,7 +305,7 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme) -> _Set:
     one, two = told_apart(first, second)
     title = f"{two} minus {one}"
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
-    more = [(theme.signed[-1], f"more in {two}"), (theme.signed[0], f"more in {one}")]
+    more = [(theme.signed[-2], f"more in {two}"), (theme.signed[1], f"more in {one}")]  # the ends are nearly black
     for line, (colour, words) in enumerate(more):
         y = 27 + 15 * line
         marks += [Rect(0, y - 4, 12, 8, fill=colour), Text(18, y, fonts.cut(words, 11, width - 18), 11, theme.muted)]
@@ -319,7 +319,7 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     if heads[0] != heads[1]:
         return heads[0], heads[1]
     if models[0] != models[1]:
-        return f"{heads[0]} of {models[0]}", f"{heads[1]} of {models[1]}"
+        return f"{heads[0]} of {called(models[0])}", f"{heads[1]} of {called(models[1])}"
     own = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
     return (f"{heads[0]} {own[0]}", f"{heads[1]} {own[1]}") if own[0] != own[1] else ("the first", "the second")
 

@@ -18,19 +18,23 @@ CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "dis
 LN2 = 0.6931
 
 
-def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int], theme: Theme) -> go.Figure:
+def scatter(
+    heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int], theme: Theme, standing: bool = False
+) -> go.Figure:
     """Every head at its place on the map, coloured by layer; the chosen one and those most similar to it are ringed.
 
-    A point's ``customdata`` is the head's name.
+    A point's ``customdata`` is the head's name. ``standing`` turns the map upright, for a page that is higher than
+    wide.
     """
+    points = drawn.points[:, ::-1] if standing else drawn.points  # the map is widest from left to right
     layers = sorted({head.layer for head in heads})
     figure = go.Figure()
     for layer in layers:
         of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
         ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
         figure.add_scatter(
-            x=drawn.points[of_layer, 0],
-            y=drawn.points[of_layer, 1],
+            x=points[of_layer, 0],
+            y=points[of_layer, 1],
             mode="markers+text",
             name=f"layer {layer}",
             text=[str(heads[i].head) for i in of_layer],
@@ -39,7 +43,7 @@ def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int]
             hovertext=[escape(both(heads[i])) for i in of_layer],
             hovertemplate="%{hovertext}<extra></extra>",
             marker={
-                "size": 19,
+                "size": 16 if standing else 19,
                 "color": _shade(theme, layer, len(layers)),
                 "line": {"width": ring, "color": theme.heads[1]},
             },
@@ -48,8 +52,8 @@ def scatter(heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int]
     figure.update_layout(
         xaxis={"visible": False},
         yaxis=axis,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-        **_sheet(theme, 640),
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0},
+        **_sheet(theme, 640, below=64 if standing else 40),
     )
     return figure
 
@@ -68,21 +72,34 @@ def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> go.Figure:
             colorscale=[[i / (len(theme.ramp) - 1), colour] for i, colour in enumerate(theme.ramp[::-1])],
             customdata=np.array([[f"{a} and {b}" for b in names] for a in names]),
             hovertemplate="%{customdata}: %{z:.3f} nats<extra></extra>",
-            colorbar={"title": {"text": "nats"}, "thickness": 10, "outlinewidth": 0},
+            colorbar={
+                "title": {"text": "nats", "side": "right"},
+                "orientation": "h",
+                "thickness": 10,
+                "lenmode": "pixels",
+                "len": 240,
+                "x": 0,
+                "xanchor": "left",
+                "y": 0,
+                "yref": "container",
+                "yanchor": "bottom",
+                "outlinewidth": 0,
+            },
         )
     )
     figure.update_layout(
-        xaxis=axis | {"constrain": "domain"},
-        yaxis=axis | {"autorange": "reversed", "scaleanchor": "x", "constrain": "domain"},
-        **_sheet(theme, 560),
+        xaxis=axis | {"constrain": "domain", "constraintoward": "left"},
+        yaxis=axis | {"autorange": "reversed", "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
+        **_sheet(theme, 620, below=84),
     )
     return figure
 
 
-def _sheet(theme: Theme, height: int) -> dict[str, object]:
+def _sheet(theme: Theme, height: int, below: int) -> dict[str, object]:
+    """``below`` is the room of what stands under the drawing; Plotly's buttons have a strip over it to themselves."""
     return {
         "height": height,
-        "margin": {"l": 30, "r": 10, "t": 10, "b": 10},
+        "margin": {"l": 30, "r": 10, "t": 36, "b": below},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": theme.ink, "size": 13},

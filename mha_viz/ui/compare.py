@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import streamlit as st
 
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Attention, Head, called
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As, Panel
@@ -70,10 +70,10 @@ def show(what: Asked) -> None:
 
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Whose heads these are, and the way to change it."""
-    whose = f"{both(head)} of {attention.model}" if head else attention.model
+    whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
     text = attention.text
     pair = f" <q>{escape(text.pair)}</q>" if text.pair else ""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
             f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
             width="content",

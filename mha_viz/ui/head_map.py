@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.analysis.distance import farthest, nearest
@@ -17,6 +19,11 @@ from mha_viz.ui.tray import Pin
 
 LISTED = 6
 FEWEST = 3
+MAPS = ("map", "map_standing")  # a phone is higher than wide, and only the browser knows: it shows one of the two
+NARROW = """<style>
+.st-key-map_standing_box { display: none; }
+@media (max-width: 640px) { .st-key-map_box { display: none; } .st-key-map_standing_box { display: flex; } }
+</style>"""
 
 
 def show(attention: Attention, head: Head) -> None:
@@ -38,15 +45,19 @@ def show(attention: Attention, head: Head) -> None:
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
     close = nearest(distances, own, listed)
     with left:
-        st.plotly_chart(
-            scatter(heads, drawn, own, close, theme),
-            key="map",
-            on_select=_on_point,
-            selection_mode="points",
-            theme=None,
-            config=CONFIG,
-            alt=f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}.",
-        )
+        st.html(NARROW)
+        said = f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}."
+        for name in MAPS:
+            with st.container(key=f"{name}_box"):
+                st.plotly_chart(
+                    scatter(heads, drawn, own, close, theme, standing=name == "map_standing"),
+                    key=name,
+                    on_select=partial(_on_point, name),
+                    selection_mode="points",
+                    theme=None,
+                    config=CONFIG,
+                    alt=said,
+                )
     with right:
         _list(f"Most similar to {both(head)}", attention, heads, close, distances[own].tolist())
         _list("Least similar", attention, heads, farthest(distances, own, listed), distances[own].tolist())
@@ -63,8 +74,8 @@ def _trust(stress: float) -> str:
     )
 
 
-def _on_point() -> None:
-    points = st.session_state["map"]["selection"]["points"]
+def _on_point(name: str) -> None:
+    points = st.session_state[name]["selection"]["points"]
     if points:
         address.go(head=str(Head.parse(str(points[0]["customdata"]))), on=None, pin=None)
 

@@ -1,7 +1,7 @@
 // The comparison's page elements. What a person does is told to `on`.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
-import { areAlike, nameOf, readingOf, sameText } from "./together.js";
+import { areAlike, called, nameOf, readingOf, sameText } from "./together.js";
 
 const AS = [["heatmap", "heatmap"], ["links", "links"]];
 const SCALES = [["fixed", "0 to 1"], ["head", "0 to the largest shown"], ["log", "logarithmic"]];
@@ -61,7 +61,13 @@ export function setControls(p, set, view) {
   }
 }
 
-export const shortName = (set, panel) => `${panel + 1}  ${nameOf(set, panel).name}${set.panels[panel].name ? ` ${set.panels[panel].name.slice(0, 24)}` : ""}`;
+const LETTERS = 24; // of a name that are shown in a menu
+
+export function shortName(set, panel) {
+  const letters = Array.from(set.panels[panel].name);
+  const name = letters.length > LETTERS ? `${letters.slice(0, LETTERS - 1).join("").trimEnd()}…` : letters.join("");
+  return [`${panel + 1} `, nameOf(set, panel).name, name].filter(Boolean).join(" ");
+}
 
 // Two canvases, one over the other: the drawing, and what is pointed at in it.
 function plate() {
@@ -93,8 +99,8 @@ function nameParts(p, set, index, on) {
   const { name } = set.panels[index];
   const text = typedText(name);
   if (!set.editable) return name ? [text] : [];
-  const rename = make("button", { type: "button", class: "rename", title: "Rename", "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename` },
-    name ? text : quiet("Add a name"), icon("rename"));
+  const rename = make("button", { type: "button", class: "rename", title: name ? `${name}. Rename` : "Rename", "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename` },
+    ...(name ? [text] : [quiet("Add a name"), icon("rename")])); // a name takes all the room there is
   rename.onclick = () => edit(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
@@ -168,7 +174,7 @@ function whoseOf(set, index) {
   const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
   const said = others.some((other) => !sameText(other, reading));
   if (!others.length || (!model && !said)) return null;
-  const parts = model ? [make("span", { class: "model" }, typedText(reading.model))] : [];
+  const parts = model ? [make("span", { class: "model" }, typedText(called(reading.model)))] : [];
   if (said) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
   return make("p", { class: "whose" }, ...parts);
 }

@@ -125,6 +125,12 @@ const cutAlike = (a, b, ours, theirs) =>
   ours.length === theirs.length && ours.every((t, at) => alike(a.tokens[t], b.tokens[theirs[at]]));
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
+// What a model is called: a folder by its own name, for where it lies is nobody's business. As `called` of attention.py.
+export function called(model) {
+  const isPath = /^(\.|~)?\/|^[A-Za-z]:[\\/]/.test(model);
+  return (isPath && model.split(/[\\/]/).filter(Boolean).at(-1)) || model;
+}
+
 // Two panels by what tells them apart, as `told_apart` of figures/compare.py: [{name, more}], `more` empty where the
 // names of the heads do.
 export function toldApart(set, pair) {
@@ -132,7 +138,7 @@ export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
   const [a, b] = [set.readings[i], set.readings[j]];
   if (names[0] !== names[1]) return names.map((name) => ({ name, more: "" }));
-  if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${model}` }));
+  if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${called(model)}` }));
   const own = [only(set, i, j), only(set, j, i)];
   return own.map((more, at) => ({ name: names[at], more: own[0] === own[1] ? "" : more }));
 }

@@ -132,6 +132,8 @@ class Attention:
 
         Raises ShapeError for anything that is not self-attention over these tokens; the message says what it is.
         """
+        if isinstance(tokens, str) or not hasattr(tokens, "__len__"):
+            raise ShapeError(f"tokens is {str(tokens)[:40]!r}, which is no list.", "Give a list with one text a token.")
         weights = _stacked(attentions)
         if weights.shape[2] != len(tokens) or weights.shape[3] != len(tokens):
             raise ShapeError(
@@ -232,6 +234,10 @@ class Attention:
 def _stacked(attentions: Sequence[Any]) -> Weights:
     """[layer, head, query, key] from one array a layer; a batch of one is unwrapped."""
     given = () if attentions is None else attentions
+    if not hasattr(given, "__iter__"):
+        raise ShapeError(
+            f"{str(given)[:40]!r} is no list of layers.", "Take outputs.attentions by name: one tensor a layer."
+        )
     layers = [_array(layer) for layer in given]
     if not layers:
         raise ShapeError(

@@ -211,6 +211,8 @@ def compare(
     Options: those of View and Size; ``kind`` is heatmap or links. ``pin`` counts tokens of panel ``pin_of``. ``diff``
     names two panels, counted from 0, whose difference is open in the interactive version.
     """
+    if not isinstance(panels, Iterable):
+        raise SettingError(f"{str(panels)[:60]!r} is no list of heads.", "Give [(attention, 'L3H1'), …].")
     made = [_panel(given) for given in panels]
     view, size, look = _settings(options)
     check(made, view, pin_of)

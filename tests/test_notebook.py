@@ -352,3 +352,9 @@ def test_links_fill_axes_that_are_too_low_for_them() -> None:
     place = ax.get_position()
     assert wide / high == pytest.approx(6 * place.width / place.height, rel=0.05)
     plt.close(whole)
+
+
+@pytest.mark.parametrize(("panels", "kind"), [(None, "heatmap"), (3, "heatmap"), ([], "heatmap"), (1, ["links"])])
+def test_what_is_no_list_of_heads_is_refused_in_words(panels: Any, kind: Any) -> None:
+    with pytest.raises(SettingError):
+        mv.compare([(reading(), "L0H1")] if panels == 1 else panels, kind=kind)

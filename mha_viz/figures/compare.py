@@ -114,7 +114,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
 
 def check_kind(kind: str, columns: int | None) -> None:
     """Raises SettingError for a kind that panels are not drawn as, or a number of columns that no page has."""
-    if kind not in NARROWEST:
+    if not isinstance(kind, str) or kind not in NARROWEST:
         raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")
     if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
         raise SettingError(f"columns is {str(columns)[:40]!r}.", f"Expected a number from 1 to {MOST}.")

@@ -147,6 +147,9 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callab
     assert "L2H3 (3-4) in full" in page.said
     assert "Measured on the built\\-in sentences" in page.said
     assert list(home.rglob("profile.json"))
+    assert page.at.selectbox(key="other_model").options == ["toy"], "of the shipped profiles the one on this corpus"
+    sides = {column.partition(":")[0] for t in page.at.dataframe for column in t.value if ": score" in column}
+    assert sides == {name, "toy"}
     studies.clear()  # the server starts again
     assert "What the 12 heads of" in visit(model=name).said
 
@@ -251,6 +254,14 @@ def test_a_file_that_cannot_be_read_is_answered_in_place(data: bytes, said: str)
 def test_odd_parameters_are_survived(odd: str) -> None:
     page = visit(corpus=odd, head=odd, relation=odd)
     assert "What the 72 heads" in page.said
+
+
+def test_a_model_is_compared_only_with_those_measured_on_the_same_corpus() -> None:
+    assert "No other model has been measured on this corpus yet" in visit().said
+    toy = visit(model="toy")
+    assert "No other model has been measured on this corpus yet" in toy.said
+    assert toy.at.segmented_control(key="roles_corpus_gold").options == ["given corpora", "your own file"]
+    assert "and how hard they are" in " ".join(box.label for box in toy.at.expander)
 
 
 def test_a_profile_that_the_server_lost_says_so() -> None:

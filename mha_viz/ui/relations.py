@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import OFFSETS, Relations, gold
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
@@ -15,7 +16,6 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
-from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, plain, remark
 from mha_viz.ui.studies import Evidence, given, studies
 
@@ -164,10 +164,11 @@ def _coreference(evidence: Evidence) -> None:
 # ---- Two models -----------------------------------------------------------------------------------------
 
 
-def compare(model: catalog.Model, evidence: Evidence, corpus: str) -> None:
+def compare(model: catalog.Model, evidence: Evidence) -> None:
     """The best heads of two models for every relation, where both were measured on one corpus."""
+    source = evidence.source("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]
-    found = {m.name: other for m in others if (other := _measured(m, corpus)) is not None}
+    found = {m.name: other for m in others if (other := _measured(m, source.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
         if not found:
             st.markdown(
@@ -176,7 +177,7 @@ def compare(model: catalog.Model, evidence: Evidence, corpus: str) -> None:
             )
             return
         name = st.selectbox("Other model", list(found), key="other_model")
-        tables = [e.table("syntax_chosen") for e in (evidence, found[name])] if name else []
+        tables = [p.tables.get("syntax_chosen") for p in (source, found[name])] if name else []
         if not name or any(table is None for table in tables):
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
@@ -198,15 +199,15 @@ def _typed(model: catalog.Model) -> list[catalog.Model]:
     return found
 
 
-def _measured(model: catalog.Model, corpus: str) -> Evidence | None:
-    if corpus == "gold":
-        return given(model.name) if model.kind in ("bundled", "own") else None
+def _measured(model: catalog.Model, digest: str) -> Profile | None:
+    """The profile of another model on the corpus with this digest."""
+    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    same = [p for p in shipped.profiles if p.facts["sha256"] == digest] if shipped else []
     try:
-        profile = studies().profile(model, built_in().digest if corpus == "grammar" else corpus)
+        return same[0] if same else studies().profile(model, digest)
     except MhaVizError as error:
         complain(error)
         return None
-    return Evidence(profile.corpus, (profile,)) if profile else None
 
 
 def _beside(one: Any, other: Any, first: str, second: str) -> Any:

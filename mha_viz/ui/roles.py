@@ -67,8 +67,8 @@ def show(where: Address) -> None:
     if model.name == learning.MODEL:
         learning.show()
     relations.show(evidence)
-    relations.compare(model, evidence, corpus)
-    if corpus == GRAMMAR:
+    relations.compare(model, evidence)
+    if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
 
 
@@ -84,7 +84,9 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     """Model and corpus; the corpus that is to be shown."""
     names = [m.name for m in catalog.offered()]
     names = names if model.name in names else [*names, model.name]
-    offered = [c for c in CORPORA if c != GOLD or _given(model)]
+    shipped = _given(model)
+    own = shipped is not None and {p.facts["sha256"] for p in shipped.profiles} == {built_in().digest}
+    offered = [c for c in CORPORA if (shipped or c != GOLD) and not (own and c == GRAMMAR)]
     known = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     left.selectbox(

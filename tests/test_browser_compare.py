@@ -123,6 +123,15 @@ def test_a_figure_is_downloaded(visitor: Visitor, suffix: str) -> None:
     expect(page.get_by_text("a.links(layer=3, head=1")).to_be_visible()
 
 
+def test_the_preview_has_the_shape_of_the_file(visitor: Visitor) -> None:
+    page = visitor.explore(head="L3H1")
+    page.get_by_text("Take this figure away").click()
+    preview = page.get_by_alt_text("Preview of the figure")
+    expect(preview).to_be_visible()
+    shown, whole = preview.evaluate("i => [i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight]")
+    assert shown == pytest.approx(whole, rel=0.01)
+
+
 def test_the_whole_tray_is_downloaded(visitor: Visitor) -> None:
     page = visitor.visit("/compare", tray=TWO)
     page.get_by_text("Take this figure away").click()

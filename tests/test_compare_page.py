@@ -277,6 +277,19 @@ def test_two_models_by_the_head_that_does_the_same(tiny_folder: Any, monkeypatch
     assert "most similar word by word" in here.said
 
 
+def test_a_menu_names_models_as_they_are_and_no_sentence_says_where_a_folder_lies(
+    tiny_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_folder("bert")
+    monkeypatch.setenv(catalog.SETTING, f"{folder},minilm,gpt2")
+    assert visit(show="models", model="minilm").at.selectbox(key="with").options[1:] == ["GPT-2"]
+    here = visit(show="similar", model=str(folder))
+    assert heads(here)
+    said = here.said + " ".join(block.proto.body for block in here.at.get("html"))
+    assert str(folder.parent) not in said
+    assert f"L0H0 (1-1) of {folder.name}<" in said
+
+
 def test_a_server_with_one_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
     here = visit(show="models")

@@ -95,6 +95,15 @@ def test_one_head_alone_opens_as_it_was_asked_for(tab: Tab, tmp_path: Path, kind
     expect(page_.locator(".note")).to_contain_text("was hidden before rescaling")
 
 
+def test_what_rows_and_columns_are_stands_together_over_a_small_matrix(tab: Tab, tmp_path: Path) -> None:
+    page_ = tab.open(saved(reading(3, 4).heatmap(layer=2, head=3), tmp_path))
+    words = page_.locator(".heat .ends > *")
+    rows, columns = (words.nth(i).bounding_box() for i in (0, 1))
+    assert rows
+    assert columns
+    assert columns["x"] - (rows["x"] + rows["width"]) < 60
+
+
 def test_a_comparison_has_its_panels_and_no_tools_that_need_a_server(tab: Tab, tmp_path: Path) -> None:
     one, two = reading(seed=1), reading(seed=2)
     page_ = tab.open(saved(mv.compare([(one, "L0H1"), (two, "L1H2", "mine")]), tmp_path))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mha_viz.assets import asset
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
 from mha_viz.training.record import EXPERIMENTS
-from mha_viz.ui import inside, questions, tour
+from mha_viz.ui import inside, learning, questions, tour
 from mha_viz.ui.inside_steps import STEPS
 from mha_viz.ui.questions import Question
 from tests.visit import ROOT, Visit
@@ -172,3 +174,61 @@ def test_words_on_another_sentence_say_so() -> None:
 @pytest.mark.parametrize("odd", ["0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000])
 def test_odd_steps_are_no_steps(odd: str) -> None:
     assert tour.number({"tour": odd}) is None
+
+
+# ---- How the toy learned ----------------------------------------------------------------------------------
+
+
+def learned(**url: str) -> Visit:
+    return visit("roles", model=learning.MODEL, **url)
+
+
+def pictures(page: Visit) -> list[str]:
+    return [e.proto.body for e in page.at.get("html") if e.proto.body.startswith('<img alt="Grid of all heads')]
+
+
+@pytest.mark.parametrize("step", [0, 400, 10000])
+def test_scores_and_maps_of_a_step_are_those_of_that_step(step: int) -> None:
+    page = learned(**{learning.PARAMETER: str(step)})
+    assert page.at.select_slider(key=learning.PARAMETER).value == step
+    (picture,) = pictures(page)
+    assert f'alt="Grid of all heads after {step} steps"' in picture
+    history = learning.history()
+    for task in learning.TASKS:
+        scores = history[(history["task"] == task) & (history["step"] == step)]
+        best = scores.loc[scores["accuracy"].idxmax()]
+        head = Head(int(best["layer"]), int(best["head"]))
+        row = next(line for line in page.said.splitlines() if line.startswith(f"| {learning.TASKS[task]} |"))
+        assert f"{both(head)} | **{best['accuracy']:.0%}** of {int(best['n']):,}" in row
+        assert f"{best['baseline']:.0%}" in row
+
+
+def test_the_slider_moves_scores_and_maps() -> None:
+    page = learned()
+    last = pictures(page)
+    page.at.select_slider(key=learning.PARAMETER).set_value(50).run()
+    page.check()
+    assert pictures(page) != last
+    assert "| after 50 steps |" in page.said
+    (explore,) = [link for label, link in links(page).items() if "this step in Explore" in label]
+    assert "model=toy%4050" in explore.query_string
+
+
+def test_the_weights_in_the_sentence_are_those_of_the_model() -> None:
+    from mha_viz.models.encoder import load
+
+    drawn = learning.drawn()
+    attention = load("toy@10000").encode_words(list(drawn.sentence.forms)).by_words()
+    place, meant = (word + 1 for word in drawn.pairs["pronoun_antecedent"])
+    assert drawn.sentence.words[place - 1].upos == "PRON"
+    assert f"{drawn.named('pronoun_antecedent')}: {attention.weights[1, 1, place, meant]:.2f} |" in learned().said
+
+
+@pytest.mark.parametrize("odd", ["7", "-1", "x", "400.0", ""])
+def test_odd_steps_of_training_show_the_last(odd: str) -> None:
+    page = learned(**{learning.PARAMETER: odd})
+    assert page.at.select_slider(key=learning.PARAMETER).value == 10000
+
+
+def test_how_it_learned_is_told_of_the_toy_alone() -> None:
+    assert "How it learned" not in visit("roles").said

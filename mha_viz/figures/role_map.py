@@ -173,7 +173,8 @@ def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int
 
 
 def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
-    """The accuracy of every head over the steps of training, the best at the end strong; and what the baseline gets."""
+    """The accuracy of every head over the steps of training, the best at the end strong and named; and what the
+    baseline gets. Steps stand on a logarithmic axis, one further to the right: it has no zero."""
     figure = go.Figure()
     last = table[table["step"] == table["step"].max()]
     best = last.loc[last["accuracy"].idxmax()]
@@ -183,9 +184,11 @@ def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
             x=of_head["step"].to_numpy() + 1,
             y=of_head["accuracy"],
             mode="lines",
-            name=str(Head(int(layer), int(head))),
+            name=both(Head(int(layer), int(head))),
             line={"width": 3 if strong else 1, "color": theme.heads[0] if strong else theme.muted},
-            hovertemplate="%{y:.0%}",
+            customdata=of_head["step"],
+            hovertemplate="step %{customdata:,}: %{y:.0%}",
+            zorder=int(strong),
         )
     baseline = float(last["baseline"].iloc[0])
     figure.add_hline(y=baseline, line={"dash": "dot", "width": 1, "color": theme.heads[1]})
@@ -193,13 +196,27 @@ def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
     figure = _bars(figure, theme, legend=False)
     figure.update_layout(
         height=190,
-        margin={"l": 40, "r": 10, "t": 26, "b": 24},
-        title={"text": escape(title), "font": {"size": 13}, "x": 0, "y": 0.97},
-        xaxis={"type": "log", "fixedrange": True, "gridcolor": _faint(theme), "dtick": 1},
+        margin={"l": 40, "r": 26, "t": 26, "b": 24},
+        title={
+            "text": f"{escape(title)} · <b>{both(Head(int(best['layer']), int(best['head'])))}</b>",
+            "font": {"size": 13},
+            "x": 0,
+            "y": 0.97,
+        },
+        xaxis={
+            "type": "log",
+            "fixedrange": True,
+            "gridcolor": _faint(theme),
+            "tickvals": [place + 1 for place in PLACES],
+            "ticktext": [f"{place:,}" for place in PLACES],
+        },
         yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": _faint(theme), "fixedrange": True},
         hovermode="closest",
     )
     return figure
+
+
+PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # of training, named below the scores
 
 
 def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Figure:

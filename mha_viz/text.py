@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from mha_viz.errors import TextError
+
 APOSTROPHES = frozenset("'’ʼ＇")
 
 
@@ -237,8 +239,11 @@ def _replaced(first: Sequence[Token], second: Sequence[Token], same: Sequence[in
 def clean(text: str) -> str:
     """The text with what no tokenizer or page can carry (lone surrogates, NUL) replaced by U+FFFD.
 
-    One character stays one character, so that spans still point into what was typed.
+    One character stays one character, so that spans still point into what was typed. Raises TextError for what is no
+    text at all.
     """
+    if not isinstance(text, str):
+        raise TextError(f"{str(text)[:40]!r} is {type(text).__name__}, not text.", "Give a string.")
     if text.isascii() and "\0" not in text:
         return text
     return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)

@@ -74,6 +74,12 @@ def test_every_row_resolves_to_itself_by_name_and_by_hub_id() -> None:
         assert row.kind == "own" or resolve(row.hub_id) is row
 
 
+@pytest.mark.parametrize("name", [3, None, Path("/tmp")])
+def test_a_name_is_text(name: object) -> None:
+    with pytest.raises(UnknownModel, match="not the name of a model"):
+        resolve(name)  # type: ignore[arg-type]
+
+
 def test_any_hub_id_is_a_model_whose_shape_is_not_known_yet() -> None:
     model = resolve("  prajjwal1/bert-tiny ")
     assert (model.kind, model.name, model.hub_id) == ("hub", "prajjwal1/bert-tiny", "prajjwal1/bert-tiny")

@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer, MPNetConfig, MPNetModel
 
 import mha_viz
 from mha_viz.attention import Head
-from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, UnknownModel
+from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
 from mha_viz.models import catalog, encoder, hub, linear
 from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
 from mha_viz.text import Cut, TokenizedText, clean
@@ -62,6 +62,15 @@ def test_a_head_of_minilm_links_it_to_animal(minilm: Encoder) -> None:
     query, key = attention.tokens.index("it"), attention.tokens.index("animal")
     assert attention[Head(3, 1)][query, key] == pytest.approx(0.68, abs=0.005)
     assert attention[Head(5, 11)][query, key] == pytest.approx(0.67, abs=0.005)
+
+
+@pytest.mark.parametrize("text", [3, None, ["a", "b"], b"a"])
+def test_what_is_no_text_is_refused_in_words(minilm: Encoder, text: Any) -> None:
+    for read in (minilm.encode, lambda text: minilm.encode("a", text), lambda text: minilm.encode_words([text])):
+        with pytest.raises(TextError, match="not text"):
+            read(text)
+    with pytest.raises(TextError, match="one string"):
+        minilm.encode_words("one string")
 
 
 def test_what_minilm_says_of_itself(minilm: Encoder) -> None:

@@ -171,6 +171,8 @@ def resolve(name: str) -> Model:
     file system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a server that
     offers a fixed list.
     """
+    if not isinstance(name, str):
+        raise UnknownModel(f"{str(name)[:40]!r} is {type(name).__name__}, not the name of a model.", "Give a string.")
     name = name.strip(" ")
     if restricted():
         return _from_list(name)

@@ -149,6 +149,8 @@ class Encoder:
 
         Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
+        if isinstance(forms, str):
+            raise TextError("The words are one string.", "Give a list of words, or take encode.")
         forms = [clean(form) for form in forms]
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")

@@ -129,13 +129,23 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     assert step.text in page.said
     assert "something else" not in page.said
     assert "is not there" not in page.said
-    ways = links(page)
+    ways = [*links(page), *(button.label for button in page.at.button)]
     assert any("Next" in label for label in ways) == (at < 6)
     assert any("Back" in label for label in ways) == (at > 1)
-    out = ways["Finish" if at == 6 else "Leave the tour"]
-    assert "tour=" not in out.query_string
-    for name, value in step.parameters.items():
-        assert f"{name}={value}" in out.query_string
+    page.at.button(key="tour_out").click().run()
+    page.check()
+    assert page.url == step.parameters
+    assert step.text not in page.said
+
+
+def test_next_and_back_within_a_page_move_the_address_too() -> None:
+    page = visit("roles", model="toy", tour="4", tray="x")
+    page.at.button(key="tour_next").click().run()
+    page.check()
+    assert page.url == {**STEPS_OF_TOUR[4].parameters, "tour": "5", "tray": "x"}
+    assert STEPS_OF_TOUR[4].text in page.said
+    page.at.button(key="tour_back").click().run()
+    assert STEPS_OF_TOUR[3].text in page.said
 
 
 def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
@@ -150,11 +160,13 @@ def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
 
 
 def test_a_first_visit_is_offered_the_tour_and_another_one_can_find_it() -> None:
-    assert any("New here?" in label for label in links(visit("explore")))
-    ways = links(visit("explore", text="Birds sing.", tray="x"))
-    assert "tour=1" in ways["Tour"].query_string
-    assert "tray=x" in ways["Tour"].query_string
-    assert "text=" not in ways["Tour"].query_string
+    assert "New here?" in visit("explore").at.button(key="tour_first").label
+    assert any("New here?" in label for label in links(visit("questions")))
+    page = visit("explore", text="Birds sing.", tray="x")
+    assert page.at.button(key="tour_first").label == "Tour"
+    page.at.button(key="tour_first").click().run()
+    page.check()
+    assert page.url == {**STEPS_OF_TOUR[0].parameters, "tour": "1", "tray": "x"}
 
 
 def test_a_tour_that_was_left_can_be_gone_on_with() -> None:

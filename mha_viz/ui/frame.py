@@ -33,10 +33,10 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-role_map_box { overflow-x: auto; }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
 .st-key-tour { border-left: 3px solid rgba(127, 127, 127, 0.5); padding: 2px 0 2px 14px; gap: 0.2rem; }
-.st-key-tour_ways { gap: 0.4rem; margin-left: -0.5rem; }
-.st-key-tour a[data-testid], .st-key-tour_way a[data-testid] { background: none; }
-.st-key-tour a[data-testid]:hover, .st-key-tour_way a[data-testid]:hover { background: rgba(127, 127, 127, 0.15); }
-.st-key-tour a p, .st-key-tour_way a p { font-weight: 400; }
+.st-key-tour_ways { gap: 1.2rem; }
+.st-key-tour button, .st-key-tour a[data-testid] { min-height: 0; padding: 0.25rem 0; line-height: 1.4; }
+.st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
+.st-key-tour p, .st-key-tour_way p { font-size: 0.94rem; }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """
@@ -59,7 +59,7 @@ def show() -> None:
     found = pages()
     page = st.navigation(found, position="hidden")
     st.html(_STYLE)
-    _mast(found)
+    _mast(found, page)
     tour.show(found, page)
     token = _inside.set(True)
     try:
@@ -70,7 +70,7 @@ def show() -> None:
         _inside.reset(token)
 
 
-def _mast(found: list[st.Page]) -> None:
+def _mast(found: list[st.Page], here: st.Page) -> None:
     """Name and pages. The links carry the address along: a visit to another page forgets nothing."""
     kept = st.query_params.to_dict()
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
@@ -79,7 +79,7 @@ def _mast(found: list[st.Page]) -> None:
             set_aside = len(tray.read(kept.get("tray"))[0]) if page.url_path == "compare" else 0
             label = f"{page.title} ({set_aside})" if set_aside else page.title
             st.page_link(page, label=label, query_params=kept)
-        tour.link(found)
+        tour.link(found, here)
 
 
 def view() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.assets import asset
+from mha_viz.ui import address
 
 PARAMETER = "tour"
 KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
@@ -37,12 +38,12 @@ def number(parameters: Mapping[str, Any]) -> int | None:
     return int(asked) if asked in map(str, range(1, len(steps()) + 1)) else None
 
 
-def link(pages: Sequence[Any]) -> None:
+def link(pages: Sequence[Any], here: Any) -> None:
     """The way into the tour; somebody who comes without an address of a view is asked."""
     url = st.query_params.to_dict()
     if number(url) is None:
         with st.container(key="tour_way", width="content"):
-            _to(pages, 1, ":primary[New here? A tour in six steps]" if not url else "Tour")
+            _to(pages, here, 1, "Tour" if url else ":primary[New here? A tour in six steps]", "first")
 
 
 def show(pages: Sequence[Any], here: Any) -> None:
@@ -51,35 +52,44 @@ def show(pages: Sequence[Any], here: Any) -> None:
     at = number(url)
     if at is None:
         return
-    step = steps()[at - 1]
-    there = here.title == _page(pages, at).title
+    step, own = steps()[at - 1], _page(pages, at)
     with st.container(key="tour"):
-        if not there:
-            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{_page(pages, at).title}*.")
+        if here.title != own.title:
+            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{own.title}*.")
         else:
             st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {step.text}", width=1000)
             if any(url.get(name) != step.parameters.get(name) for name in READ):
                 st.markdown("*You are reading something else now; these words speak of the tour's own view.*")
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
-            _ways(pages, at, there)
-            kept = {name: value for name, value in url.items() if name != PARAMETER}
-            st.page_link(here, label="Finish" if at == len(steps()) else "Leave the tour", query_params=kept)
+            _ways(pages, here, at)
 
 
-def _ways(pages: Sequence[Any], at: int, there: bool) -> None:
-    if not there:
-        _to(pages, at, ":primary[**Go on →**]")
-        return
-    if at < len(steps()):
-        _to(pages, at + 1, ":primary[**Next →**]")
-    if at > 1:
-        _to(pages, at - 1, "← Back")
+def _ways(pages: Sequence[Any], here: Any, at: int) -> None:
+    if here.title != _page(pages, at).title:
+        _to(pages, here, at, ":primary[**Go on →**]", "on")
+    else:
+        if at < len(steps()):
+            _to(pages, here, at + 1, ":primary[**Next →**]", "next")
+        if at > 1:
+            _to(pages, here, at - 1, "← Back", "back")
+    out = "Finish" if at == len(steps()) else "Leave the tour"
+    st.button(out, key="tour_out", type="tertiary", on_click=address.go, kwargs={PARAMETER: None})
 
 
-def _to(pages: Sequence[Any], at: int, label: str) -> None:
+def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
+    """The way to a step: a link to another page, a button within a page. A link to the page that is open would leave
+    the address bar as it was, and switching pages from a button would make two steps of the browser's history.
+    """
     kept = {name: value for name, value in st.query_params.to_dict().items() if name in KEPT}
     parameters = {**kept, **steps()[at - 1].parameters, PARAMETER: str(at)}
-    st.page_link(_page(pages, at), label=label, query_params=parameters)
+    if here.title == _page(pages, at).title:
+        st.button(label, key=f"tour_{key}", type="tertiary", on_click=_on, args=(parameters,))
+    else:
+        st.page_link(_page(pages, at), label=label, query_params=parameters)
+
+
+def _on(parameters: dict[str, str]) -> None:
+    st.query_params.from_dict(parameters)
 
 
 def _page(pages: Sequence[Any], at: int) -> Any:

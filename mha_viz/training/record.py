@@ -57,7 +57,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         OUTPUT: Experiment(2, Settings(OUTPUT), _USUAL, 2000),
         RANDOM: Experiment(3, Settings(RANDOM), _USUAL, 2000),
         PENALTY: Experiment(4, Settings(PENALTY, weight=0.3), ("weight", *_USUAL), 1000),
-        COUNT: Experiment(5, Settings(COUNT, heads=32), ("d_model", "steps", "seed"), 600),
+        COUNT: Experiment(5, Settings(COUNT, heads=32), ("d_model", "steps", "seed"), 500),
         CUT: Experiment(6, Settings(CUT, heads=8), _USUAL, 600),
         REMOVAL: Experiment(7, Settings(REMOVAL, heads=8, steps=400), _USUAL, 2000),
     }

@@ -36,6 +36,7 @@ _ASKED = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]
 _STYLE = """
 <style>
 .st-key-lab_maps, .st-key-lab_likeness { overflow-x: auto; }
+@media (max-width: 640px) { .st-key-lab_result > div > .stHorizontalBlock { flex-direction: column-reverse; } }
 </style>
 """
 
@@ -117,21 +118,21 @@ def _question(experiment: str) -> None:
 
 def _settings(experiment: str, asked: Settings) -> None:
     """The settings with what is wrong beside each, and the button that runs them."""
+    running = trainings().under_way(asked)
     with st.container(border=True, key="lab_settings"):
         asks = EXPERIMENTS[experiment].asks
-        with st.container(horizontal=True, vertical_alignment="top"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
             values: dict[str, Any] = {name: _number(experiment, name, getattr(asked, name)) for name in asks}
-        faults = _faults(experiment, values)
+            faults = _faults(experiment, values)
+            if running is None:
+                st.button(
+                    "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start, args=(experiment,),
+                    help=None if faults else "Trains on this server; it takes some seconds.", width=92,
+                )  # fmt: skip
         for error in faults.values():
             complain(error)
-        running = trainings().under_way(asked)
         if running is not None:
             _progress(running)
-            return
-        st.button(
-            "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start, args=(experiment,),
-            help=None if faults else "Trains on this server; it takes some seconds.",
-        )  # fmt: skip
 
 
 def _number(experiment: str, name: Field, value: float) -> float:
@@ -215,7 +216,8 @@ def _told(settings: Settings) -> str:
 @st.fragment
 def _result(result: Result, theme: Theme) -> None:
     """One run: what it says, the heads at one step, and the curves."""
-    left, right = st.columns([7, 4], gap="large")
+    with st.container(key="lab_result"):
+        left, right = st.columns([7, 4], gap="large")
     with right:
         st.markdown("##### What this run says")
         stored = result is record.stored(result.settings.experiment)
@@ -359,6 +361,7 @@ def _curves(result: Result, arm: Arm, at: int, theme: Theme) -> None:
         draw("**Gradient of each head**, norm", "norms", norms, log=True)
     if arm.heads < 2:
         return
+    first, second, third = st.columns(3, gap="medium")  # another row: on a phone it follows the first
     with first:
         draw("**Weights** of two heads, cosine", "weights", _pairs(arm, arm.weights), bounds=(-1.05, 1.05))
     with second:

@@ -1,0 +1,95 @@
+"""The path for a learner in a real browser: the tour by keyboard, the lab at work, the slider over training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from mha_viz.ui import questions, tour
+from tests.visitor import PHONE, Visitor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+QUIET = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+FOCUS = "document.activeElement.innerText"
+
+
+def tab_to(page: Page, words: str) -> None:
+    """Press Tab, or Shift and Tab, until what is named ``words`` has the keyboard."""
+    for key in [*["Shift+Tab"] * 3, *["Tab"] * 40]:
+        focused = page.evaluate(FOCUS)
+        if words in focused and len(focused) < 50:  # not the whole page
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{words} cannot be reached by Tab")
+
+
+def test_the_tour_is_walked_by_keyboard_and_back(visitor: Visitor) -> None:
+    page = visitor.explore()
+    expect(page.get_by_role("button", name="New here?")).to_be_visible()
+    tab_to(page, "New here?")
+    page.keyboard.press("Enter")
+    for at, step in enumerate(tour.steps(), start=1):
+        expect(page.locator(".st-key-tour")).to_contain_text(f"{at} of 6")
+        visitor.asked(tour=str(at), **step.parameters)
+        page.wait_for_selector(QUIET)
+        if at < 6:
+            tab_to(page, "Next")
+            page.keyboard.press("Enter")
+    expect(visitor.title).to_contain_text("L3H1")
+    expect(visitor.readout).to_contain_text("it attends to animal")
+    page.go_back()
+    expect(page.locator(".st-key-tour")).to_contain_text("5 of 6")
+    page.reload()  # a tour that was left is gone on with
+    expect(page.locator(".st-key-tour")).to_contain_text("5 of 6")
+    page.get_by_role("button", name="Leave the tour").click()
+    expect(page.locator(".st-key-tour")).to_have_count(0)
+    visitor.asked(tour=None, head="L3H1")
+
+
+@pytest.mark.parametrize(
+    ("path", "shows"),
+    [
+        ("/questions", questions.questions()[-1].question),
+        ("/roles?model=toy&tour=4", "How it learned"),
+        ("/why_heads_differ?tour=3&experiment=penalty", "How alike the heads are"),
+    ],
+)
+def test_a_phone_scrolls_down_and_not_sideways(newcomer: Callable[..., Visitor], path: str, shows: str) -> None:
+    page = newcomer(viewport=PHONE, color_scheme="dark").visit(path)
+    expect(page.get_by_text(shows).first).to_be_attached()
+    page.wait_for_selector(QUIET)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= PHONE["width"]
+
+
+def test_a_training_runs_and_another_is_stopped(visitor: Visitor) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="identical", run="steps-40_and_seed-5")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("Run on this server: h 4, d_model 32, steps 40, seed 5.")).to_be_visible()
+    expect(page.get_by_text("Are the 4 heads bit-identical after 40 steps? Yes.")).to_be_visible()
+    page.get_by_role("spinbutton", name="Steps").fill("2000")
+    page.get_by_role("spinbutton", name="Steps").press("Enter")
+    page.wait_for_selector(QUIET)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    visitor.asked(run="steps-2000_and_seed-5")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+    expect(page.get_by_text("Stored run: h 4, d_model 32, steps 300, seed 0.")).to_be_visible()
+
+
+def test_the_slider_over_training_obeys_the_arrow_keys(visitor: Visitor) -> None:
+    page = visitor.visit("/roles", model="toy")
+    expect(page.get_by_alt_text("Grid of all heads after 10000 steps")).to_be_visible(timeout=60_000)
+    page.locator("input[type=range]").focus()
+    for step in (6000, 4000):
+        page.keyboard.press("ArrowLeft")
+        expect(page.get_by_alt_text(f"Grid of all heads after {step} steps")).to_be_visible()
+    visitor.asked(snapshot="4000")
+    page.reload()
+    expect(page.get_by_alt_text("Grid of all heads after 4000 steps")).to_be_visible()

@@ -6,7 +6,7 @@ happens at the first update can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from mha_viz.figures.theme import Theme, hover
+from mha_viz.figures.head_map import readable
+from mha_viz.figures.theme import Theme, hover, palette
 
 FONT = "Source Sans, sans-serif"
 LN2 = 0.6931
@@ -103,8 +104,10 @@ def likeness(weights: Array, divergence: Array, pulls: Array, theme: Theme) -> g
         figure.add_heatmap(
             z=values, x=names, y=names, showscale=False, xgap=2, ygap=2, customdata=pair, **range_,
             hovertemplate="%{customdata}: %{z:.3f}<extra></extra>", row=1, col=number,
-            texttemplate="%{z:.2f}" if heads <= 8 else None, textfont={"size": 11 if heads <= 4 else 9},
         )  # fmt: skip
+        if heads <= 8:
+            stops = theme.ramp[::-1] if range_ is apart else theme.signed[::-1]
+            figure.add_trace(_numbers(values, names, range_, stops), row=1, col=number)
     ticks = {
         "ticks": "",
         "tickfont": {"size": 10, "color": theme.muted},
@@ -117,6 +120,22 @@ def likeness(weights: Array, divergence: Array, pulls: Array, theme: Theme) -> g
     figure.update_layout(**_paper(theme), width=826, height=300, margin={"l": 34, "r": 6, "t": 28, "b": 28})
     figure.update_annotations(font={"size": 13, "color": theme.ink})
     return figure
+
+
+def _numbers(values: Array, names: Sequence[str], scale: Mapping[str, Any], stops: tuple[str, ...]) -> go.Scatter:
+    """The value of every cell, in black or white, whichever reads better on its shade."""
+    low, high = scale["zmin"], scale["zmax"]
+    places = (np.clip((values - low) / (high - low), 0, 1) * 255).round().astype(int).ravel()
+    inks = [readable("#" + "".join(f"{c:02x}" for c in shade)) for shade in palette(stops)[places].tolist()]
+    return go.Scatter(
+        x=[name for _ in names for name in names],
+        y=[name for name in names for _ in names],
+        mode="text",
+        text=[f"{value:.2f}" for value in values.ravel()],
+        textfont={"size": 11 if len(names) <= 4 else 9, "color": inks},
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 # ---- Curves over steps ----------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-tour button, .st-key-tour a[data-testid] { min-height: 0; padding: 0.25rem 0; line-height: 1.4; }
 .st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
 .st-key-tour p, .st-key-tour_way p { font-size: 0.94rem; }
+button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """

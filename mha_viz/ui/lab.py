@@ -267,7 +267,7 @@ def _costs(result: Result) -> None:
 
     rows = [
         {
-            "": arm.label,
+            "layer": arm.label,
             "d_k": result.settings.d_model // arm.heads,
             "parameters": arm.parameters,
             "multiply-adds": arm.multiply_adds,

@@ -82,8 +82,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "Without some heads",
             "Are heads redundant?",
             "Partly: after training, a share of the heads can be removed with little loss when the least important go "
-            "first, and far fewer when they are chosen at random. A head that alone follows a relation is not "
-            "redundant.",
+            "first, and fewer when they are chosen at random. A head that alone follows a relation is not redundant.",
             "Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4.",
             "How long the blue curve stays up, and which head brings it down.",
         ),

@@ -439,7 +439,12 @@ def test_maps_and_likeness_of_any_number_of_heads(number: int, theme: Any) -> No
     assert len(heat) == arm.heads
     assert np.array_equal(heat[-1].z, arm.maps[-1][-1])
     alike = charts.likeness(arm.weights[-1], arm.divergence[-1], arm.pulls[-1], theme)
-    assert [trace.z.shape for trace in alike.data] == [(arm.heads, arm.heads)] * 3
+    heat = [trace for trace in alike.data if trace.type == "heatmap"]
+    assert [trace.z.shape for trace in heat] == [(arm.heads, arm.heads)] * 3
+    written = [trace.text for trace in alike.data if trace.type == "scatter"]
+    assert len(written) == (3 if arm.heads <= 8 else 0)
+    for values, numbers in zip(heat, written, strict=False):
+        assert list(numbers) == [f"{value:.2f}" for value in values.z.ravel()]
 
 
 def test_signs_stand_on_the_words_to_look_at() -> None:

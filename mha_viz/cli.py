@@ -207,14 +207,17 @@ def _profile_options(profile: _Parser) -> None:
 
 
 def _toy_options(toy: _Parser) -> None:
-    toy.add_argument("what", metavar="WHAT", choices=("train", "evaluate"), help="train or evaluate")
-    toy.add_argument("--seed", default=0, type=_count, metavar="N", help="of the random numbers (default: 0)")
-    toy.add_argument("--out", required=True, type=Path, metavar="PATH", help="train: a folder; evaluate: a .csv file")
-    toy.add_argument("--steps", type=_count, metavar="N", help="train: how many (default: as the shipped model)")
-    toy.add_argument("--sentences", default=500, type=_count, metavar="N", help="evaluate: how many (default: 500)")
     toy.add_argument(
-        "--model", default="toy", metavar="NAME", help="evaluate: another folder, or toy@400 after 400 steps"
+        "what",
+        metavar="WHAT",
+        choices=("train", "evaluate", "history"),
+        help="train; evaluate one model; or history, the shipped model at every step of its training that is kept",
     )
+    toy.add_argument("--seed", default=0, type=_count, metavar="N", help="of the random numbers (default: 0)")
+    toy.add_argument("--out", required=True, type=Path, metavar="PATH", help="train: a folder; otherwise a .csv file")
+    toy.add_argument("--steps", type=_count, metavar="N", help="train: how many (default: as the shipped model)")
+    toy.add_argument("--sentences", type=_count, metavar="N", help="evaluate, history: how many (default: 500)")
+    toy.add_argument("--model", metavar="NAME", help="evaluate: another folder, or toy@400 after 400 steps")
 
 
 def _suffixes() -> tuple[str, ...]:
@@ -432,7 +435,14 @@ def _profile(asked: argparse.Namespace) -> None:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; profile.json names them.", file=sys.stderr)
 
 
+TOY = {"train": ("steps",), "evaluate": ("sentences", "model"), "history": ("sentences",)}  # options of their own
+
+
 def _toy(asked: argparse.Namespace) -> None:
+    for option in ("steps", "sentences", "model"):
+        if getattr(asked, option) is not None and option not in TOY[asked.what]:
+            of = " and ".join(what for what, options in TOY.items() if option in options)
+            raise SettingError(f"--{option} does not go with toy {asked.what}.", f"It goes with {of}.")
     if asked.what == "train":
         _train(asked)
     else:
@@ -440,40 +450,46 @@ def _toy(asked: argparse.Namespace) -> None:
 
 
 def _train(asked: argparse.Namespace) -> None:
-    _folder(asked.out)
     from mha_viz.training import toy
 
+    steps = toy.STEPS if asked.steps is None else asked.steps
+    if not steps:
+        raise SettingError("0 steps teach nothing.", "Give at least 1.")
+    _folder(asked.out)
     with _bar("of the steps") as show:
-        trained = toy.train(
-            asked.seed,
-            toy.STEPS if asked.steps is None else asked.steps,
-            lambda so_far: show(so_far.step, so_far.steps),
-        )
+        trained = toy.train(asked.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
     try:
         toy.save(trained, asked.out)
     except OSError as error:
         raise ExportError(f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
     last = trained.history[-1]
     losses = ", ".join(f"{name} {loss:.3f}" for name, loss in last.losses.items())
-    print(f"{asked.out}: seed {trained.seed}, {last.steps:,} steps, loss: {losses}")
+    print(f"{asked.out}: seed {trained.seed}, {last.steps:,} step{'s' * (last.steps > 1)}, loss: {losses}")
 
 
 def _evaluate(asked: argparse.Namespace) -> None:
     if asked.out.suffix != ".csv":
         raise ExportError(f"“{asked.out.suffix[:20]}” is not the suffix of a table.", "Use .csv.")
-    if not asked.sentences:
+    sentences = 500 if asked.sentences is None else asked.sentences
+    if not sentences:
         raise SettingError("0 sentences decide nothing.", "Give at least 1.")
-    encoder = _loaded(catalog.resolve(asked.model))
-    from mha_viz.study.toy import evaluate
+    from mha_viz.study import toy
 
-    table = evaluate(encoder, asked.seed, asked.sentences)
+    if asked.what == "history":
+        with _bar("of the steps") as show:
+            table = toy.history("toy", asked.seed, sentences, show)
+    else:
+        table = toy.evaluate(_loaded(catalog.resolve(asked.model or "toy")), asked.seed, sentences)
     written = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
     exports.write_bytes(asked.out, lambda: written)
+    if asked.what == "history":
+        table = table[table["step"] == table["step"].max()]
     rows: list[Any] = list(table.itertuples(index=False))
     for task in dict.fromkeys(row.task for row in rows):
-        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
+        best = max((row for row in rows if row.task == task), key=lambda row: row.correct)
         head = Head(best.layer, best.head)
-        print(f"{task}: {head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}")
+        found = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
+        print(f"{task}: {found if best.n else 'no case in these sentences'}")
 
 
 def _corpus(name: str) -> Any:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from transformers import BertForMaskedLM
 
 from mha_viz import grammar, snapshots
 from mha_viz.assets import asset
 from mha_viz.attention import Head, Weights
+from mha_viz.cli import main
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.toy import evaluate
 from mha_viz.training import toy
 from mha_viz.treebank import Sentence
 
@@ -25,6 +30,10 @@ PREVIOUS, VERB, ANTECEDENT = Head(1, 3), Head(1, 2), Head(1, 1)
 @pytest.fixture(scope="module")
 def trained() -> toy.Trained:
     return toy.train(seed=3, steps=2, pool=40)
+
+
+def cli(*arguments: str) -> int:
+    return main(list(arguments))
 
 
 def asked(told: Sentence, answers: list[int]) -> dict[str, str]:
@@ -176,6 +185,110 @@ def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]
                     yield max(earlier, key=lambda e: row[e.word]).chain == mention.chain
 
     assert share(right()) >= 0.95
+
+
+def test_the_command_says_what_its_table_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("toy", "evaluate", "--seed", "20001", "--sentences", "300", "--out", str(tmp_path / "t.csv")) == 0
+    said = capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "t.csv")
+    assert list(table) == ["task", "layer", "head", "n", "correct", "accuracy", "baseline"]
+    assert len(table) == 3 * 8
+    for (task, of_task), head, least, most in zip(
+        table.groupby("task", sort=False), (PREVIOUS, VERB, ANTECEDENT), (0.95, 0.9, 0.9), (0.1, 0.6, 0.6), strict=True
+    ):
+        best = of_task.loc[of_task["correct"].idxmax()]
+        assert (best["layer"], best["head"]) == tuple(head)
+        assert best["n"] > 200
+        assert best["accuracy"] == pytest.approx(best["correct"] / best["n"], abs=1e-5)
+        assert best["accuracy"] >= least
+        assert 0 < best["baseline"] <= most
+        assert f"{task}: {head} ({head.paper}) {best['accuracy']:.3f} of {best['n']:,}, baseline " in said
+
+
+def test_the_baselines_are_those_of_the_sentences() -> None:
+    corpus = grammar.corpus(60, seed=5)
+    table = evaluate(Encoder.from_folder(SHIPPED), 5, 60)
+    words = [len(told.words) for told in corpus.sentences]
+    previous = table[table["task"] == "previous_token"].iloc[0]
+    assert previous["n"] == sum(n - 1 for n in words)
+    assert previous["baseline"] == pytest.approx(sum((n - 1) / n for n in words) / sum(n - 1 for n in words))
+    pairs = [w.head - i for s in corpus.sentences for i, w in enumerate(s.words) if w.relation == "nsubj" and w.head]
+    subject = table[table["task"] == "verb_subject"].iloc[0]
+    assert subject["n"] == len(pairs)
+    assert subject["baseline"] == pytest.approx(max(Counter(pairs).values()) / len(pairs))
+    right = [
+        earlier[-1].chain == mention.chain
+        for told in corpus.sentences
+        for mention in told.mentions
+        if told.words[mention.word].upos == "PRON"
+        and (earlier := sorted((m for m in told.mentions if m.word < mention.word), key=lambda m: m.word))
+        and any(m.chain == mention.chain for m in earlier)
+    ]
+    pronoun = table[table["task"] == "pronoun_antecedent"].iloc[0]
+    assert (pronoun["n"], pronoun["baseline"]) == (len(right), pytest.approx(sum(right) / len(right)))
+
+
+def test_a_table_without_a_case_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seed = next(s for s in range(100) if all(len(t.mentions) < 2 for t in grammar.corpus(1, s).sentences))
+    assert cli("toy", "evaluate", "--seed", str(seed), "--sentences", "1", "--out", str(tmp_path / "t.csv")) == 0
+    assert "pronoun_antecedent: no case in these sentences" in capsys.readouterr().out
+
+
+def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
+    table = pd.read_csv(SHIPPED.parent / "toy_history.csv")
+    assert tuple(sorted(set(table["step"]))) == snapshots.steps(SHIPPED)
+    fresh = evaluate(load("toy@400"), 1, 300)
+    shipped = table[table["step"] == 400].drop(columns="step").reset_index(drop=True)
+    pd.testing.assert_frame_equal(shipped, fresh, check_dtype=False, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("train", "--sentences", "5"), "--sentences does not go with toy train. It goes with evaluate and history."),
+        (("evaluate", "--steps", "5"), "--steps does not go with toy evaluate. It goes with train."),
+        (("history", "--model", "toy"), "--model does not go with toy history."),
+        (("train", "--steps", "0"), "0 steps teach nothing."),
+        (("evaluate", "--sentences", "0"), "0 sentences decide nothing."),
+        (("evaluate", "--model", "toy@7"), "is not a model"),
+        (("evaluate", "--seed", "-1"), "is not a number"),
+    ],
+)
+def test_what_cannot_be_asked_is_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert cli("toy", *arguments, "--out", str(tmp_path / "t.csv")) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path) -> None:
+    assert cli("toy", "train", "--steps", "2", "--seed", "3", "--out", str(tmp_path / "new")) == 0
+    assert cli("toy", "evaluate", "--model", str(tmp_path / "new"), "--out", str(tmp_path / "t.csv")) == 0
+
+
+def test_hidden_words_are_predicted() -> None:
+    model, loading = BertForMaskedLM.from_pretrained(SHIPPED, output_loading_info=True)
+    assert not loading["missing_keys"]
+    pieces = toy.tokenizer()
+    right = judged = 0
+    for told in grammar.corpus(40, seed=20_002).sentences:
+        ids = torch.tensor([pieces.encode(list(told.forms), is_split_into_words=True)])
+        for place in range(1, ids.shape[1] - 1):
+            hidden = ids.clone()
+            hidden[0, place] = pieces.mask_token_id
+            with torch.no_grad():
+                right += int(model(input_ids=hidden).logits[0, place].argmax() == ids[0, place])
+            judged += 1
+    assert right / judged > 0.35  # one of some 200 words
+
+
+@pytest.mark.slow
+def test_training_from_the_seed_gives_the_shipped_model(tmp_path: Path) -> None:
+    assert cli("toy", "train", "--seed", "0", "--out", str(tmp_path / "again")) == 0
+    again, shipped = (evaluate(Encoder.from_folder(f), 9, 300) for f in (tmp_path / "again", SHIPPED))
+    best = [table.groupby("task")["accuracy"].max() for table in (again, shipped)]
+    pd.testing.assert_series_equal(*best, atol=0.03)
 
 
 def test_these_are_different_heads_and_the_files_are_small() -> None:

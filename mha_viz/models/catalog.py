@@ -71,7 +71,7 @@ _ROWS = (
         "Toy, trained on the built-in grammar",
         "",
         *(2, 4, 64, 1),
-        "Learned a small English by itself; its heads found their roles untold. Comes with the app, with gold.",
+        "Learned a small English from questions about it; no head was given a question. Comes with the app, with gold.",
         "own",
         "toy",
     ),

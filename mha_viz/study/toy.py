@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha_viz import grammar
+from mha_viz import grammar, snapshots
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS
 from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
+from mha_viz.assets import asset
 from mha_viz.attention import Head
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.run import one_pass
 from mha_viz.study.tally import Tally
 from mha_viz.treebank import Corpus
@@ -25,12 +26,12 @@ TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
 
 
 def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
-    """Every head on three tasks, over freshly told sentences of the grammar.
+    """Every head on three tasks, over freshly told sentences of the grammar: one row a task and head, as HEADING.
 
-    *previous_token*: the largest weight of a row, special columns aside, is on the token before; the baseline spreads
-    its attention evenly. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the baseline is the
-    best fixed offset. *pronoun_antecedent*: from a pronoun to a mention of the same chain; the baseline is the nearest
-    candidate.
+    *previous_token*: the largest weight of a row, special columns aside, is on the token before; the baseline takes
+    one of these columns at random. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the baseline
+    is the best fixed offset. *pronoun_antecedent*: from a pronoun to a mention of the same chain; the baseline is the
+    nearest candidate. Without a case, accuracy and baseline are NaN.
     """
     import pandas as pd
 
@@ -39,17 +40,40 @@ def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
     return pd.DataFrame(list(_lines(corpus, tally, encoder)), columns=list(HEADING))
 
 
+def history(
+    name: str, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
+) -> pd.DataFrame:
+    """:func:`evaluate` at every step that is kept of a model of the app's own; the column ``step`` comes first."""
+    import pandas as pd
+
+    steps = snapshots.steps(asset(name))
+    found = []
+    for number, step in enumerate(steps, 1):
+        table = evaluate(load(f"{name}@{step}"), seed, sentences)
+        table.insert(0, "step", step)
+        found.append(table)
+        progress(number, len(steps))
+    return pd.concat(found, ignore_index=True)
+
+
 def _lines(corpus: Corpus, tally: Tally, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
-    measured = (_previous(tally), _subject(corpus, tally), _antecedent(tally))
+    measured = (_previous(corpus, tally, encoder), _subject(corpus, tally), _antecedent(tally))
     for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
         for number, right in enumerate(correct.tolist()):
             head = Head(*divmod(number, encoder.heads))
-            yield (task, *head, n, right, right / n if n else np.nan, baseline)
+            yield (task, *head, n, right, _share(right, n), baseline)
 
 
-def _previous(tally: Tally) -> tuple[int, np.ndarray, float]:
+def _share(part: float, whole: int) -> float:
+    return float(part / whole) if whole else np.nan
+
+
+def _previous(corpus: Corpus, tally: Tally, encoder: Encoder) -> tuple[int, np.ndarray, float]:
     sums, at = tally.patterns.sums, OFFSETS.index(-1)
-    return int(sums["maxima_rows"][at]), sums["maxima"][:, at], float(sums["even_mass"][at] / sums["mass_rows"][at])
+    n = int(sums["maxima_rows"][at])
+    read = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
+    columns = [sum(word is not None for word in words) for words in read]
+    return n, sums["maxima"][:, at], _share(sum((m - 1) / m for m in columns), n)  # m - 1 rows, each of m columns
 
 
 def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
@@ -58,10 +82,10 @@ def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
     counted = gold(relations, list(enumerate(corpus.sentences)))
     n = int(counted.n[:, direction, row].sum())
     correct = np.einsum("hrk,r->k", tally.syntax.sums["correct"][:, direction], relations.member[:, row])
-    return n, correct, float(counted.offset[:, direction, row].sum(axis=0).max() / n)
+    return n, correct, _share(counted.offset[:, direction, row].sum(axis=0).max(), n)
 
 
 def _antecedent(tally: Tally) -> tuple[int, np.ndarray, float]:
     sums, at = tally.coreference.sums, TYPES.index("pronoun")
     n = int(sums["n"][:, at].sum())
-    return n, sums["correct"][:, at].sum(axis=0), float(sums["baseline"][:, at, 0].sum() / n)
+    return n, sums["correct"][:, at].sum(axis=0), _share(sums["baseline"][:, at, 0].sum(), n)

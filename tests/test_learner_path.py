@@ -211,8 +211,8 @@ def test_scores_and_maps_of_a_step_are_those_of_that_step(step: int) -> None:
         best = scores.loc[scores["accuracy"].idxmax()]
         head = Head(int(best["layer"]), int(best["head"]))
         row = next(line for line in page.said.splitlines() if line.startswith(f"| {learning.TASKS[task]} |"))
-        assert f"{both(head)} | **{best['accuracy']:.0%}** of {int(best['n']):,}" in row
-        assert f"{best['baseline']:.0%}" in row
+        assert f"{both(head)} | **{best['accuracy']:.1%}** of {int(best['n']):,}" in row
+        assert f"{best['baseline']:.1%}" in row
 
 
 def test_the_slider_moves_scores_and_maps() -> None:

@@ -164,7 +164,7 @@ def _told(step: int, attention: Attention | None) -> None:
         best = at_step.loc[at_step["accuracy"].idxmax()]
         head = Head(int(best["layer"]), int(best["head"]))
         weight = f": {words[(*head, *drawn().pairs[task])]:.2f}" if words is not None else ""
-        shares = f"**{best['accuracy']:.0%}** of {int(best['n']):,} | {BASELINES[task]} {best['baseline']:.0%}"
+        shares = f"**{best['accuracy']:.1%}** of {int(best['n']):,} | {BASELINES[task]} {best['baseline']:.1%}"
         lines.append(f"| {name} | {both(head)} | {shares} | {drawn().named(task)}{weight} |")
     with st.container(key="learning_scores"):
         st.markdown("\n".join(lines))

@@ -1,7 +1,8 @@
 """The inside of one layer's attention: every number between the vectors that enter it and what it puts out.
 
-Vaswani et al. 2017, section 3.2.2: MultiHead(x) = Concat(head_1, …, head_h) W_O with head_i = softmax(q kᵀ / √d_k) v,
-where q = x W_Q, k = x W_K and v = x W_V with matrices of the head's own. Models add a bias to each product.
+Vaswani et al. 2017: MultiHead(x) = Concat(head_1, …, head_h) W_O, where each head has matrices of its own, q = x W_Q,
+k = x W_K and v = x W_V (section 3.2.2), and says softmax(q kᵀ / √d_k) v (section 3.2.1). Models add a bias to each
+product of x with a matrix, and to that with W_O.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Trace:
     text: TokenizedText
     scaling: float
     parameters: Parameters
-    x: Array  # [n, d_model]: what enters, the same for every head
+    x: Array  # [n, d_model]: what W_Q, W_K and W_V meet, the same for every head; normalised where layers do so first
     mask: Mask  # [query, key]: True where the query may not look
     q: Array  # [h, n, d_k]
     k: Array  # [h, n, d_k]
@@ -107,7 +108,7 @@ class Trace:
 
     @cached_property
     def output(self) -> Array:
-        """What the layer's attention puts out, before it is added to its input: [n, d_model]."""
+        """What the layer's attention puts out, before what entered the layer is added: [n, d_model]."""
         return _own(self.concatenation @ self.parameters.w_o + self.parameters.b_o)
 
     @property

@@ -30,7 +30,8 @@ def test_parameters_and_multiply_adds_are_those_of_pytorch(d_model: int, heads: 
     module = torch.nn.MultiheadAttention(d_model, heads, batch_first=True)  # in training mode: no fused kernel
     x = torch.randn(1, n, d_model)
     found = costs(d_model, heads, n)
-    assert sum(p.numel() for p in module.parameters()) == found.parameters
+    assert sum(p.numel() for p in module.parameters()) == found.with_biases
+    assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == found.parameters
     assert counted(lambda: module(x, x, x, need_weights=True, average_attn_weights=False)) == found.multiply_adds
 
 
@@ -40,7 +41,8 @@ def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
     module = BertAttention(config).eval()
     found = costs(d_model, heads, n)
     norm = 2 * d_model  # the layer norm behind the attention is not counted
-    assert sum(p.numel() for p in module.parameters()) - norm == found.parameters
+    assert sum(p.numel() for p in module.parameters()) - norm == found.with_biases
+    assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == found.parameters
     assert counted(lambda: module(torch.randn(1, n, d_model))) == found.multiply_adds
 
 
@@ -58,7 +60,8 @@ def test_memory_is_that_of_the_arrays(family: str, tiny: Callable[[str], Encoder
 def test_the_paper_s_model_by_hand() -> None:
     found = costs(*PAPER, 64)
     assert found.d_k == 64
-    assert found.parameters == 1_050_624  # 4 · 512 · 512 + 4 · 512
+    assert found.parameters == 1_048_576  # 4 · 512 · 512: the paper's matrices have no biases
+    assert found.with_biases == 1_050_624  # + 4 · 512
     assert found.projections == 67_108_864  # 4 · 64 · 512 · 512
     assert found.products == 4_194_304  # 2 · 64 · 64 · 512
     assert found.weight_bytes == 131_072  # 4 · 8 · 64 · 64

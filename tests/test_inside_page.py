@@ -215,7 +215,7 @@ def test_two_sentences_and_gold_words() -> None:
 def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
     typed = "The animal didn't cross the street because it was too tired. " * 12
     page = visit(text=typed, step="values", q="40", k="3")
-    assert f"tokens the {DRAWN} are drawn" in page.said
+    assert f"tokens {DRAWN} are drawn: the query, the key, and of the others those to which" in page.said
     trace = minilm.trace(typed, layer=3)
     shown = in_view(trace, 1, 40, 3)
     assert len(shown) == DRAWN
@@ -270,7 +270,8 @@ def test_the_calculator_begins_with_the_paper_s_numbers_beside_the_model_s() -> 
     said = visit().said
     assert "| $d_{model}$, h, n | 512, 8, 64 | 512, 1, 64 | 384, 12, 16 |" in said
     assert "| **64** | **512** | **32** |" in said
-    assert "| parameters | **1,050,624** | **1,050,624** | **591,360** |" in said
+    assert "| parameters: $W_Q$, $W_K$, $W_V$, $W_O$ | **1,048,576** | **1,048,576** | **589,824** |" in said
+    assert "| parameters with biases | 1,050,624 | 1,050,624 | 591,360 |" in said
 
 
 def test_other_numbers_are_kept_in_the_link() -> None:

@@ -30,8 +30,13 @@ class Costs:
 
     @property
     def parameters(self) -> int:
-        """W_Q, W_K, W_V and W_O, d_model × d_model each, and their biases. Does not depend on h."""
-        return 4 * self.d_model**2 + 4 * self.d_model
+        """W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. Does not depend on h."""
+        return 4 * self.d_model**2
+
+    @property
+    def with_biases(self) -> int:
+        """The parameters and four biases of d_model numbers, which models have but the paper has not."""
+        return self.parameters + 4 * self.d_model
 
     @property
     def projections(self) -> int:
@@ -50,8 +55,8 @@ class Costs:
 
     @property
     def parameter_bytes(self) -> int:
-        """Memory of the parameters as float32."""
-        return BYTES * self.parameters
+        """Memory of the parameters as float32, biases included."""
+        return BYTES * self.with_biases
 
     @property
     def weight_bytes(self) -> int:

@@ -33,6 +33,11 @@ def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
     return sorted(int(token) for token in np.argsort(-row, kind="stable")[:DRAWN])
 
 
+def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
+    """The first tokens of the text, with query and key: the same for every head."""
+    return sorted({*range(min(trace.n, DRAWN)), query, key})
+
+
 # ---- x and the matrices -----------------------------------------------------------------------------------
 
 
@@ -41,7 +46,7 @@ def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
     shown = trace.x[list(tokens)]
     figure = go.Figure(_signed(shown, _limit(shown), theme, bar=True))
     figure.update_traces(hovertemplate="number %{x}: %{z:.3f}<extra></extra>")
-    figure.update_xaxes(title_text=f"the {trace.d_model} numbers of a token’s vector", side="bottom")
+    figure.update_xaxes(title_text=f"the {trace.d_model} numbers of a token’s x", side="bottom")
     figure.update_yaxes(**_token_axis(trace, tokens, (query, key)), autorange="reversed")
     return _sheet(figure, theme, 90 + 20 * len(tokens), left=95)
 

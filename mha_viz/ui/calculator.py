@@ -45,7 +45,9 @@ def show(attention: Attention, d_model: int) -> None:
         st.markdown(
             "With $d_k = d_{model} / h$ parameters and multiply-adds do not depend on the number of heads "
             "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)): more heads are not more "
-            "computation, but each is narrower. What grows with h is the memory for the weights, h · n · n."
+            "computation, but each is narrower. What grows with h is the memory for the weights, h · n · n. The "
+            r"paper's four matrices, $4 \, d_{model}^2$ parameters, have no biases; models such as BERT add one to "
+            r"each, $4 \, d_{model}$ more."
         )
     with right:
         _table(own, attention, d_model)
@@ -80,11 +82,12 @@ ROWS: Mapping[str, Callable[[Costs], str]] = MappingProxyType(
     {
         "$d_{model}$, h, n": lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
         "$d_k = d_{model} / h$": lambda c: f"**{c.d_k:,}**",
-        "parameters": lambda c: f"**{c.parameters:,}**",
+        "parameters: $W_Q$, $W_K$, $W_V$, $W_O$": lambda c: f"**{c.parameters:,}**",
+        "parameters with biases": lambda c: f"{c.with_biases:,}",
         "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$": lambda c: f"{c.projections:,}",
         "multiply-adds: $q k^\\top$ and $A v$": lambda c: f"{c.products:,}",
         "multiply-adds together": lambda c: f"**{c.multiply_adds:,}**",
-        "memory: parameters": lambda c: _memory(c.parameter_bytes),
+        "memory: parameters with biases": lambda c: _memory(c.parameter_bytes),
         "memory: q, k, v, concatenation, output": lambda c: _memory(c.vector_bytes),
         "memory: weights, h · n · n": lambda c: f"**{_memory(c.weight_bytes)}**",
     }

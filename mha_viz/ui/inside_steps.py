@@ -18,14 +18,17 @@ from mha_viz.inside import Trace, entropy
 from mha_viz.ui import address
 from mha_viz.ui.parts import plain, remark
 
-PAPER = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"
+ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
+ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out."""
+    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``normed``:
+    True where the layer normalises what enters it first, so that x is what comes of that.
+    """
 
     trace: Trace
     head: int
@@ -34,6 +37,7 @@ class Opened:
     tokens: Sequence[int]
     divided: bool
     theme: Theme
+    normed: bool = False
 
     def word(self, token: int) -> str:
         """A token in quotation marks, for Markdown."""
@@ -53,19 +57,28 @@ class Step(NamedTuple):
 
 def _vectors(o: Opened) -> Any:
     t = o.trace
+    tokens = draw.from_the_start(t, o.query, o.key)
+    normed = (
+        " The layers of this model **normalise first** (layer norm): x is the normalised form of what enters, as many "
+        "numbers."
+        if o.normed
+        else ""
+    )
     text, charts = _halves()
     with text:
         st.markdown(
             f"""### Every head gets the same x
-A token enters the layer as {t.d_model} numbers. All {t.heads} heads get **this same x**, whole: no head is fed a part
-of the sentence, and none a part of the vector. Choose another head above: nothing here changes.
+A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
+is fed a part of the sentence, and none a part of the vector. Choose another head above: nothing here changes.
 
 x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
 """
         )
         _shapes(f"x {t.n} × {t.d_model}")
-        _left_out(o)
-    _chart(charts, draw.vectors(t, o.tokens, o.query, o.key, o.theme), "x", f"x, {t.n} tokens by {t.d_model} numbers")
+        if len(tokens) < t.n:
+            remark(f"Of {t.n} tokens the first {draw.DRAWN} are drawn, and with them the query and the key.")
+    alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
+    _chart(charts, draw.vectors(t, tokens, o.query, o.key, o.theme), "x", alt)
     return text
 
 
@@ -84,8 +97,8 @@ numbers: all {t.d_model} numbers of x enter each of them.
 
 $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 
-{PAPER}; models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to {product:.3f},
-plus bias {p.b_q[first]:.3f}, is **{t.q[o.head, o.query, 0]:.3f}**.
+{ALL_HEADS}; models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
+{product:.3f}, plus bias {p.b_q[first]:.3f}, is **{t.q[o.head, o.query, 0]:.3f}**.
 """
         )
         every = t.heads * t.d_k
@@ -146,8 +159,8 @@ def _scale(o: Opened) -> Any:
         st.markdown(
             rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
 deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Softmax of large scores **saturates**: one weight takes nearly
-all, the gradient nearly vanishes, and the head stops learning. Hence the division ({PAPER}, with its footnote on
-variance).
+all, the gradient nearly vanishes, and the head stops learning. Hence the division ({ONE_HEAD}, with its footnote
+on variance).
 
 {_saturation(o)}
 """
@@ -205,27 +218,38 @@ def _mask(o: Opened) -> Any:
 def _softmax(o: Opened) -> Any:
     t = o.trace
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
-    own = float(weights[o.query, o.key])
+    own, real = (float(matrix[o.query, o.key]) for matrix in (weights, t.weights[o.head]))
     text, charts = _halves()
     with text:
-        st.markdown(
-            rf"""### Scores become shares
+        if o.divided:
+            st.markdown(
+                rf"""### Scores become shares
 Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
 
-$$A = \mathrm{{softmax}}\left(\frac{{q k^\top}}{{\sqrt{{d_k}}}}\right)$$
+$$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
-({PAPER}.) {o.word(o.query)} gives **{own:.1%}** of its attention to {o.word(o.key)}. This is the matrix that
+({ONE_HEAD}.) {o.word(o.query)} gives **{own:.1%}** of its attention to {o.word(o.key)}. This is the matrix that
 Explore draws; the model's own differs from what is computed here by at most {_tiny(t.agreement.weights)}.
 """
-        )
+            )
+        else:
+            st.markdown(
+                rf"""### Scores become shares, here without the division
+Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
+
+$$\mathrm{{softmax}}\left(q k^\top\right) \qquad \text{{in place of}} \qquad
+\mathrm{{softmax}}\left({_scaled(t)}\right)$$
+
+The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{own:.1%}** of its attention to {o.word(o.key)}; in
+the model it gives {real:.1%}.
+"""
+            )
         _switch(o)
         if not o.divided:
-            remark(
-                "The map shows what this head would do without the division; the steps after it show the model itself."
-            )
+            remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
         _shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         _left_out(o)
-    alt = f"Weights of head {o.head}, queries by keys"
+    alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     _chart(charts, draw.square(t, weights, o.tokens, o.query, o.key, o.theme), "softmax", alt)
     return text
 
@@ -279,6 +303,7 @@ and the rows of $W_O$ that meet them.
 def _output(o: Opened) -> Any:
     t = o.trace
     own = float(np.linalg.norm(t.contribution(o.head)[o.query]))
+    entered = "not x, but what x was before it was normalised" if o.normed else "in this model that is x"
     text, charts = _halves()
     with text:
         st.markdown(
@@ -287,11 +312,11 @@ The concatenation is multiplied by one last matrix:
 
 $$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$
 
-({PAPER}.) Head {o.head} meets only its own {t.d_k} rows of $W_O$, so **the output is a sum with one term for each
+({ALL_HEADS}.) Head {o.head} meets only its own {t.d_k} rows of $W_O$, so **the output is a sum with one term for each
 head**. For {o.word(o.query)} head {o.head} adds a vector of length {own:.2f}.
 
 All {t.heads} terms and the bias together differ from what the model itself puts out by at most
-**{_tiny(t.agreement.output)}**. Then x is added again (the residual connection) and the layer goes on.
+**{_tiny(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
 """
         )
         _shapes(
@@ -353,7 +378,15 @@ def _some(numbers: Any) -> str:
 
 def _left_out(o: Opened) -> None:
     if len(o.tokens) < o.trace.n:
-        remark(f"Of {o.trace.n} tokens the {len(o.tokens)} are drawn to which the query gives most.")
+        remark(
+            f"Of {o.trace.n} tokens {len(o.tokens)} are drawn: the query, the key, and of the others those to which "
+            "the query gives most in this head."
+        )
+
+
+def _scaled(t: Trace) -> str:
+    """What softmax is given, in TeX."""
+    return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"
 
 
 def _tiny(number: float) -> str:

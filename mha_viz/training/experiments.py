@@ -260,7 +260,7 @@ def measured(read: Reader, probe: Sentences) -> dict[str, Array | float]:
     weights = _flat(tuple(w.detach() for w in slices))
     maps = attended.maps.detach()
     with torch.no_grad():
-        right = (logits.argmax(-1).numpy() == probe.answers)[:, 1:]  # nothing is asked of the first word's left
+        right, accuracy = marked(logits, probe)
         return {
             "maps": maps[:, 0].numpy().copy(),
             "looks": looks(maps.numpy(), probe.places),
@@ -272,9 +272,16 @@ def measured(read: Reader, probe: Sentences) -> dict[str, Array | float]:
             "gradients": np.linalg.norm(_flat(gradients), axis=1),
             "loss": loss.item(),
             "penalty": penalty(maps).item(),
-            "accuracy": np.array([right[..., 0].mean(), right[..., 1].mean()]),
+            "accuracy": accuracy,
             "both": right.all(axis=-1).mean(),
         }
+
+
+def marked(logits: Tensor, probe: Sentences) -> tuple[Array, Array]:
+    """Which answers are right [sentence, word but the first, relation], and the share of each relation. Nothing is
+    asked of what stands before the first word, so it counts nowhere."""
+    right: Array = (logits.argmax(-1).numpy() == probe.answers)[:, 1:]
+    return right, right.mean(axis=(0, 1))
 
 
 def _flat(slices: tuple[Tensor, ...]) -> Array:
@@ -367,8 +374,7 @@ def _losing(read: Reader, probe: Sentences, parts: Tensor, order: Array) -> Arra
 
 
 def _share(read: Reader, probe: Sentences, parts: Tensor) -> float:
-    asked = probe.answers >= 0
-    return float((read.answers(parts).argmax(-1).numpy() == probe.answers)[asked].mean())
+    return float(marked(read.answers(parts), probe)[1].mean())
 
 
 # ---- The command and the child process -------------------------------------------------------------------

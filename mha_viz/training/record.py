@@ -192,11 +192,11 @@ class RunUnreadable(MhaVizError):
     """A file is not a finished run of the lab."""
 
 
-_HALF = ("maps", "looks", "overlap", "divergence", "weights", "pulls", "output_pulls")  # stored with three digits
+_HALF = ("maps", "looks", "overlap", "divergence")  # stored with three digits
 
 
 def to_bytes(result: Result) -> bytes:
-    """A run as the bytes of an NPZ file; maps and similarities have three digits there."""
+    """A run as the bytes of an NPZ file; maps and what compares them have three digits there."""
     arrays: dict[str, Array] = {"places": result.places}
     described: list[dict[str, Any]] = []  # labels and counts
     for number, arm in enumerate(result.arms):

@@ -24,12 +24,15 @@ from mha_viz.training.record import (
     Array,
     Result,
 )
-from mha_viz.training.tasks import CHANCE, RELATIONS
+from mha_viz.training.tasks import CHANCE, RELATIONS, WORDS
 
 LN2 = log(2)
 ALIKE = 0.1 * LN2  # divergence below which two heads do nearly the same
 NOTICED = 0.01  # a loss of accuracy that counts: one point
 RELIES = 0.75  # mean weight on one word at which a head has settled on a relation
+LOOKS = 2 / WORDS  # twice what even attention gives to a word: below it a head does not look there
+SAME = 0.95  # cosine of weights above which two heads are nearly one
+LEARNED = CHANCE + 0.1  # right answers below which a layer has learned next to nothing
 
 
 class Statement(NamedTuple):
@@ -90,30 +93,33 @@ def _identical(result: Result) -> list[Statement]:
 def _output(result: Result) -> list[Statement]:
     arm = result.arms[0]
     first = int(np.flatnonzero(arm.steps >= 1)[0])
-    begin = pairs(arm.pulls[0])
+    begin, handed = pairs(arm.pulls[0]), pairs(arm.output_pulls[0])
+    apart = begin.max() < 1 - 1e-4
+    together = handed.min() > 1 - 1e-4
     return [
         Statement(
             "Have the heads parted after the first step?",
             bool(pairs(arm.difference[0]).max() == 0 and pairs(arm.difference[first]).min() > 0),
             f"The largest difference in W_Q, W_K, W_V between two heads is {_small(pairs(arm.difference[0]).max())} at "
-            f"step 0; after step {int(arm.steps[first])} every two heads differ, by "
-            f"{_small(pairs(arm.difference[first]).min())} or more.",
+            f"step 0; after step {int(arm.steps[first])} the two that differ least differ by "
+            f"{_small(pairs(arm.difference[first]).min())}.",
         ),
         Statement(
             "Were the gradients of W_Q, W_K, W_V different before that step?",
-            bool(begin.max() < 1 - 1e-4),
-            f"Their cosines between heads lie between {begin.min():.3f} and {begin.max():.3f} at step 0, although the "
-            "weights are the same: the slices of W_O are all that differs.",
+            bool(apart),
+            f"Their cosines between heads lie between {begin.min():.3f} and {begin.max():.3f} at step 0"
+            + (", although the weights are the same: the slices of W_O are all that differs." if apart else "."),
         ),
         Statement(
             "Was the gradient of W_O's slices the same?",
-            bool(pairs(arm.output_pulls[0]).min() > 1 - 1e-4),
-            f"Smallest cosine {pairs(arm.output_pulls[0]).min():.4f} at step 0: all heads hand W_O the same vectors.",
+            bool(together),
+            f"Smallest cosine {handed.min():.4f} at step 0"
+            + (": all heads hand W_O the same vectors." if together else "."),
         ),
         Statement(
             f"Do they look at different words after {_steps(int(arm.steps[-1]))}?",
             bool(pairs(arm.divergence[-1]).mean() > ALIKE),
-            f"The mean divergence of two heads grows from {pairs(arm.divergence[first]).mean():.4f} nats at step "
+            f"The mean divergence of two heads goes from {pairs(arm.divergence[first]).mean():.4f} nats at step "
             f"{int(arm.steps[first])} to {pairs(arm.divergence[-1]).mean():.3f} (at most {LN2:.3f}).",
         ),
         _solved(arm),
@@ -129,12 +135,12 @@ def _random(result: Result) -> list[Statement]:
     return [
         Statement(
             "Are the heads different before training?",
-            bool(np.abs(begin).max() < 0.5),
+            bool(begin.max() < SAME),
             f"The cosines of their weights lie between {begin.min():.2f} and {begin.max():.2f} at step 0.",
         ),
         Statement(
             f"Are they still different after {_steps(int(arm.steps[-1]))}?",
-            bool(np.abs(end).max() < 0.5),
+            bool(end.max() < SAME),
             f"The cosines of their weights lie between {end.min():.2f} and {end.max():.2f}; the loss has no term that "
             "would keep them apart.",
         ),
@@ -180,10 +186,10 @@ def _penalty(result: Result) -> list[Statement]:
 
 
 def _count(result: Result) -> list[Statement]:
-    one, best = result.arms[0], max(result.arms, key=lambda arm: (arm.right, -arm.heads))
-    last = result.arms[-1]
+    one, *others = result.arms
+    best, last = max(others, key=lambda arm: (arm.right, -arm.heads)), others[-1]
     costs = {(arm.parameters, arm.multiply_adds) for arm in result.arms}
-    settled = bool((one.looks[-1] > RELIES).any())
+    spread = bool(one.looks[-1].max() <= RELIES and one.looks[-1].min() > LOOKS)
     return [
         Statement(
             "Do several heads answer better than one?",
@@ -191,8 +197,8 @@ def _count(result: Result) -> list[Statement]:
             f"One head gives {one.right:.1%} right answers, {best.heads} heads {best.right:.1%}.",
         ),
         Statement(
-            "Must one head spread its attention over both words?",
-            not settled,
+            "Does one head spread its attention over both words?",
+            spread,
             f"It gives {_looks(one, 0)}. Right: {_accuracy(one)}; guessing gives {CHANCE:.1%}.",
         ),
         Statement(
@@ -230,8 +236,8 @@ def _cut(result: Result) -> list[Statement]:
         Statement(
             "Does one matrix for all chunks cost more?",
             bool(chunks.right - shared.right > NOTICED),
-            f"{shared.right:.1%} right with {shared.parameters:,} parameters. Its heads still differ, by "
-            f"{pairs(shared.divergence[-1]).mean():.3f} nats on average: each sees another chunk.",
+            f"{shared.right:.1%} right with {shared.parameters:,} parameters. Each head sees another chunk; two of "
+            f"them differ by {pairs(shared.divergence[-1]).mean():.3f} nats on average.",
             usual=None,
         ),
         Statement(
@@ -247,14 +253,15 @@ def _cut(result: Result) -> list[Statement]:
 def _removal(result: Result) -> list[Statement]:
     removal, arm = result.removal, result.arms[0]
     assert removal is not None
-    gone = spared(removal.least)
+    gone, learned = spared(removal.least), bool(removal.least[0] > LEARNED)
     by_chance = float(np.mean([spared(curve) for curve in removal.chance]))
     strongest = int(removal.order[-1])
     return [
         Statement(
             "Can heads be removed without harm?",
-            gone > 0,
-            f"{gone} of {arm.heads} heads can go, least important first, before accuracy falls by more than one point "
+            gone > 0 and learned,
+            ("" if learned else f"This layer has learned next to nothing: guessing gives {CHANCE:.1%}. ")
+            + f"{gone} of {arm.heads} heads can go, least important first, before accuracy falls by more than a point "
             f"({removal.least[0]:.1%} → {removal.least[gone]:.1%}).",
         ),
         Statement(

@@ -82,8 +82,9 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "Without some heads",
             "Are heads redundant?",
             "Partly: after training, a share of the heads can be removed with little loss when the least important go "
-            "first, and fewer when they are chosen at random. A head that alone follows a relation is not redundant.",
-            "Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4.",
+            "first. A head that alone follows a relation is not redundant.",
+            "Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4; the random "
+            "orders are this lab's own.",
             "How long the blue curve stays up, and which head brings it down.",
         ),
     }

@@ -1,23 +1,32 @@
-"""The page on the inside of a head as a script: steps, heads and tokens of the URL, what it says, what can go wrong."""
+"""The page on the inside of a head as a script: steps, heads and tokens of the URL, what it says, what can go wrong;
+and its charts, number by number.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
-from transformers import LlamaConfig, LlamaModel
+import torch
+from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel, OPTConfig, OPTModel
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.inside import DRAWN, in_view
+from mha_viz.figures import inside as draw
+from mha_viz.figures.inside import DRAWN, from_the_start, in_view
+from mha_viz.figures.theme import LIGHT
+from mha_viz.inside import Parameters, Trace, entropy, traced
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.text import clean
+from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import Office
-from mha_viz.ui.inside import strongest
+from mha_viz.ui.inside import normalises_first, strongest
 from mha_viz.ui.inside_steps import STEPS
 from tests import hostile, tiny_models
 from tests.test_trace import saved
@@ -46,6 +55,9 @@ def diagram(page: Visit) -> dict[str, Any]:
 def select(page: Visit, name: str, value: int) -> None:
     page.at.selectbox(key=f"inside_{name}").set_value(value).run()
     page.check()
+
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
 
 
 # ---- Steps ----------------------------------------------------------------------------------------------
@@ -109,7 +121,7 @@ def send(page: Visit, event: str, value: object) -> None:
 
 
 def test_the_numbers_are_the_model_s(minilm: Encoder) -> None:
-    trace = minilm.trace("The animal didn't cross the street because it was too tired.", layer=3)
+    trace = minilm.trace(SENTENCE, layer=3)
     assert f"= {trace.scores[1, 10, 2]:.2f}" in visit(step="products").said
     assert f"**{trace.weights[1, 10, 2]:.1%}**" in visit(step="softmax").said
     length = np.linalg.norm(trace.contribution(1)[10])
@@ -135,6 +147,95 @@ def test_without_the_division_softmax_saturates() -> None:
     assert page.at.toggle(key="inside_undivided").value is True
     page.at.toggle(key="inside_undivided").set_value(False).run()
     assert "divide" not in page.url
+
+
+def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Encoder) -> None:
+    trace = minilm.trace(SENTENCE, layer=3)
+    own, without = trace.weights[1, 10, 2], trace.undivided(1)[10, 2]
+    said = visit(step="softmax").said
+    assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in said
+    assert f"gives **{own:.1%}** of its attention" in said
+    assert "This is the matrix that\nExplore draws" in said
+    said = visit(step="softmax", divide="no").said
+    assert "This is the matrix" not in said
+    assert "the model's own differs" not in said
+    assert r"A = \mathrm{softmax}" not in said
+    assert r"$$\mathrm{softmax}\left(q k^\top\right)" in said
+    assert f"would give **{without:.1%}** of its attention" in said
+    assert f"in\nthe model it gives {own:.1%}" in said
+    assert "Explore, and the steps after this, show the model itself." in said
+
+
+def test_a_model_that_scales_otherwise_gets_its_own_formula(tmp_path: Path) -> None:
+    sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": 400}
+    config = GPT2Config(**sizes, scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)
+    page = visit(model=str(saved(GPT2Model(config), tmp_path / "gpt2")), step="softmax", head="L1H0", text="One dog.")
+    assert r"A = \mathrm{softmax}\left(0.5 \cdot q k^\top\right)" in page.said
+
+
+@pytest.mark.parametrize(
+    ("step", "section"),
+    [("linear", "3.2.2"), ("scale", "3.2.1"), ("softmax", "3.2.1"), ("output", "3.2.2")],
+)
+def test_the_section_of_the_paper_is_the_one_that_says_it(step: str, section: str) -> None:
+    for divide in ("yes", "no"):
+        page = visit(step=step, divide=divide)
+        text = "\n".join(m.value for m in page.at.markdown if "With $d_k = d_{model} / h$" not in m.value)
+        assert set(re.findall(r"Vaswani et al. 2017, section (\d\.\d\.\d)", text)) == {section}
+
+
+# ---- What enters ----------------------------------------------------------------------------------------
+
+
+def opt(folder: Path, before: bool) -> Path:
+    """OPT of 125 million parameters normalises before its attention, that of 350 million behind it."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64, "vocab_size": 400}
+    config = OPTConfig(**sizes, max_position_embeddings=64, word_embed_proj_dim=32, do_layer_norm_before=before)
+    return saved(OPTModel(config), folder)
+
+
+BLOCKS = {
+    "bert": "encoder.layer.1",
+    "distilbert": "transformer.layer.1",
+    "roberta": "encoder.layer.1",
+    "electra": "encoder.layer.1",
+    "gpt2": "h.1",
+    "opt": "decoder.layers.1",
+    "opt behind": "decoder.layers.1",
+}
+NORMS = {"gpt2": "ln_1", "opt": "self_attn_layer_norm"}
+
+
+@pytest.mark.parametrize("family", BLOCKS)
+def test_x_is_called_normalised_where_the_layer_does_so_first(
+    family: str, tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = opt(tmp_path / "opt", family == "opt") if family.startswith("opt") else tiny_folder(family)
+    encoder, entered = Encoder.from_folder(folder), []
+    block = encoder._model.get_submodule(BLOCKS[family])
+    hook = block.register_forward_pre_hook(
+        lambda _, given, named: entered.append((given or tuple(named.values()))[0].clone()), with_kwargs=True
+    )
+    trace = encoder.trace("One dog barks.", layer=1)
+    hook.remove()
+    first = family in NORMS
+    with torch.no_grad():
+        expected = block.get_submodule(NORMS[family])(entered[0]) if first else entered[0]
+    assert trace.x == pytest.approx(expected.reshape(trace.x.shape).numpy(), abs=1e-5)
+    assert first is not np.allclose(trace.x, entered[0].reshape(trace.x.shape).numpy(), atol=1e-2)
+    page = visit(model=str(folder), step="x", head="L1H0", text="One dog barks.")
+    assert "enters the layer as 32 numbers" in page.said
+    assert ("**normalise first**" in page.said) is first
+    page = visit(model=str(folder), step="output", head="L1H0", text="One dog barks.")
+    assert "Then what entered the layer is added" in page.said
+    assert ("not x, but what x was before it was normalised" in page.said) is first
+    assert ("in this model that is x" in page.said) is not first
+
+
+def test_a_folder_that_has_gone_since_is_survived(tmp_path: Path) -> None:
+    gone = catalog.Model("gone", "gone", kind="folder", path=str(tmp_path / "gone"))
+    assert not normalises_first(gone, "")
+    assert not normalises_first(catalog.Model("gone/gone", "gone", "gone/gone"), "")
 
 
 # ---- What the URL asks for ------------------------------------------------------------------------------
@@ -213,7 +314,7 @@ def test_two_sentences_and_gold_words() -> None:
 
 
 def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
-    typed = "The animal didn't cross the street because it was too tired. " * 12
+    typed = f"{SENTENCE} " * 12
     page = visit(text=typed, step="values", q="40", k="3")
     assert f"tokens {DRAWN} are drawn: the query, the key, and of the others those to which" in page.said
     trace = minilm.trace(typed, layer=3)
@@ -223,6 +324,25 @@ def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
     assert sorted(shown) == shown
     left = set(range(trace.n)) - set(shown)
     assert max(trace.weights[1, 40, t] for t in left) <= min(trace.weights[1, 40, t] for t in set(shown) - {40, 3})
+
+
+def test_another_head_changes_nothing_at_x_however_long_the_text() -> None:
+    typed = f"{SENTENCE} " * 12
+    page = visit(text=typed, step="x", q="90", k="40", head="L3H1")
+    before, said = charts(page), page.said
+    assert f"tokens the first {DRAWN} are drawn, and with them the query and the key." in said
+    assert len(before[0]["layout"]["yaxis"]["ticktext"]) == DRAWN + 2
+    for head in (7, 11):
+        select(page, "head", head)
+        assert charts(page) == before
+        assert page.said == said
+
+
+def test_the_first_tokens_are_those_of_every_head() -> None:
+    trace = made(n=50)
+    assert from_the_start(trace, 40, 3) == [*range(DRAWN), 40]
+    assert from_the_start(trace, 49, 40) == [*range(DRAWN), 40, 49]
+    assert from_the_start(made(), 4, 6) == list(range(7))
 
 
 def test_the_strongest_link_of_a_head_is_shown_first() -> None:
@@ -305,3 +425,311 @@ def test_bad_settings_get_a_message_at_the_control(name: str, value: int, said: 
 
 def test_a_model_of_unknown_width_is_measured(tiny_folder: Callable[[str], Path]) -> None:
     assert "| 32, 4, " in visit(model=str(tiny_folder("bert"))).said
+
+
+# ---- The charts, number by number -----------------------------------------------------------------------
+
+HEAD, QUERY, KEY, TOKENS = (
+    1,
+    4,
+    6,
+    [1, 2, 4, 5, 6],
+)  # neither the first head nor the last; a token's place is not its row
+WORDS = ["zero", "one", "two", "three", "four", "five", "six"]
+
+
+def made(
+    n: int = 7, d_model: int = 10, heads: int = 3, d_k: int = 4, causal: bool = False, scaling: float = 0
+) -> Trace:
+    """A layer of random numbers in which no two sizes are the same."""
+    rng = np.random.default_rng(5)
+
+    def numbers(*shape: int) -> draw.Array:
+        return rng.normal(size=shape).astype(np.float32)
+
+    wide = heads * d_k
+    matrices = [numbers(d_model, wide) for _ in range(3)]
+    parameters = Parameters(*matrices, numbers(wide, d_model), *(numbers(wide) for _ in range(3)), numbers(d_model))
+    tokens = tuple(Token(WORDS[i % 7], i, 0, i, i + 1) for i in range(n))
+    mask = np.triu(np.full((n, n), causal), 1)
+    of = ("made", "", 0, TokenizedText("a" * n, "", tokens))
+    return traced(*of, numbers(n, d_model), parameters, mask, heads=heads, scaling=scaling or d_k**-0.5)
+
+
+def same(drawn: Any, numbers: Any) -> None:
+    found, expected = np.asarray(drawn, np.float64), np.asarray(numbers, np.float64)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def marked(axis: Any, bold: set[int]) -> None:
+    """The tokens' names stand at their rows, in the order of the text, query and key in bold."""
+    assert list(axis.tickvals) == list(range(len(TOKENS)))
+    assert list(axis.ticktext) == [f"<b>{WORDS[t]}</b>" if t in bold else WORDS[t] for t in TOKENS]
+
+
+def hovers(token: int) -> str:
+    return f"“{WORDS[token]}” ({token})"
+
+
+def titles(figure: go.Figure) -> list[str]:
+    return [note.text for note in figure.layout.annotations]
+
+
+def box(shape: Any) -> tuple[float, float, float, float]:
+    return shape.x0, shape.x1, shape.y0, shape.y1
+
+
+def sizes(matrix: draw.Array, high: int, wide: int) -> list[list[float]]:
+    """Root mean squares of blocks, the last of which may be smaller."""
+    rows, columns = range(0, matrix.shape[0], high), range(0, matrix.shape[1], wide)
+    blocks = [[matrix[i : i + high, j : j + wide].astype(np.float64) for j in columns] for i in rows]
+    return [[float(np.sqrt((block**2).mean())) for block in row] for row in blocks]
+
+
+def test_x_is_drawn_row_by_row() -> None:
+    trace = made()
+    figure = draw.vectors(trace, TOKENS, QUERY, KEY, LIGHT)
+    same(figure.data[0].z, trace.x[TOKENS])
+    marked(figure.layout.yaxis, {QUERY, KEY})
+    assert figure.layout.yaxis.autorange == "reversed"  # the first token on top
+
+
+def test_the_three_matrices_are_drawn_in_blocks_with_the_head_s_columns_framed() -> None:
+    trace = made(n=3, d_model=193, heads=3, d_k=64)  # 193 rows: blocks of three, and one row
+    figure, p = draw.stacked(trace, HEAD, LIGHT), trace.parameters
+    for name, drawn, matrix in zip("QKV", figure.data, (p.w_q, p.w_k, p.w_v), strict=True):
+        same(drawn.z, sizes(matrix, 3, 2))
+        assert titles(figure)["QKV".index(name)] == f"W<sub>{name}</sub>  193 × 192"
+    assert len(figure.layout.shapes) == 3
+    for shape, axes in zip(figure.layout.shapes, ("x", "x2", "x3"), strict=True):
+        assert box(shape) == (31.5, 63.5, -0.5, 64.5)  # columns 64 to 127, two in a cell
+        assert shape.xref == axes
+        assert shape.line.color == LIGHT.heads[HEAD]
+    for axis in (figure.layout.xaxis, figure.layout.xaxis2, figure.layout.xaxis3):
+        assert list(zip(axis.ticktext, axis.tickvals, strict=True)) == [("H0", 15.5), ("H1", 47.5), ("H2", 79.5)]
+    assert all(a.autorange == "reversed" for a in (figure.layout.yaxis, figure.layout.yaxis2, figure.layout.yaxis3))
+
+
+@pytest.mark.parametrize("head", range(3))
+def test_the_slices_are_this_head_s(head: int) -> None:
+    trace = made()
+    figure, p = draw.slices(trace, head, LIGHT), trace.parameters
+    for i, (name, matrix) in enumerate(zip("QKV", (p.w_q, p.w_k, p.w_v), strict=True)):
+        same(figure.data[i].z, matrix[:, 4 * head : 4 * head + 4])
+        assert titles(figure)[i] == f"W<sub>{name}</sub> of head {head}  10 × 4"
+    assert len({(drawn.zmin, drawn.zmax) for drawn in figure.data}) == 1  # one scale of colours for the three
+    assert figure.layout.yaxis.autorange == "reversed"
+
+
+@pytest.mark.parametrize(("query", "key"), [(QUERY, KEY), (KEY, QUERY), (0, 0)])
+def test_the_products_sum_to_the_score(query: int, key: int) -> None:
+    trace = made()
+    p, own = trace.parameters, slice(4, 8)
+    q = trace.x[query] @ p.w_q[:, own] + p.b_q[own]
+    k = trace.x[key] @ p.w_k[:, own] + p.b_k[own]
+    figure = draw.products(trace, HEAD, query, key, LIGHT)
+    for drawn, numbers in zip(figure.data, (q, k, q * k), strict=True):
+        same(drawn.y, numbers)
+        assert list(drawn.marker.color) == [LIGHT.signed[5 if number > 0 else 1] for number in numbers]
+    same(figure.data[2].y.sum(), trace.scores[HEAD, query, key])
+    assert [drawn.yaxis for drawn in figure.data] == ["y", "y2", "y3"]
+    assert titles(figure)[:2] == [f"q of {hovers(query)}", f"k of {hovers(key)}"]
+    assert f"which sum to <b>{trace.scores[HEAD, query, key]:.2f}</b>" in titles(figure)[2]
+
+
+@pytest.mark.parametrize("divided", [True, False])
+@pytest.mark.parametrize("causal", [True, False])
+def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool, divided: bool) -> None:
+    trace = made(causal=causal)
+    figure = draw.both_softmaxes(trace, HEAD, QUERY, TOKENS, KEY, LIGHT, divided)
+    scores = trace.scores[HEAD, QUERY].astype(np.float64)
+    if causal:
+        scores = np.where(np.arange(7) > QUERY, np.nan, scores)
+    raised = np.exp(np.where(np.isnan(scores), -np.inf, scores))
+    undivided = raised / raised.sum()
+    weights = trace.weights[HEAD, QUERY]
+    drawn = figure.data
+    same(drawn[0].y, scores[TOKENS] / 2)  # √4
+    same(drawn[1].y, weights[TOKENS])
+    same(drawn[2].y, scores[TOKENS])
+    same(drawn[3].y, undivided[TOKENS])
+    assert [one.yaxis for one in drawn] == ["y", "y2", "y", "y2"]
+    assert [list(one.x) for one in drawn] == [list(range(5))] * 4
+    assert [one.marker.opacity for one in drawn] == ([1, 1, 0.35, 0.35] if divided else [0.35, 0.35, 1, 1])
+    assert drawn[0].name == f"q · k / √4: entropy {entropy(weights):.2f} nats"
+    assert drawn[2].name == f"q · k as it is: entropy {entropy(undivided):.2f} nats"
+    assert drawn[0].marker.color == drawn[1].marker.color != drawn[2].marker.color == drawn[3].marker.color
+    for one in drawn:
+        assert list(one.customdata) == [hovers(token) for token in TOKENS]
+    marked(figure.layout.xaxis, {QUERY, KEY})
+    marked(figure.layout.xaxis2, {QUERY, KEY})
+    assert (
+        draw.both_softmaxes(made(scaling=0.25), HEAD, QUERY, TOKENS, KEY, LIGHT)
+        .data[0]
+        .name.startswith("q · k × 0.25:")
+    )
+
+
+def test_the_mask_is_drawn_cell_by_cell() -> None:
+    figure = draw.mask(made(causal=True), TOKENS, QUERY, KEY, LIGHT)
+    later = [[key > query for key in TOKENS] for query in TOKENS]
+    same(figure.data[0].z, later)
+    assert np.asarray(figure.data[0].text).tolist() == [["shut" if cell else "open" for cell in row] for row in later]
+    assert figure.data[0].colorscale[-1][1] == LIGHT.muted  # shut is grey
+    assert not draw.mask(made(), TOKENS, QUERY, KEY, LIGHT).data[0].z.any()
+
+
+def test_the_map_is_the_weights_queries_down_and_keys_across() -> None:
+    trace = made()
+    figure = draw.square(trace, trace.weights[HEAD], TOKENS, QUERY, KEY, LIGHT)
+    drawn = figure.data[0]
+    same(drawn.z, [[trace.weights[HEAD, query, key] for key in TOKENS] for query in TOKENS])
+    assert drawn.customdata.tolist() == [[f"{hovers(q)} to {hovers(k)}" for k in TOKENS] for q in TOKENS]
+    assert (drawn.zmin, drawn.zmax) == (0, 1)
+    layout = figure.layout
+    assert (layout.xaxis.title.text, layout.yaxis.title.text) == ("key", "query")
+    assert layout.yaxis.autorange == "reversed"
+    for axis in (layout.xaxis, layout.yaxis):
+        marked(axis, {QUERY, KEY})
+    row, column = TOKENS.index(QUERY), TOKENS.index(KEY)
+    assert [box(shape) for shape in layout.shapes] == [
+        (-0.5, 4.5, row - 0.5, row + 0.5),
+        (column - 0.5, column + 0.5, row - 0.5, row + 0.5),
+    ]
+
+
+@pytest.mark.parametrize("tokens", [TOKENS, list(range(7))])
+def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[int]) -> None:
+    trace = made()
+    figure = draw.values(trace, HEAD, QUERY, tokens, LIGHT)
+    p, own = trace.parameters, slice(4, 8)
+    v = (trace.x @ p.w_v[:, own] + p.b_v[own])[tokens]
+    weights = trace.weights[HEAD, QUERY, tokens]
+    bars, plain, weighted, total = figure.data
+    same(bars.x, weights)
+    assert list(bars.y) == list(range(len(tokens)))
+    assert list(bars.text) == [f"{weight:.2f}" if weight >= 0.005 else "" for weight in weights]
+    same(plain.z, v)
+    same(weighted.z, [weight * row for weight, row in zip(weights, v, strict=True)])
+    same(total.z, [trace.concatenation[QUERY, own]])
+    if len(tokens) == trace.n:
+        same(np.sum(weighted.z, axis=0), total.z[0])
+    assert (weighted.zmin, weighted.zmax) == (total.zmin, total.zmax)
+    assert [one.yaxis for one in figure.data] == ["y", "y2", "y3", "y4"]
+    layout = figure.layout
+    assert all(axis.range == (len(tokens) - 0.5, -0.5) for axis in (layout.yaxis, layout.yaxis2, layout.yaxis3))
+    assert list(layout.yaxis.ticktext) == [f"<b>{WORDS[t]}</b>" if t == QUERY else WORDS[t] for t in tokens]
+
+
+@pytest.mark.parametrize("head", range(3))
+def test_the_columns_of_the_concatenation_belong_to_their_heads(head: int) -> None:
+    trace = made()
+    figure = draw.concatenation(trace, head, QUERY, LIGHT)
+    same(np.concatenate([bars.y for bars in figure.data]), trace.concatenation[QUERY])
+    for other, bars in enumerate(figure.data):
+        assert list(bars.x) == list(range(4 * other, 4 * other + 4))
+        same(bars.y, trace.weights[other, QUERY] @ trace.v[other])
+        assert bars.hovertemplate.startswith(f"head {other}, ")
+        assert bars.marker.color == LIGHT.heads[other]
+        assert (bars.opacity == 1) is (other == head)
+    assert titles(figure) == [f"<b>H{other}</b>" if other == head else f"H{other}" for other in range(3)]
+    assert [note.x for note in figure.layout.annotations] == [1.5, 5.5, 9.5]
+    assert box(figure.layout.shapes[0])[:2] == (4 * head - 0.5, 4 * head + 3.5)
+    assert list(figure.layout.xaxis.tickvals) == [0, 4, 8, 12]
+
+
+@pytest.mark.parametrize("head", range(3))
+def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
+    trace = made()
+    figure, w_o = draw.mixing(trace, head, LIGHT), trace.parameters.w_o
+    same(figure.data[0].z, np.abs(w_o))  # small enough for a cell a number
+    same(figure.data[1].z, w_o[4 * head : 4 * head + 4])
+    assert box(figure.layout.shapes[0]) == (-0.5, 9.5, 4 * head - 0.5, 4 * head + 3.5)
+    assert titles(figure) == ["W<sub>O</sub>  12 × 10", f"its rows for head {head}  4 × 10"]
+    assert list(figure.layout.yaxis.ticktext) == ["H0", "H1", "H2"]
+    assert list(figure.layout.yaxis.tickvals) == [1.5, 5.5, 9.5]
+    assert figure.layout.yaxis.autorange == figure.layout.yaxis2.autorange == "reversed"
+    large = made(n=3, d_model=193, heads=3, d_k=64)
+    drawn = draw.mixing(large, head, LIGHT)
+    same(drawn.data[0].z, sizes(large.parameters.w_o, 2, 3))
+    assert box(drawn.layout.shapes[0]) == (-0.5, 64.5, 32 * head - 0.5, 32 * head + 31.5)
+
+
+@pytest.mark.parametrize("query", range(7))
+def test_contributions_and_bias_are_the_output(query: int) -> None:
+    trace = made()
+    figure, p = draw.contributions(trace, HEAD, query, LIGHT), trace.parameters
+    table, lengths = figure.data
+    for head in range(3):
+        own = slice(4 * head, 4 * head + 4)
+        same(table.z[head], trace.concatenation[query, own] @ p.w_o[own])
+    same(table.z[3], p.b_o)
+    same(table.z[4], trace.concatenation[query] @ p.w_o + p.b_o)
+    same(table.z[:4].sum(axis=0), trace.output[query])
+    same(lengths.x, [np.sqrt((row.astype(np.float64) ** 2).sum()) for row in table.z])
+    assert list(lengths.y) == list(range(5))
+    assert list(lengths.text) == [f"{length:.2f}" for length in lengths.x]
+    assert list(figure.layout.yaxis.ticktext) == ["H0", "<b>H1</b>", "H2", "bias", "sum"]
+    assert list(figure.layout.yaxis.tickvals) == list(range(5))
+    assert figure.layout.yaxis.range == figure.layout.yaxis2.range == (4.5, -0.5)
+
+
+@pytest.mark.parametrize("head", range(3))
+def test_weights_and_the_lengths_that_they_let_through(head: int) -> None:
+    trace = made()
+    figure, p, own = (
+        draw.weights_and_norms(trace, head, QUERY, TOKENS, KEY, LIGHT),
+        trace.parameters,
+        slice(4 * head, 4 * head + 4),
+    )
+    values = trace.x @ p.w_v[:, own] + p.b_v[own]
+    passed = [trace.weights[head, QUERY, token] * values[token] @ p.w_o[own] for token in TOKENS]
+    weights, norms = figure.data
+    same(weights.y, trace.weights[head, QUERY, TOKENS])
+    same(norms.y, [np.sqrt((vector.astype(np.float64) ** 2).sum()) for vector in passed])
+    assert titles(figure) == ["weight", "length of weight × v × W<sub>O</sub>"]
+    for bars, axis in ((weights, "y"), (norms, "y2")):
+        assert list(bars.x) == list(range(5))
+        assert list(bars.customdata) == [hovers(token) for token in TOKENS]
+        assert bars.yaxis == axis
+    marked(figure.layout.xaxis, {QUERY, KEY})
+
+
+@pytest.mark.parametrize("divided", [True, False])
+@pytest.mark.parametrize("step", STEPS)
+def test_the_page_draws_the_head_and_the_tokens_that_are_chosen(minilm: Encoder, step: str, divided: bool) -> None:
+    t, head, query, key = minilm.trace(SENTENCE, layer=2), 5, 7, 3
+    every = list(range(t.n))
+    pair = (every, query, key, LIGHT)
+    expected = {
+        "x": [draw.vectors(t, *pair)],
+        "linear": [draw.stacked(t, head, LIGHT), draw.slices(t, head, LIGHT)],
+        "products": [draw.products(t, head, query, key, LIGHT)],
+        "scale": [draw.both_softmaxes(t, head, query, every, key, LIGHT, divided)],
+        "mask": [draw.mask(t, *pair)],
+        "softmax": [draw.square(t, t.weights[head] if divided else t.undivided(head), *pair)],
+        "values": [draw.values(t, head, query, every, LIGHT)],
+        "concat": [draw.concatenation(t, head, query, LIGHT)],
+        "output": [
+            draw.mixing(t, head, LIGHT),
+            draw.contributions(t, head, query, LIGHT),
+            draw.weights_and_norms(t, head, query, every, key, LIGHT),
+        ],
+    }[step]
+    page = visit(text=SENTENCE, head="L2H5", q="7", k="3", step=step, **({} if divided else {"divide": "no"}))
+    for found, figure in zip(charts(page), expected, strict=True):
+        assert found["layout"].get("shapes", []) == [shape.to_plotly_json() for shape in figure.layout.shapes]
+        assert [note["text"] for note in found["layout"].get("annotations", [])] == titles(figure)
+        for drawn, one in zip(found["data"], figure.data, strict=True):
+            assert drawn["type"] == one.type
+            for name in {"x", "y", "z"} & set(one.to_plotly_json()):
+                same(numbers_of(drawn[name]), one[name])
+
+
+def numbers_of(sent: Any) -> Any:
+    """An array as it travels: in base64, or as a list."""
+    if not isinstance(sent, dict):
+        return sent
+    found = np.frombuffer(base64.b64decode(sent["bdata"]), sent["dtype"])
+    return found.reshape([int(size) for size in sent["shape"].split(",")]) if "shape" in sent else found

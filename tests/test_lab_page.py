@@ -107,6 +107,35 @@ def test_another_experiment_is_a_step_of_the_address() -> None:
     assert WORDS[COUNT].question in page.said
 
 
+def test_the_controls_follow_the_address() -> None:
+    page = visit(experiment=COUNT, run="seed-4", step="0", arm="2")
+    assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 4
+    page.at.number_input(key=f"lab_{COUNT}_seed").set_value(7).run()
+    assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 7, "what is typed stays"
+    page.at.query_params["run"] = "seed-5"  # as Back does
+    del page.at.query_params["step"], page.at.query_params["arm"]
+    page.at.run()
+    assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 5
+    (slider,) = page.at.select_slider
+    assert slider.value == max(record.stored(COUNT).arms[1].steps)
+    page.at.query_params["experiment"] = IDENTICAL
+    page.at.run()
+    page.check()
+    assert page.at.pills(key="lab_experiment").value == IDENTICAL
+    assert page.at.number_input(key=f"lab_{IDENTICAL}_seed").value == 5
+
+
+@pytest.mark.parametrize(("typed", "asked"), [(1e-9, 0.0), (0.7999999999999999, 0.8), (-0.0, 0.0)])
+def test_a_weight_runs_as_its_link_says_it(runs: Runs, typed: float, asked: float) -> None:
+    page = visit(experiment=PENALTY)
+    page.at.number_input(key=f"lab_{PENALTY}_weight").set_value(typed).run()
+    press(page, "lab_run")
+    until(lambda: bool(runs.asked))
+    assert runs.asked[0].weight == asked
+    assert "--" not in page.url["run"]
+    assert page.at.number_input(key=f"lab_{PENALTY}_weight").value == asked
+
+
 def test_the_step_in_view_is_in_the_address() -> None:
     page = visit(experiment=OUTPUT)
     assert "Where each head looks at step 300" in page.said

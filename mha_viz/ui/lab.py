@@ -70,7 +70,7 @@ def read(experiment: str, run: str | None) -> Settings:
     for part in (run or "").split("_and_"):
         found = _ASKED.fullmatch(part)
         if found and (found[1] == "weight" or "." not in found[2]):
-            changes[found[1]] = float(found[2]) if found[1] == "weight" else int(found[2])
+            changes[found[1]] = float(found[2]) + 0.0 if found[1] == "weight" else int(found[2])  # + 0.0: -0 is 0
     asks = EXPERIMENTS[experiment].asks
     return replace(default, **{name: value for name, value in changes.items() if name in asks})
 
@@ -92,10 +92,10 @@ def _plainly(value: float) -> str:
 def _menu(experiment: str) -> None:
     st.markdown("### Why heads differ")
     st.markdown(LANGUAGE, width=900)
+    st.session_state["lab_experiment"] = experiment  # the URL is the state: Back and links move the controls too
     st.pills(
         "Experiment",
         list(EXPERIMENTS),
-        default=experiment,
         key="lab_experiment",
         format_func=lambda name: f"{EXPERIMENTS[name].number} · {plain(WORDS[name].short)}",
         on_change=_on_experiment,
@@ -119,10 +119,11 @@ def _question(experiment: str) -> None:
 def _settings(experiment: str, asked: Settings) -> None:
     """The settings with what is wrong beside each, and the button that runs them."""
     running = trainings().under_way(asked)
+    asks = EXPERIMENTS[experiment].asks
+    _follow(experiment, asked)
     with st.container(border=True, key="lab_settings"):
-        asks = EXPERIMENTS[experiment].asks
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            values: dict[str, Any] = {name: _number(experiment, name, getattr(asked, name)) for name in asks}
+            values: dict[str, Any] = {name: _number(experiment, name) for name in asks}
             faults = _faults(experiment, values)
             if running is None:
                 st.button(
@@ -135,13 +136,24 @@ def _settings(experiment: str, asked: Settings) -> None:
             _progress(running)
 
 
-def _number(experiment: str, name: Field, value: float) -> float:
+def _follow(experiment: str, asked: Settings) -> None:
+    """Put the settings of the URL into the controls when the URL is another one; else they keep what was typed."""
+    stamp = (experiment, st.query_params.get("run"))
+    followed = st.session_state.get("lab_followed") == stamp
+    st.session_state["lab_followed"] = stamp
+    for name in EXPERIMENTS[experiment].asks:
+        key = _key(experiment, name)
+        if not followed or key not in st.session_state:
+            st.session_state[key] = getattr(asked, name)
+
+
+def _number(experiment: str, name: Field) -> float:
     label, told = LABELS[name]
     if name == "weight":
         step: dict[str, Any] = {"step": 0.1, "format": "%g"}
     else:
         step = {"step": {"steps": 100, "d_model": 16}.get(name, 1)}
-    found: float = st.number_input(label, value=value, key=_key(experiment, name), help=told, width=92, **step)
+    found: float = st.number_input(label, key=_key(experiment, name), help=told, width=92, **step)
     return found
 
 
@@ -157,7 +169,7 @@ def _start(experiment: str) -> None:
     """Run what the controls say, and let the URL say it too."""
     asks = EXPERIMENTS[experiment].asks
     chosen = {name: st.session_state[_key(experiment, name)] for name in asks}
-    settings = replace(EXPERIMENTS[experiment].default, **chosen)
+    settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # as a link can say it
     try:
         if trainings().result(settings) is None:
             trainings().start(settings)
@@ -297,8 +309,10 @@ def _arm(result: Result) -> Arm:
     asked = st.query_params.get("arm", "")
     names = _names(result)
     first = int(asked) if asked in map(str, range(len(names))) else usual
+    key = f"lab_arm_{result.settings.experiment}_{'|'.join(names)}"
+    st.session_state[key] = names[first]
     chosen = st.segmented_control(
-        "Heads of", names, default=names[first], key=f"lab_arm_{result.settings.experiment}_{'|'.join(names)}",
+        "Heads of", names, key=key,
         on_change=_on_arm, args=(names, result.settings.experiment),
     )  # fmt: skip
     return result.arms[names.index(chosen) if chosen in names else first]
@@ -316,7 +330,8 @@ def _moment(result: Result, arm: Arm) -> int:
     first = int(asked) if asked in map(str, steps) else steps[-1]
     key = f"lab_step_{result.settings.experiment}_{steps[-1]}_{len(steps)}"
     told = "The recorded steps; 0 is before training."
-    chosen = st.select_slider("Step", steps, value=first, key=key, on_change=_on_step, args=(key,), help=told)
+    st.session_state[key] = first
+    chosen = st.select_slider("Step", steps, key=key, on_change=_on_step, args=(key,), help=told)
     return steps.index(chosen)
 
 
@@ -368,6 +383,10 @@ def _curves(result: Result, arm: Arm, at: int, theme: Theme) -> None:
         draw("**Attention** of two heads, divergence", "apart", _pairs(arm, arm.divergence), bounds=(-0.02, 0.72))
     with third:
         draw("**Gradients** of two heads, cosine", "pulls", _pairs(arm, arm.pulls), bounds=(-1.05, 1.05))
+    st.caption(
+        "Weights: W_Q, W_K, W_V and W_O of a head together. Gradients are of the loss of the answers, without any "
+        "penalty: the norm of all four, the cosine of W_Q, W_K and W_V."
+    )
 
 
 def _pairs(arm: Arm, matrix: Any) -> list[Line]:

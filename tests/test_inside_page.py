@@ -21,7 +21,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures import inside as draw
 from mha_viz.figures.inside import DRAWN, from_the_start, in_view
 from mha_viz.figures.theme import LIGHT
-from mha_viz.inside import Parameters, Trace, entropy, traced
+from mha_viz.inside import Array, Parameters, Trace, entropy, traced
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, clean
@@ -444,7 +444,7 @@ def made(
     """A layer of random numbers in which no two sizes are the same."""
     rng = np.random.default_rng(5)
 
-    def numbers(*shape: int) -> draw.Array:
+    def numbers(*shape: int) -> Array:
         return rng.normal(size=shape).astype(np.float32)
 
     wide = heads * d_k
@@ -480,7 +480,7 @@ def box(shape: Any) -> tuple[float, float, float, float]:
     return shape.x0, shape.x1, shape.y0, shape.y1
 
 
-def sizes(matrix: draw.Array, high: int, wide: int) -> list[list[float]]:
+def sizes(matrix: Array, high: int, wide: int) -> list[list[float]]:
     """Root mean squares of blocks, the last of which may be smaller."""
     rows, columns = range(0, matrix.shape[0], high), range(0, matrix.shape[1], wide)
     blocks = [[matrix[i : i + high, j : j + wide].astype(np.float64) for j in columns] for i in rows]

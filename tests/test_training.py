@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from mha_viz.analysis.distance import divergence
 from mha_viz.errors import Cancelled, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.models.encoder import Encoder
 from mha_viz.training import apart, record, tasks
 from mha_viz.training.attention import (
     RANDOM,
@@ -355,11 +357,32 @@ def test_a_child_process_gives_the_same_run() -> None:
     np.testing.assert_allclose(there.arms[0].loss, here.arms[0].loss, rtol=1e-4)
 
 
-def test_a_child_process_that_nobody_waits_for_ends() -> None:
+def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Child(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **how: Any) -> None:
+            super().__init__(*args, **how)
+            begun.append(self)
+
+    monkeypatch.setattr(apart.subprocess, "Popen", Child)
     with pytest.raises(Cancelled):
-        apart.run(short(OUTPUT, steps=2000), lambda _: None, lambda: True)
+        apart.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].most_steps), lambda _: None, lambda: True)
+    (child,) = begun
+    assert child.poll() is not None, "the process is gone"
     with pytest.raises(SettingError):
         apart.run(short(OUTPUT, steps=0), lambda _: None, lambda: False)
+
+
+def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encoder) -> None:
+    asked = short(RANDOM_START, seed=1), short(RANDOM_START, seed=2)
+    alone, read = [run(settings) for settings in asked], minilm.encode("The cat sat.").weights
+    with ThreadPoolExecutor(2) as pool:
+        together = [pool.submit(apart.run, settings, lambda _: None, lambda: False) for settings in asked]
+        while not all(future.done() for future in together):
+            np.testing.assert_array_equal(minilm.encode("The cat sat.").weights, read)
+    for one, future in zip(alone, together, strict=True):
+        np.testing.assert_allclose(future.result().arms[0].loss, one.arms[0].loss, rtol=1e-5)
 
 
 def test_a_child_process_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,13 +53,13 @@ class Experiment(NamedTuple):
 _USUAL: tuple[Field, ...] = ("heads", "d_model", "steps", "seed")
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
-        IDENTICAL: Experiment(1, Settings(IDENTICAL), _USUAL, 2000),
-        OUTPUT: Experiment(2, Settings(OUTPUT), _USUAL, 2000),
-        RANDOM: Experiment(3, Settings(RANDOM), _USUAL, 2000),
-        PENALTY: Experiment(4, Settings(PENALTY, weight=0.3), ("weight", *_USUAL), 1000),
-        COUNT: Experiment(5, Settings(COUNT, heads=32), ("d_model", "steps", "seed"), 500),
-        CUT: Experiment(6, Settings(CUT, heads=8), _USUAL, 600),
-        REMOVAL: Experiment(7, Settings(REMOVAL, heads=8, steps=400), _USUAL, 2000),
+        IDENTICAL: Experiment(1, Settings(IDENTICAL), _USUAL, 1500),
+        OUTPUT: Experiment(2, Settings(OUTPUT), _USUAL, 1500),
+        RANDOM: Experiment(3, Settings(RANDOM), _USUAL, 1500),
+        PENALTY: Experiment(4, Settings(PENALTY, weight=0.3), ("weight", *_USUAL), 800),
+        COUNT: Experiment(5, Settings(COUNT, heads=32), ("d_model", "steps", "seed"), 400),
+        CUT: Experiment(6, Settings(CUT, heads=8), _USUAL, 500),
+        REMOVAL: Experiment(7, Settings(REMOVAL, heads=8, steps=400), _USUAL, 1500),
     }
 )
 MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1

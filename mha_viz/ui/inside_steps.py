@@ -59,8 +59,8 @@ def _vectors(o: Opened) -> Any:
     t = o.trace
     tokens = draw.from_the_start(t, o.query, o.key)
     normed = (
-        " The layers of this model **normalise first** (layer norm): x is the normalised form of what enters, as many "
-        "numbers."
+        f" The layers of this model **normalise first** (layer norm): x is the normalised form of what enters, again "
+        f"{t.d_model} numbers."
         if o.normed
         else ""
     )

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -245,7 +245,7 @@ def _dpi(given: str) -> int:
 
 def _count(given: str) -> int:
     if not (given.isascii() and given.isdigit() and int(given[:9]) <= 10_000_000):
-        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a number of at most 10 million")
+        raise argparse.ArgumentTypeError(f"“{given[:40]}” is not a whole number from 0 to 10 million")
     return int(given)
 
 
@@ -310,7 +310,7 @@ def _where(model: Model) -> str:
 def _attention(asked: argparse.Namespace) -> None:
     exports.describe(asked.out.suffix)  # an unknown format ends here, before a model is loaded
     text = _stdin() if asked.text == "-" else asked.text
-    attention = _read(catalog.resolve(asked.model), text, asked.pair)
+    attention = _read(_model(asked.model), text, asked.pair)
     attention = attention.by_words() if asked.words else attention
     attention = attention.without_special() if asked.without_special else attention
     path = exports.write(attention, asked.out)
@@ -332,7 +332,7 @@ def _figure(asked: argparse.Namespace) -> None:
     options |= {name: value for name, value in sizes.items() if value is not None}
     heads = [Head.parse(name) for name in asked.head]
     text = _stdin() if asked.text == "-" else asked.text
-    model = catalog.resolve(asked.model)
+    model = _model(asked.model)
     readings = [_read(model, one, asked.pair) for one in (text, *asked.others)]
     if asked.all_heads:
         _every_head(asked, readings[0], suffix, options)
@@ -407,7 +407,7 @@ def _warn(figure: Any, suffix: str) -> None:
 def _profile(asked: argparse.Namespace) -> None:
     corpus = _corpus(asked.corpus)
     corpus = corpus if asked.name is None else dataclasses.replace(corpus, name=asked.name)
-    encoder = _loaded(catalog.resolve(asked.model), asked.device)
+    encoder = _loaded(_model(asked.model), asked.device)
     _folder(asked.out)
     from mha_viz.study import Progress, study
 
@@ -456,6 +456,8 @@ def _train(asked: argparse.Namespace) -> None:
     if not steps:
         raise SettingError("0 steps teach nothing.", "Give at least 1.")
     _folder(asked.out)
+    if (asked.out / "model.safetensors").exists():
+        raise ExportError(f"{asked.out} holds a model already.", "Choose another folder, or delete that one.")
     with _bar("of the steps") as show:
         trained = toy.train(asked.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
     try:
@@ -469,7 +471,7 @@ def _train(asked: argparse.Namespace) -> None:
 
 def _evaluate(asked: argparse.Namespace) -> None:
     if asked.out.suffix != ".csv":
-        raise ExportError(f"“{asked.out.suffix[:20]}” is not the suffix of a table.", "Use .csv.")
+        raise ExportError(f"{asked.out} does not name a table.", "Give a file that ends in .csv.")
     sentences = 500 if asked.sentences is None else asked.sentences
     if not sentences:
         raise SettingError("0 sentences decide nothing.", "Give at least 1.")
@@ -479,7 +481,7 @@ def _evaluate(asked: argparse.Namespace) -> None:
         with _bar("of the steps") as show:
             table = toy.history("toy", asked.seed, sentences, show)
     else:
-        table = toy.evaluate(_loaded(catalog.resolve(asked.model or "toy")), asked.seed, sentences)
+        table = toy.evaluate(_loaded(_model(asked.model or "toy")), asked.seed, sentences)
     written = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
     exports.write_bytes(asked.out, lambda: written)
     if asked.what == "history":
@@ -515,6 +517,14 @@ def _folder(path: Path) -> None:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise ExportError(f"The folder {str(path)[:200]} cannot be made: {said.lower()}.", "Choose another.") from error
+
+
+def _model(name: str) -> Model:
+    """The model that a name means; here a folder may be named without "./" before it."""
+    is_folder = False
+    with suppress(OSError, ValueError):  # what cannot be a file's name is no folder
+        is_folder = "/" not in name and name not in catalog.CATALOG and (Path(name) / "config.json").is_file()
+    return catalog.resolve(f"./{name}" if is_folder else name)
 
 
 def _loaded(model: Model, device: str = "cpu") -> Any:

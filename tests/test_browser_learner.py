@@ -72,12 +72,12 @@ def test_a_training_runs_and_another_is_stopped(visitor: Visitor) -> None:
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Run on this server: h 4, d_model 32, steps 40, seed 5.")).to_be_visible()
     expect(page.get_by_text("Are the 4 heads bit-identical after 40 steps? Yes.")).to_be_visible()
-    page.get_by_role("spinbutton", name="Steps").fill("2000")
+    page.get_by_role("spinbutton", name="Steps").fill("1500")
     page.get_by_role("spinbutton", name="Steps").press("Enter")
     page.wait_for_selector(QUIET)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("progressbar")).to_be_visible()
-    visitor.asked(run="steps-2000_and_seed-5")
+    visitor.asked(run="steps-1500_and_seed-5")
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
     expect(page.get_by_text("Stored run: h 4, d_model 32, steps 300, seed 0.")).to_be_visible()
@@ -93,3 +93,12 @@ def test_the_slider_over_training_obeys_the_arrow_keys(visitor: Visitor) -> None
     visitor.asked(snapshot="4000")
     page.reload()
     expect(page.get_by_alt_text("Grid of all heads after 4000 steps")).to_be_visible()
+
+
+def test_a_step_of_the_tour_opens_its_head_on_the_page_that_is_open(visitor: Visitor) -> None:
+    page = visitor.explore()
+    expect(page.locator(".explorer h2 code")).to_have_text("L3H1 (4-2)")
+    page.get_by_role("button", name="New here? A tour in six steps").click()
+    visitor.asked(tour="1", head="L0H2")
+    expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")
+    expect(page.get_by_text("The open one, layer 0, head 2")).to_be_visible()

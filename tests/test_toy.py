@@ -251,7 +251,7 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
         (("train", "--steps", "0"), "0 steps teach nothing."),
         (("evaluate", "--sentences", "0"), "0 sentences decide nothing."),
         (("evaluate", "--model", "toy@7"), "is not a model"),
-        (("evaluate", "--seed", "-1"), "is not a number"),
+        (("evaluate", "--seed", "-1"), "is not a whole number from 0"),
     ],
 )
 def test_what_cannot_be_asked_is_answered(
@@ -262,9 +262,12 @@ def test_what_cannot_be_asked_is_answered(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path) -> None:
+def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("toy", "train", "--steps", "2", "--seed", "3", "--out", str(tmp_path / "new")) == 0
     assert cli("toy", "evaluate", "--model", str(tmp_path / "new"), "--out", str(tmp_path / "t.csv")) == 0
+    monkeypatch.chdir(tmp_path)
+    assert cli("toy", "evaluate", "--model", "new", "--sentences", "9", "--out", "t.csv") == 0
+    assert cli("toy", "train", "--steps", "2", "--out", "new") == 2, "what is there is not written over"
 
 
 def test_hidden_words_are_predicted() -> None:

@@ -82,11 +82,12 @@ def faults(settings: Settings) -> dict[Field, SettingError]:
         "weight": _weight(settings.weight),
     }
     found = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
-    if "heads" in experiment.asks and not found.keys() & {"heads", "d_model"}:
-        try:
-            Shape(settings.d_model, settings.heads).check()
-        except SettingError as error:
-            found["heads"] = error
+    divide = [h for h in range(2, MOST_HEADS + 1) if settings.d_model > 0 and settings.d_model % h == 0]
+    if "heads" in experiment.asks and not found.keys() & {"heads", "d_model"} and settings.heads not in divide:
+        found["heads"] = SettingError(
+            f"{settings.heads} heads do not divide d_model = {settings.d_model}: d_k = d_model / h must be whole.",
+            f"Take {', '.join(map(str, divide[:-1]))} or {divide[-1]}.",
+        )
     return {name: found[name] for name in experiment.asks if name in found}
 
 

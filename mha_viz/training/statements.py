@@ -136,13 +136,13 @@ def _random(result: Result) -> list[Statement]:
         Statement(
             "Are the heads different before training?",
             bool(begin.max() < SAME),
-            f"The cosines of their weights lie between {begin.min():.2f} and {begin.max():.2f} at step 0.",
+            f"The cosines of their weights lie between {_cosine(begin.min())} and {_cosine(begin.max())} at step 0.",
         ),
         Statement(
             f"Are they still different after {_steps(int(arm.steps[-1]))}?",
             bool(end.max() < SAME),
-            f"The cosines of their weights lie between {end.min():.2f} and {end.max():.2f}; the loss has no term that "
-            "would keep them apart.",
+            f"The cosines of their weights lie between {_cosine(end.min())} and {_cosine(end.max())}; the loss has no "
+            "term that would keep them apart.",
         ),
         Statement(
             "Do some heads look at nearly the same words in the end?",
@@ -266,7 +266,7 @@ def _removal(result: Result) -> list[Statement]:
         ),
         Statement(
             "Does importance find them better than chance?",
-            gone > by_chance,
+            bool(gone > by_chance and removal.least.mean() > removal.chance.mean()),
             f"In {len(removal.chance)} random orders {by_chance:.1f} heads can go on average. Half the heads removed: "
             f"{removal.least[arm.heads // 2]:.1%} right, at random {removal.chance[:, arm.heads // 2].mean():.1%}.",
         ),
@@ -314,6 +314,10 @@ def _accuracy(arm: Arm) -> str:
 
 def _loss(arm: Arm) -> str:
     return f"{arm.loss[-1]:.5f}"
+
+
+def _cosine(value: float) -> str:
+    return f"{round(float(value), 2) + 0.0:.2f}"  # never -0.00
 
 
 def _small(value: float) -> str:

@@ -15,7 +15,7 @@ from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, gold, reading, takeaway, tray
+from mha_viz.ui import address, gold, reading, takeaway, tour, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import Annotated, annotated
 from mha_viz.ui.badges import badges
@@ -62,12 +62,13 @@ def examples() -> tuple[dict[str, str], ...]:
 
 
 def ask(what: Asked) -> None:
-    """The sentence in large type, examples and model menu."""
+    """The sentence in large type, examples and model menu. What to look for names heads of the default model."""
+    model = what.where.model or catalog.default().name
     content = {
         "text": what.shown,
         "pair": what.where.pair,
-        "look": _example(what).get("look", ""),
-        "model": what.where.model or catalog.default().name,
+        "look": _example(what).get("look", "") if model == catalog.DEFAULT else "",
+        "model": model,
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
         "open": not catalog.restricted(),
         "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
@@ -136,7 +137,7 @@ def draw(what: Asked, attention: Attention) -> None:
     found = what.gold()
     explorer(
         office().packet(attention, wanted, link, begin),
-        badges(attention, found.sentence if found else None),
+        {**badges(attention, found.sentence if found else None), "tour": st.query_params.get(tour.PARAMETER, "")},
         "explorer",
         _on_view,
         _on_tray,

@@ -31,6 +31,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .mha-problem p, .mha-remark p { margin: 2px 0; }
 .mha-problem p:first-child { font-weight: 600; }
 .st-key-role_map_box { overflow-x: auto; }
+@media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
 .st-key-tour { border-left: 3px solid rgba(127, 127, 127, 0.5); padding: 2px 0 2px 14px; gap: 0.2rem; }
 .st-key-tour_ways { gap: 1.2rem; }

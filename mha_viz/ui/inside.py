@@ -194,7 +194,7 @@ def _divided() -> bool:
 def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
     """Layer, head, query and key. The URL is the state: Back and links move the controls too."""
     tokens = attention.text.tokens
-    labels = [f"{i}  {plain(token.text[:24])}" for i, token in enumerate(tokens)]
+    labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
     for name, value in {"layer": head.layer, "head": head.head, "q": query, "k": key}.items():
         st.session_state[f"inside_{name}"] = value
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

@@ -369,11 +369,11 @@ def _curves(result: Result, arm: Arm, at: int, theme: Theme) -> None:
     norms = [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)]
     first, second, third = st.columns(3, gap="medium")
     with first:
-        draw("**Loss** of the answers, nats", "loss", losses, log=True)
+        draw("**Loss** of the answers, nats, logarithmic", "loss", losses, log=True)
     with second:
         draw("**Right answers**", "right", right, bounds=(0, 1.04))
     with third:
-        draw("**Gradient of each head**, norm", "norms", norms, log=True)
+        draw("**Gradient of each head**, norm, logarithmic", "norms", norms, log=True)
     if arm.heads < 2:
         return
     first, second, third = st.columns(3, gap="medium")  # another row: on a phone it follows the first

@@ -44,7 +44,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "Random start",
             "How can heads start diverse, and do they stay so?",
             "Every weight is drawn at random, so heads differ before the first sentence and follow different gradients "
-            "ever after. Nothing else in the usual loss keeps them apart, and some end up with much the same habit.",
+            "ever after. Nothing else in the usual loss keeps them apart, so they may end up with much the same habit.",
             "Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on heads of "
             "a layer that behave alike.",
             "The weights stay at right angles while the attention of some heads draws together.",

@@ -29,8 +29,9 @@ FEW = 1000  # pieces of text
 FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 CAUTION = (
-    "A head is named after a relation when its pattern coincides with it more often than a trivial rule would. "
-    "That does not prove that the model uses it."
+    "A head is named after a relation when its pattern coincides with it at least ten points more often than the best "
+    "fixed offset does (after coreference: than the nearest mention, or the nearest with the same form). That does not "
+    "prove that the model uses it, and other simple rules, which stand beside it, may do better."
 )
 
 
@@ -103,7 +104,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         offered,
         default=known if known in offered else UPLOAD,
         key=f"roles_corpus_{known}",  # another value in the URL is another widget: Back changes both
-        format_func=CORPORA.__getitem__,
+        format_func=lambda name: CORPORA[GRAMMAR if own and name == GOLD else name],
         on_change=_on_corpus,
         args=(f"roles_corpus_{known}",),
     )
@@ -250,6 +251,10 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
 def _map(evidence: Evidence, chosen: Head | None) -> None:
     findings = _filtered(evidence.findings())
     chart = role_map(findings, evidence.profiles[0].shape, chosen, theme(), evidence.beside)
+    st.html(
+        "<style>.st-key-role_map_box .stElementContainer:has(.stPlotlyChart) "
+        f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
+    )
     with st.container(key="role_map_box"):
         picked = st.plotly_chart(
             chart,

@@ -78,7 +78,7 @@ class Evidence(NamedTuple):
 def given_roles(name: str) -> tuple[Finding, ...]:
     """The roles of a model that comes with the app; read without its tables."""
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
-    return _united(read_findings(folder / one) for one in GIVEN) if folder else ()
+    return _united(read_findings(folder / one) for one in GIVEN if (folder / one).is_dir()) if folder else ()
 
 
 @cache

@@ -14,7 +14,7 @@ from mha_viz.ui import address
 
 PARAMETER = "tour"
 KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
-READ = ("text", "pair", "model")  # what the words of a step speak of
+READ = ("text", "pair", "model", "head")  # what the words of a step speak of
 
 
 class Step(NamedTuple):

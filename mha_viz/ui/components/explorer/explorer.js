@@ -25,6 +25,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   let layouts = {};
   let derived = null;
   let tell = 0;
+  let tour = ""; // the step that the page says
   let roles = { kinds: {}, of: new Map() }; // what heads are known for: kind → colour, head → its roles
   let sought = null; // the kind of role that is looked for
   const look = {};
@@ -36,14 +37,15 @@ export function explorer(root, send, locate = () => window.location.search) {
 
   function show(bytes, known = null) {
     const next = unpack(bytes);
-    if (known) roles = byHead(known);
+    const led = known?.tour && known.tour !== tour; // a step of the tour has a view of its own, which the address holds
+    if (known) [roles, tour] = [byHead(known), known.tour];
     if (reading && reading.key === next.key) {
       keep(next);
+      if (led) adopt();
     } else {
       reading = next;
       hovered = null;
-      clearTimeout(tell); // what was still to be told was of the text before
-      adopt();
+      adopt(); // what was still to be told was of the text before
     }
     render();
   }
@@ -59,6 +61,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   }
 
   function adopt() {
+    clearTimeout(tell);
     view = parseView(new URLSearchParams(locate()), reading);
     cursor = view.head;
     focus = null;

@@ -35,6 +35,7 @@ _MODULES = {
     ),
     "sentence": ("../dom", "../post", "sentence"),
     "block": ("../dom", "../post", "block"),
+    "scheme": ("../explorer/ink", "scheme"),
     "compare": (
         "../dom",
         "../post",

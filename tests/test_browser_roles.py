@@ -81,3 +81,11 @@ def test_a_file_of_ones_own_is_measured_with_progress(visitor: Visitor, tmp_path
     expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=120_000)
     page.reload()
     expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=60_000)
+
+
+def test_charts_follow_when_the_page_turns_from_dark_to_light(newcomer: Callable[..., Visitor]) -> None:
+    page = newcomer(color_scheme="dark").visit("/roles")
+    tick = page.locator(".js-plotly-plot .xtick text").first
+    expect(tick).to_have_css("fill", "rgb(163, 168, 174)")
+    page.emulate_media(color_scheme="light")
+    expect(tick).to_have_css("fill", "rgb(93, 98, 104)")

@@ -16,7 +16,7 @@ from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, told
 from mha_viz.figures.theme import Theme, hover
 
-CELL, TOP, LEFT = (68, 40), 30, 40  # pixels
+CELL, TOP, LEFT = (64, 40), 30, 40  # pixels
 FONT = "Source Sans, sans-serif"
 FAINTEST = 0.18  # of a role whose gain is nothing
 

@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError
 from mha_viz.ui import tour, tray
+from mha_viz.ui.components import scheme
 from mha_viz.ui.parts import complain
 
 _inside: ContextVar[bool] = ContextVar("inside_frame")
@@ -82,6 +83,7 @@ def _mast(found: list[st.Page], here: st.Page) -> None:
             label = f"{page.title} ({set_aside})" if set_aside else page.title
             st.page_link(page, label=label, query_params=kept)
         tour.link(found, here)
+        scheme.watch()
 
 
 def view() -> None:

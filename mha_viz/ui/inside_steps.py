@@ -108,6 +108,10 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
             f"q, k, v {t.heads} heads × {t.n} × {t.d_k}",
         )
         _together(t)
+        remark(
+            "Whole matrices: each cell stands for a block of numbers, the stronger its colour the larger they are, "
+            "each matrix on its own scale. This head's: every number, orange above zero, blue below, on one scale."
+        )
     _chart(charts, draw.stacked(t, o.head, o.theme), "stacked", "W_Q, W_K and W_V with the head’s columns framed")
     _chart(charts, draw.slices(t, o.head, o.theme), "slices", f"The three matrices of head {o.head}")
     return text
@@ -273,6 +277,7 @@ Queries and keys decide *where* a head looks, values decide *what* it takes from
         )
         _shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
         _left_out(o)
+        remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     _chart(
         charts, draw.values(t, o.head, o.query, o.tokens, o.theme), "values", "Weights, values, and weight times value"
     )

@@ -6,7 +6,7 @@ PORT ?= 8501
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1

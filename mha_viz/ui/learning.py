@@ -28,7 +28,7 @@ TASKS = {
     "pronoun_antecedent": "from a pronoun to its antecedent",
 }
 BASELINES = {
-    "previous_token": "attention spread evenly",
+    "previous_token": "a token at random",
     "verb_subject": "best fixed offset",
     "pronoun_antecedent": "nearest candidate",
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from mha_viz import grammar
 from mha_viz.analysis.profile import read_profile
@@ -160,12 +161,14 @@ def test_a_study_that_is_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatc
     passes: list[int] = []
 
     def counted(self: Encoder, sentences: Any) -> Any:
-        passes.append(len(sentences))
-        if stop and len(passes) == 6:
+        if stop and len(passes) == 5:
             raise KeyboardInterrupt
-        return whole(self, sentences)
+        found = whole(self, sentences)
+        passes.append(len(sentences))
+        return found
 
     monkeypatch.setattr(Encoder, "batch", counted)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # one worker: passes come one after the other
     stop = False
     assert profile(corpus, tmp_path / "whole") == 0
     all_passes, stop = len(passes), True
@@ -195,8 +198,6 @@ def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    import torch
-
     if torch.cuda.is_available():
         assert encoder._there("cuda").type == "cuda"
     else:

@@ -6,8 +6,9 @@ share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +54,13 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
 class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads over a corpus.
 
-    ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·log x of s = p + q and of p, over all cells;
-    rows. :meth:`matrix` makes divergences of them. Up to TOGETHER cells of a sentence are added in float32, all sums of
-    such sums are float64.
+    ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·ln x of s = p + q and of p, over all cells;
+    rows. :meth:`matrix` makes divergences of them. Up to TOGETHER cells of a sentence are added in float32, always the
+    same ones; all sums of such sums are float64.
     """
 
     TOGETHER = 1 << 10
-    BLOCK = 1 << 15  # cells that are worked on at a time: they stay in the processor's cache
+    ROOM = 12288  # cells of each head that are worked on at a time: those of 72 heads stay in a processor's cache
 
     def __init__(self, heads: int) -> None:
         self.sums: Running = {
@@ -68,28 +69,36 @@ class Distances:
             "rows": np.zeros((), np.int64),
         }
 
-    def add(self, batch: Batch, spread: Callable[..., Iterable[Any]] = map) -> None:
-        """Take in a batch; ``spread`` may work on several heads at once, as the ``map`` of a pool of threads does."""
+    def add(self, batch: Batch) -> None:
+        """Take in a batch."""
         heads, sentences, n, _ = batch.weights.shape
-        together = n * n if n * n <= self.TOGETHER else n
-        flat = batch.weights.reshape(heads, -1, together) + TINY
-        found = list(spread(lambda head: self._mixed(flat, head), range(heads)))
-        for head, (own, mixed) in enumerate(found):
-            self.sums["own"][head] += own
-            self.sums["mixed"][head, head + 1 :] += mixed
+        rows = -(-n // -(-n * n // self.TOGETHER))  # in one float32 sum: as many in all, if need be fewer in the last
+        sums = self.ROOM // (rows * n) or 1  # at a time
+        many = max(1, sums * rows // n)  # sentences at a time
+        room = np.empty((3, heads * max(self.ROOM, rows * n)), np.float32)
+        for start in range(0, sentences, many):
+            for row in range(0, n, sums * rows):
+                block = batch.weights[:, start : start + many, row : min(n, row + sums * rows)]
+                whole = block.shape[2] // rows * rows
+                self._take(block[:, :, :whole].reshape(heads, -1, rows * n), room)
+                if whole < block.shape[2]:
+                    self._take(block[:, :, whole:].reshape(heads, block.shape[1], -1), room)
         self.sums["rows"] += sentences * n
 
-    def _mixed(self, flat: Weights, head: int) -> tuple[float, Matrix]:
-        """Σ x·log x over the cells of ``head``, and of its sum with each head after it."""
-        step = max(1, self.BLOCK // flat[0].size)
-        cells, logs = np.empty((2, step, *flat[0].shape), np.float32)
-        own = float(_x_log_x(flat[head : head + 1], logs).sum())
-        mixed = np.empty(len(flat) - head - 1)
-        for start in range(0, len(mixed), step):
-            others = flat[head + 1 + start : head + 1 + start + step]
-            both = np.add(others, flat[head], out=cells[: len(others)])
-            mixed[start : start + len(others)] = _x_log_x(both, logs)
-        return own, mixed
+    def _take(self, groups: Weights, room: Weights) -> None:
+        """Add Σ x·log x of [head, group, cell], each group one float32 sum: of every head, and of every two added."""
+        heads, cells = len(groups), groups.size
+        own, both, logs = (part[:cells].reshape(groups.shape) for part in room)
+        np.add(groups, TINY, out=own)
+        found = np.zeros((heads, heads, groups.shape[1]), np.float32)  # [distance of the two, the first of them, group]
+        np.vecdot(own, np.log2(own, out=logs), out=found[0])
+        for far in range(1, heads):  # heads so far apart lie in two blocks of memory, which are added at once
+            pairs = np.add(own[:-far], own[far:], out=both[:-far])
+            np.vecdot(pairs, np.log2(pairs, out=logs[:-far]), out=found[far, :-far])
+        sums = found.sum(axis=2, dtype=np.float64) * math.log(2)
+        first, second = np.triu_indices(heads, 1)
+        self.sums["own"] += sums[0]
+        self.sums["mixed"][first, second] += sums[second - first, first]
 
     def matrix(self) -> Matrix:
         """[head, head]: the mean Jensen–Shannon divergence over all rows, nats. With s = p + q, whose rows sum to 2,
@@ -99,13 +108,6 @@ class Distances:
         found = np.triu(np.maximum(0, above), 1)
         symmetric: Matrix = found + found.T
         return symmetric
-
-
-def _x_log_x(cells: Weights, room: Weights) -> Matrix:
-    """[head]: Σ x·log x of [head, group, cell]; each group is one float32 sum. ``room`` holds the logarithms."""
-    logs = np.log(cells, out=room[: len(cells)])
-    sums: Matrix = np.vecdot(cells, logs).sum(axis=1, dtype=np.float64)
-    return sums
 
 
 def _entropy(weights: npt.NDArray[np.floating]) -> float:

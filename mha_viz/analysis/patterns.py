@@ -79,7 +79,10 @@ class Patterns:
         special = [i for i, word in enumerate(words) if word is None]
         begins = [i for i in special if i == 0]
         ends = [i for i in special if i > 0]
-        columns = batch.weights.sum(axis=2, dtype=np.float64)  # [head, sentence, key]: mass that each token receives
+        ones = np.ones((1, batch.weights.shape[2]), np.float32)
+        columns = (ones @ batch.weights)[:, :, 0].astype(
+            np.float64
+        )  # [head, sentence, key]: mass that a token receives
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         for at, mass in enumerate((columns[..., begins], columns[..., ends], columns * marks)):
             self.sums["delimiter"][:, at] += mass.sum(axis=(1, 2))
@@ -99,6 +102,7 @@ class Patterns:
 def entropies(weights: Weights) -> Sums:
     """Entropy of the rows of each matrix added up, in nats, 0 · log 0 = 0: [head, sentence] from [head, sentence,
     query, key]."""
-    logs = np.log(np.maximum(weights, TINY))
+    logs = np.maximum(weights, TINY)
+    np.log(logs, out=logs)
     nats: Sums = -np.einsum("hsqk,hsqk->hsq", weights, logs).sum(axis=2, dtype=np.float64)
     return nats

@@ -19,7 +19,7 @@ Sums = npt.NDArray[np.float64]
 
 Running = dict[str, npt.NDArray[Any]]  # sums and counts by name: those of different sentences add up
 
-TINY = np.float32(1e-38)  # put where a logarithm of 0 would be: 0 · log(TINY) is 0
+TINY = np.finfo(np.float32).tiny  # 1.2e-38, put where a logarithm of 0 would be: 0 · log(TINY) is 0
 
 
 class Batch(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 from mha_viz.attention import Attention, Weights
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, SettingError, ShapeError, TextError
 from mha_viz.inside import Trace
-from mha_viz.models import capture, catalog, hub, linear
+from mha_viz.models import capture, catalog, cores, hub, linear
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.folder import check_folder
@@ -32,8 +32,7 @@ CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 _PROBE = "The animal didn't cross the street because it was too tired."
 
-# A pass uses every core: two at once would only fight for them.
-_one_pass: AbstractContextManager[Any] = threading.Lock()
+_one_pass: AbstractContextManager[Any] = cores.turn
 
 # Models are made with the process's own random numbers, which nothing else here uses.
 _one_seed = threading.Lock()
@@ -160,7 +159,7 @@ class Encoder:
         if len(found) > self.limit:
             raise TextError(f"{len(found)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
         starts = [0, *accumulate(len(form) + 1 for form in forms)]
-        pieces = tuple(self._given(found, i, starts, forms) for i in range(len(found)))
+        pieces = tuple(self._given(found, starts, forms))
         lost = set(range(len(forms))) - {piece.word for piece in pieces}
         if lost:
             word = min(lost)
@@ -170,13 +169,15 @@ class Encoder:
             )
         return WordPieces(" ".join(forms), tuple(found.ids), tuple(found.type_ids), pieces)
 
-    def _given(self, found: Any, index: int, starts: Sequence[int], forms: Sequence[str]) -> Piece:
-        word, name = found.word_ids[index], found.tokens[index]
-        if found.sequence_ids[index] is None or word is None:
-            return Piece(name, 0, 0, None, 0)
-        blank = len(self._blank) * (word > 0)
-        start, end = (min(max(0, at - blank), len(forms[word])) + starts[word] for at in found.offsets[index])
-        return Piece(name, start, end, word, 0, found.ids[index] != self._unknown)
+    def _given(self, found: Any, starts: Sequence[int], forms: Sequence[str]) -> Iterator[Piece]:
+        each = zip(found.tokens, found.word_ids, found.sequence_ids, found.offsets, found.ids, strict=True)
+        for name, word, sequence, span, token in each:
+            if sequence is None or word is None:
+                yield Piece(name, 0, 0, None, 0)
+                continue
+            blank = len(self._blank) * (word > 0)
+            start, end = (min(max(0, at - blank), len(forms[word])) + starts[word] for at in span)
+            yield Piece(name, start, end, word, 0, token != self._unknown)
 
     def encode_words(self, forms: Sequence[str]) -> Attention:
         """What every head does with a sentence that is given as words. Raises as :meth:`read_words`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,29 +13,18 @@ from mha_viz.study.tally import Tally
 from mha_viz.text import TokenizedText
 from mha_viz.treebank import Gap, GapRow
 
-MOST = 30  # rows between two steps
-
 
 def decided(row: GapRow) -> bool:
     """True when the pronoun refers to one of the names: other rows are not scored."""
     return row.a[2] != row.b[2]
 
 
-def add_gap(encoder: Encoder, gap: Gap, tally: Tally) -> Iterator[int]:
-    """Score every decided row; yields how many rows were passed. A row that the model's limit cuts is skipped."""
-    yield int(tally.done.sum())
-    passed = 0
-    for number, row in enumerate(gap.rows):
-        if tally.done[number]:
-            continue
-        if decided(row):
-            _score(encoder, row, number, tally)
+def add_gap(encoder: Encoder, gap: Gap, numbers: Sequence[int], tally: Tally) -> None:
+    """Score the decided ones of these rows. A row that the model's limit cuts is skipped."""
+    for number in numbers:
+        if decided(gap.rows[number]):
+            _score(encoder, gap.rows[number], number, tally)
         tally.done[number] = True
-        passed += 1
-        if passed == MOST:
-            yield passed
-            passed = 0
-    yield passed
 
 
 def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:

@@ -60,7 +60,7 @@ def _chunks(
 
 def batches(pieces: Sequence[WordPieces | None], todo: Sequence[int], size: int = BATCH) -> list[tuple[int, ...]]:
     """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
-    places; at most ``size`` pieces a batch, shortest first."""
+    places; at most ``size`` pieces a batch. Longest first: nobody waits long for the last one."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]
@@ -68,7 +68,7 @@ def batches(pieces: Sequence[WordPieces | None], todo: Sequence[int], size: int 
             special = tuple(i for i, word in enumerate(text.words) if word is None)
             alike.setdefault((len(text), special), []).append(number)
     found = []
-    for (length, _), numbers in sorted(alike.items()):
+    for (length, _), numbers in sorted(alike.items(), reverse=True):
         most = max(1, min(size // length, CELLS // length**2))
         found += [tuple(numbers[start : start + most]) for start in range(0, len(numbers), most)]
     return found

@@ -6,25 +6,31 @@ size of a batch nor on the order: a sentence's attention is the same in any batc
 
 from __future__ import annotations
 
-import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations, Tree
 from mha_viz.errors import Cancelled, CorpusError
+from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import add_gap
 from mha_viz.study.plan import BATCH, Plan, batches, plan
 from mha_viz.study.tables import Measured, facts, tables
-from mha_viz.study.tally import Spread, Tally
+from mha_viz.study.tally import Tally
 from mha_viz.text import WordPieces
 from mha_viz.treebank import Corpus, Gap
 
+ROWS = 30  # of GAP in one part of the work
+AHEAD = 2 * MOST  # parts that are begun before their turn
 SAVE_SECONDS = 5.0  # between two savings of the sums
 SEED = 0  # of the untrained twin
 PASSES = ("trained", "untrained")
@@ -59,9 +65,9 @@ def study(
     sentence can be read.
     """
     run = _Run(encoder, corpus, resume, batch, progress, cancelled)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        twin = encoder.untrained(SEED)
-        tallies = [run.through(which, reader, pool.map) for which, reader in zip(PASSES, (encoder, twin), strict=True)]
+    twin = encoder.untrained(SEED)
+    with turn.crew() as crew:
+        tallies = [run.through(which, reader, crew) for which, reader in zip(PASSES, (encoder, twin), strict=True)]
     measured = Measured(corpus, run.relations, *tallies)
     profile = Profile(facts(encoder, corpus, run.plan, DEFINITIONS, SEED), *tables(measured, encoder))
     run.forget()
@@ -71,8 +77,8 @@ def study(
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
     """The sums of a model over a corpus, without its untrained twin."""
     run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        return run.through(PASSES[0], encoder, pool.map)
+    with turn.crew() as crew:
+        return run.through(PASSES[0], encoder, crew)
 
 
 class _Run:
@@ -96,52 +102,88 @@ class _Run:
             "definitions": DEFINITIONS,
             "seed": SEED,
         }
-        rows = len(corpus.rows) if isinstance(corpus, Gap) else 0
-        self.work = [len(s) if s else 0 for s in self.plan.sentences], [len(p) for _, p in self.plan.chunks]
-        self.total = len(PASSES) * (sum(map(sum, self.work)) + rows)
+        lengths = (
+            [1] * len(corpus.rows) if isinstance(corpus, Gap) else [len(s) if s else 0 for s in self.plan.sentences]
+        )
+        self.work = np.array(lengths, np.int64), np.array([len(text) for _, text in self.plan.chunks], np.int64)
+        self.total = len(PASSES) * int(sum(lengths.sum() for lengths in self.work))
         self.done = 0
         self._saved = time.monotonic()
         if self.total == 0:
             raise CorpusError(f"Nothing of {corpus.name} can be read.", "; ".join(self.plan.left_out[:3]))
 
-    def through(self, which: str, encoder: Encoder, spread: Spread) -> Tally:
+    def through(self, which: str, encoder: Encoder, crew: Executor) -> Tally:
         """One pass of all sentences, from where it was left."""
-        sentences, chunks = len(self.plan.sentences), len(self.plan.chunks)
-        rows = len(self.corpus.rows) if isinstance(self.corpus, Gap) else sentences
-        tally = Tally(encoder.layers * encoder.heads, self.relations, rows, chunks)
+        tally = self._tally(encoder)
         kept = self.resume / f".{which}.npz" if self.resume else None
         if kept:
             tally.resume(kept, self.key)
+        self._report(tally)
+        begun: deque[Future[Tally]] = deque()
         try:
-            for seen in self._steps(encoder, tally, spread):
-                self.done += seen
-                self.progress(Progress(self.done, self.total))
-                if self.cancelled():
-                    raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
-                if kept and time.monotonic() - self._saved > SAVE_SECONDS:
-                    tally.save(kept, self.key)
-                    self._saved = time.monotonic()
+            for part in self._parts(encoder, tally):
+                begun.append(crew.submit(part))
+                if len(begun) > AHEAD:
+                    self._take(begun.popleft().result(), tally, kept)
+            while begun:
+                self._take(begun.popleft().result(), tally, kept)
         finally:
+            for future in begun:  # what was begun when the study was stopped is not lost
+                if not future.cancel() and future.exception() is None:
+                    tally.merge(future.result())
             if kept:
                 tally.save(kept, self.key)
         return tally
 
-    def _steps(self, encoder: Encoder, tally: Tally, spread: Spread) -> Iterator[int]:
-        """The work of a pass, batch by batch; yields the pieces that each has read."""
+    def _take(self, part: Tally, tally: Tally, kept: Path | None) -> None:
+        tally.merge(part)
+        self._report(part)
+        if kept and time.monotonic() - self._saved > SAVE_SECONDS:
+            tally.save(kept, self.key)
+            self._saved = time.monotonic()
+
+    def _tally(self, encoder: Encoder) -> Tally:
+        sentences = len(self.corpus.rows) if isinstance(self.corpus, Gap) else len(self.plan.sentences)
+        return Tally(encoder.layers * encoder.heads, self.relations, sentences, len(self.plan.chunks))
+
+    def _report(self, sums: Tally) -> None:
+        """The pieces of text, or rows of GAP, that are in these sums are done now."""
         lengths, chunk_lengths = self.work
-        yield sum(n for n, done in zip(lengths, tally.done, strict=False) if done)
-        yield sum(n for n, done in zip(chunk_lengths, tally.chunks_done, strict=True) if done)
+        self.done += int(lengths[sums.done].sum() + chunk_lengths[sums.chunks_done].sum())
+        self.progress(Progress(self.done, self.total))
+        if self.cancelled():
+            raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
+
+    def _parts(self, encoder: Encoder, tally: Tally) -> Iterator[Callable[[], Tally]]:
+        """The work that is left of a pass, in parts that do not depend on each other: each makes sums of its own."""
         if isinstance(self.corpus, Gap):
-            yield from add_gap(encoder, self.corpus, tally)
+            left = _left(tally.done)
+            for start in range(0, len(left), ROWS):
+                yield partial(self._rows, encoder, self.corpus, left[start : start + ROWS])
             return
         for numbers in batches(self.plan.sentences, _left(tally.done), self.size):
-            tally.add(_batch(encoder, self.plan.sentences, numbers), self.trees, spread)
-            yield sum(lengths[number] for number in numbers)
-        chunks = {number: chunk for number, (chunk, _) in enumerate(self.plan.chunks)}
-        pieces = [text for _, text in self.plan.chunks]
-        for numbers in batches(pieces, _left(tally.chunks_done), self.size):
-            tally.add_chunks(_batch(encoder, pieces, numbers), chunks)
-            yield sum(chunk_lengths[number] for number in numbers)
+            yield partial(self._sentences, encoder, numbers)
+        for numbers in batches([text for _, text in self.plan.chunks], _left(tally.chunks_done), self.size):
+            yield partial(self._chunks, encoder, numbers)
+
+    def _rows(self, encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Tally:
+        part = self._tally(encoder)
+        add_gap(encoder, gap, numbers, part)
+        return part
+
+    def _sentences(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
+        part = self._tally(encoder)
+        part.add(_batch(encoder, [self.plan.sentences[number] for number in numbers], numbers), self.trees)
+        return part
+
+    def _chunks(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
+        part = self._tally(encoder)
+        chunks = [self.plan.chunks[number] for number in numbers]
+        part.add_chunks(
+            _batch(encoder, [text for _, text in chunks], numbers),
+            dict(zip(numbers, (c for c, _ in chunks), strict=True)),
+        )
+        return part
 
     def forget(self) -> None:
         """The study is finished: its unfinished sums are not needed any more."""
@@ -160,6 +202,6 @@ def _trees(corpus: Corpus | Gap, relations: Relations) -> dict[int, Tree]:
 
 
 def _batch(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: tuple[int, ...]) -> Batch:
-    pieces = tuple(text for number in numbers if (text := texts[number]) is not None)
+    pieces = tuple(text for text in texts if text is not None)
     weights = encoder.batch(pieces)
     return Batch(weights.reshape(-1, *weights.shape[2:]), pieces, numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,6 @@ from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.patterns import Patterns
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree
-
-Spread = Callable[..., Iterable[Any]]
 
 
 class Tally:
@@ -37,10 +35,10 @@ class Tally:
         self.done = np.zeros(sentences, bool)
         self.chunks_done = np.zeros(chunks, bool)
 
-    def add(self, batch: Batch, trees: Mapping[int, Tree], spread: Spread) -> None:
+    def add(self, batch: Batch, trees: Mapping[int, Tree]) -> None:
         """Take in whole sentences; ``trees`` are those of the annotated ones, by number."""
         self.patterns.add(batch)
-        self.distances.add(batch, spread)
+        self.distances.add(batch)
         for at, number in enumerate(batch.numbers):
             if number in trees:
                 block = word_block(batch.weights[:, at], batch.pieces[at].words)

@@ -1,0 +1,89 @@
+"""Who computes on which cores: one pass on all of them, or a crew whose workers have a share each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+import torch
+
+from mha_viz.models.cores import MOST, Turn
+
+
+@pytest.fixture(autouse=True)
+def eight_cores() -> Iterator[None]:
+    """As on a machine with eight."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(8)
+    yield
+    torch.set_num_threads(before)
+
+
+def in_a_new_thread() -> int:
+    """The number of threads that a pass of a thread begun now may use."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.get_num_threads).result()
+
+
+def test_the_cores_are_divided_among_the_workers_and_nobody_else_is_slowed() -> None:
+    assert MOST == 4
+    all_there = threading.Barrier(MOST)
+
+    def share(_: int) -> tuple[int, int]:
+        all_there.wait(timeout=30)
+        return threading.get_ident(), torch.get_num_threads()
+
+    with Turn().crew() as crew:
+        found = list(crew.map(share, range(MOST)))
+        assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
+    assert len({thread for thread, _ in found}) == MOST
+    assert [threads for _, threads in found] == [2] * MOST
+    assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
+
+
+def test_on_one_core_there_is_one_worker() -> None:
+    torch.set_num_threads(1)
+    with Turn().crew() as crew:
+        assert len(set(crew.map(lambda _: threading.get_ident(), range(20)))) == 1
+        assert crew.submit(torch.get_num_threads).result() == 1
+
+
+def test_others_take_turns_and_workers_do_not_wait() -> None:
+    turn, asked, done = Turn(), Event(), Event()
+
+    def other() -> None:
+        asked.set()
+        with turn:
+            done.set()
+
+    def worker() -> bool:
+        with turn:
+            return True
+
+    with turn.crew() as crew:
+        with turn:
+            threading.Thread(target=other, daemon=True).start()
+            assert asked.wait(30)
+            assert crew.submit(worker).result(timeout=30)
+            assert not done.wait(0.05)
+        assert done.wait(30)
+
+
+def test_what_has_not_begun_when_the_crew_is_left_never_begins() -> None:
+    torch.set_num_threads(1)
+    begun, go_on, late = Event(), Event(), Event()
+
+    def first() -> None:
+        begun.set()
+        go_on.wait(30)
+
+    with Turn().crew() as crew:
+        running, waiting = crew.submit(first), crew.submit(late.set)
+        assert begun.wait(30)
+        threading.Timer(0.1, go_on.set).start()
+    assert running.done()
+    assert waiting.cancelled()
+    assert not late.is_set()

@@ -79,10 +79,7 @@ class Patterns:
         special = [i for i, word in enumerate(words) if word is None]
         begins = [i for i in special if i == 0]
         ends = [i for i in special if i > 0]
-        ones = np.ones((1, batch.weights.shape[2]), np.float32)
-        columns = (ones @ batch.weights)[:, :, 0].astype(
-            np.float64
-        )  # [head, sentence, key]: mass that a token receives
+        columns = batch.weights.sum(axis=2, dtype=np.float64)  # [head, sentence, key]: mass that each token receives
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         for at, mass in enumerate((columns[..., begins], columns[..., ends], columns * marks)):
             self.sums["delimiter"][:, at] += mass.sum(axis=(1, 2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from mha_viz.ui import trainings as desk
 from mha_viz.ui.lab_words import WORDS
 from mha_viz.ui.trainings import Trainings, trainings
 from tests import hostile
-from tests.visit import ROOT, Visit
+from tests.visit import ROOT, Visit, press, until
 
 PAGE = "pages/50_why_heads_differ.py"
 
@@ -36,18 +35,6 @@ def fresh() -> Iterator[None]:
 
 def visit(**url: Any) -> Visit:
     return Visit(url, PAGE)
-
-
-def press(of: Visit, key: str) -> None:
-    of.at.button(key=key).click().run()
-    of.check()
-
-
-def until(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 class Runs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, studies
 from tests import hostile
-from tests.visit import Visit
+from tests.visit import Visit, press, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "home")
 
@@ -39,18 +38,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def visit(**url: Any) -> Visit:
     return Visit(url, PAGE)
-
-
-def press(of: Visit, key: str) -> None:
-    of.at.button(key=key).click().run()
-    of.check()
-
-
-def until(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_the_given_profile_is_shown_at_once() -> None:

@@ -294,7 +294,6 @@ def test_training_from_the_seed_gives_the_shipped_model(tmp_path: Path) -> None:
     pd.testing.assert_series_equal(*best, atol=0.03)
 
 
-def test_these_are_different_heads_and_the_files_are_small() -> None:
-    assert len({PREVIOUS, VERB, ANTECEDENT}) == 3
+def test_the_files_are_small() -> None:
     assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 2_000_000
     assert 12 <= len(snapshots.steps(SHIPPED)) <= 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
@@ -44,8 +44,9 @@ from mha_viz.training.experiments import (
 )
 from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Settings
 from mha_viz.training.record import RANDOM as RANDOM_START
-from mha_viz.training.statements import Statement, pairs, spared, statements
+from mha_viz.training.statements import ALIKE, Statement, pairs, spared, statements
 from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences
+from mha_viz.ui.lab_words import WORDS as LAB
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 1_500_000  # of all stored runs
@@ -437,29 +438,47 @@ def nothing(values: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("said", "at", "absent"),
+    ("experiment", "others", "at"),
     [
-        (lambda: changed(IDENTICAL, pulls=nothing), 1, "nothing"),
-        (lambda: changed(IDENTICAL, both=ones), 2, "nothing"),
-        (lambda: changed(OUTPUT, difference=nothing), 0, "every two heads differ"),
-        (lambda: changed(OUTPUT, pulls=ones), 1, "the slices of W_O are all that differs"),
-        (lambda: changed(OUTPUT, output_pulls=nothing), 2, "the same vectors"),
-        (lambda: changed(OUTPUT, divergence=nothing), 3, "grows"),
-        (lambda: changed(RANDOM_START, weights=ones), 0, "nothing"),
-        (lambda: changed(RANDOM_START, weights=ones), 1, "nothing"),
-        (lambda: changed(RANDOM_START, both=nothing), 3, "nothing"),
-        (lambda: changed(COUNT, accuracy=ones), 0, "nothing"),
-        (lambda: changed(COUNT, looks=ones), 1, "nothing"),
-        (lambda: changed(COUNT, looks=nothing), 1, "nothing"),
+        (IDENTICAL, {"pulls": nothing}, 1),
+        (IDENTICAL, {"both": ones}, 2),
+        (OUTPUT, {"difference": nothing}, 0),
+        (OUTPUT, {"pulls": ones}, 1),
+        (OUTPUT, {"output_pulls": nothing}, 2),
+        (OUTPUT, {"divergence": nothing}, 3),
+        (RANDOM_START, {"weights": ones}, 0),
+        (RANDOM_START, {"weights": ones}, 1),
+        (RANDOM_START, {"divergence": nothing}, 2),
+        (RANDOM_START, {"both": nothing}, 3),
+        (COUNT, {"accuracy": ones}, 0),
+        (COUNT, {"looks": ones}, 1),
+        (COUNT, {"looks": nothing}, 1),
     ],
 )
-def test_the_opposite_is_said_when_the_numbers_are_others(
-    said: Callable[[], tuple[Statement, ...]], at: int, absent: str
-) -> None:
-    statement = said()[at]
-    usual = statement.usual if statement.usual is not None else True
-    assert statement.yes != usual
-    assert absent not in statement.evidence
+def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, others: dict[str, Any], at: int) -> None:
+    assert changed(experiment, **others)[at].yes is not changed(experiment)[at].yes
+
+
+@pytest.mark.parametrize(
+    ("others", "at", "reason"),
+    [
+        ({"pulls": ones}, 1, "the slices of W_O are all that differs"),
+        ({"output_pulls": nothing}, 2, "all heads hand W_O the same vectors"),
+    ],
+)
+def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], at: int, reason: str) -> None:
+    assert reason in changed(OUTPUT)[at].evidence
+    assert reason not in changed(OUTPUT, **others)[at].evidence
+
+
+def test_what_the_page_tells_to_look_at_in_a_random_start_is_in_its_stored_run() -> None:
+    assert LAB[RANDOM_START].look == (
+        "At step 0 the maps look alike, for attention is still nearly even; later they part. The weights of any two "
+        "heads are nearly at right angles from the first step to the last."
+    )
+    arm = record.stored(RANDOM_START).arms[0]
+    assert pairs(arm.divergence[0]).max() < ALIKE < pairs(arm.divergence[-1]).min()
+    assert max(np.abs(pairs(weights)).max() for weights in arm.weights) < 0.2  # more than 78 degrees
 
 
 def test_weights_that_point_away_from_each_other_are_different() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -90,3 +92,17 @@ class Visit:
 
     def _drawn(self) -> dict[str, BidiComponent]:
         return {c.proto.component_name: c.proto for c in self.at.get("bidi_component")}
+
+
+def press(of: Visit, key: str) -> None:
+    """The visitor presses a button."""
+    of.at.button(key=key).click().run()
+    of.check()
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait for what other threads do."""
+    end = time.monotonic() + 2 * PATIENCE
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -1,7 +1,8 @@
 """One study: every sentence once through the model and once through its untrained twin, reduced on the fly.
 
-Of attention, memory holds the sums and a batch of each worker, whatever the size of the corpus. The numbers do not depend on the
-size of a batch nor on the order: a sentence's attention is the same in any batch, counts are whole, sums are float64.
+Of attention, memory holds the sums and a batch of each worker, whatever the size of the corpus. The numbers do not
+depend on the size of a batch, nor on the order, nor on the number of workers: a sentence's attention is the same in any
+batch, counts are whole, sums are float64.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "ever after. Nothing else in the usual loss keeps them apart, so they may end up with much the same habit.",
             "Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on heads of "
             "a layer that behave alike.",
-            "The weights stay at right angles while the attention of some heads draws together.",
+            "At step 0 the maps look alike, for attention is still nearly even; later they part. The weights of any "
+            "two heads are nearly at right angles from the first step to the last.",
         ),
         PENALTY: Words(
             "A penalty",

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mha_viz.cli import _progress, main
+from mha_viz.cli import main
+from mha_viz.cli.terminal import downloading
 from mha_viz.models import catalog
 from tests import hostile
 
@@ -234,13 +235,13 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
 def test_progress_is_shown_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with _progress("gpt2") as show:
+    with downloading("gpt2") as show:
         show(1_000_000, 548_000_000)
     assert capsys.readouterr().err == ""
     reader, terminal = os.openpty()
     with os.fdopen(terminal, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        with _progress("gpt2") as show:
+        with downloading("gpt2") as show:
             show(0, 0)
             show(1_000_000, 548_000_000)
         shown = os.read(reader, 10_000).decode()

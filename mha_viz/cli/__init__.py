@@ -1,0 +1,92 @@
+"""The command ``mha-viz``: serve the app, list the models, write a reading or a figure to a file.
+
+What a person can cause ends in one line on stderr and exit code 2; Ctrl-C in 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from mha_viz.cli import attention, figure, profile, serve, toy
+from mha_viz.cli.options import Parser
+from mha_viz.cli.terminal import never_fail_on, one_line
+from mha_viz.errors import MhaVizError
+
+EXAMPLES = """examples:
+  mha-viz serve --port 8600
+  mha-viz models
+  mha-viz attention "The cat sat on the mat." --out heads.npz
+  mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
+  mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
+  mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q6 --out links.svg
+  mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
+  mha-viz figure grid "The cat sat." --out grid.png --dpi 300
+  mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html
+  mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
+  mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
+  mha-viz profile treebank.conllu --out profile/
+  mha-viz profile grammar --model distilbert-base-uncased --out profile/
+  mha-viz toy train --seed 1 --out toy/
+  mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line (default: the process's own) and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        never_fail_on(stream)
+    try:
+        asked = _parser().parse_args(arguments)
+        asked.run(asked)
+        print(end="", flush=True)  # a reader that left is noticed here, not at exit
+    except MhaVizError as error:
+        print(f"mha-viz: {one_line(str(error))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output left, as in `mha-viz models | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # a fault of ours: say so plainly, and where to see more
+        if sys.flags.dev_mode:
+            raise
+        fault = one_line(f"{type(error).__name__}: {error}")
+        print(
+            f"mha-viz: A fault of this program: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+def _parser() -> Parser:
+    raw = argparse.RawDescriptionHelpFormatter
+    about = "See what each attention head of a model does with a sentence."
+    parser = Parser("mha-viz", description=about, epilog=EXAMPLES, formatter_class=raw, allow_abbrev=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Callable[[argparse.Namespace], None], summary: str, epilog: str = "") -> Parser:
+        new = commands.add_parser(
+            name, help=summary, description=summary, epilog=epilog, formatter_class=raw, allow_abbrev=False
+        )
+        new.set_defaults(run=run)
+        return new
+
+    serve.options(command("serve", serve.serve, "Open the app in a browser.", _epilog("serve")))
+    command("models", serve.models, "List the models that can be chosen.")
+    attention.options(
+        command("attention", attention.run, "Write what every head does to a file.", _epilog("attention"))
+    )
+    summary = "Draw heads of one text, or of several side by side, for a paper, a slide or a web page."
+    figure.options(command("figure", figure.run, summary, _epilog("figure")))
+    summary = "Measure what each head does over a corpus, against gold annotations and baselines."
+    profile.options(command("profile", profile.run, summary, _epilog("profile")))
+    summary = "Train the toy model from a seed, or measure its heads on freshly told sentences."
+    toy.options(command("toy", toy.run, summary, _epilog("toy")))
+    return parser
+
+
+def _epilog(command: str) -> str:
+    return "examples:\n" + "".join(f"{line}\n" for line in EXAMPLES.splitlines() if f"mha-viz {command}" in line)

@@ -1,0 +1,68 @@
+"""What goes to and comes from a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mha_viz.errors import TextError
+
+MAX_STDIN_BYTES = 16_000_000  # far beyond what any model reads; a pipe may be endless
+
+
+def stdin() -> str:
+    """The text on stdin, without its last line break. Raises TextError."""
+    if sys.stdin is None:
+        raise TextError("stdin is closed.", "Pipe the text in, or give it as the argument.")
+    read = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(read) > MAX_STDIN_BYTES:
+        raise TextError(f"stdin holds more than {MAX_STDIN_BYTES // 10**6} MB.", "Give one sentence or paragraph.")
+    return read.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+
+
+@contextmanager
+def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows bytes so far on one line, written over; silent where stderr is not a terminal."""
+    terminal = sys.stderr.isatty()
+
+    def show(done: int, total: int) -> None:
+        if terminal:
+            so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
+            print(f"\rDownloading {name}: {so_far}".ljust(79), end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            print(file=sys.stderr)
+
+
+@contextmanager
+def bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many of how many are done: a bar on one line; silent where stderr is no terminal."""
+    terminal = sys.stderr.isatty()
+
+    def show(done: int, total: int) -> None:
+        if terminal:
+            bar = "█" * (30 * done // max(1, total))
+            so_far = f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total} % {unit}"
+            print(f"\r{bar:<30} {so_far}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            print(file=sys.stderr)
+
+
+def one_line(message: str) -> str:
+    """Without line breaks and control characters, which a typed name may hold."""
+    return " ".join("".join(c if c.isprintable() else " " for c in message).split())
+
+
+def never_fail_on(stream: Any) -> None:
+    """Characters that a terminal's encoding lacks become "?" instead of a traceback."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")

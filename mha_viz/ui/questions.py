@@ -15,8 +15,9 @@ from mha_viz.ui.lab_words import WORDS
 _STYLE = """
 <style>
 [class*="st-key-question_"] { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 0.9rem; gap: 0.5rem; }
-[class*="st-key-question_"] h4 { padding: 0 0 0.4rem; font-size: 1.25rem; }
+[class*="st-key-question_"] h4 { padding: 0 0 0.9rem; font-size: 1.25rem; }
 [class*="st-key-question_"] .stPageLink { margin-left: -0.5rem; }
+.stHorizontalBlock:has([class*="st-key-question_"]) { row-gap: 1rem; }
 </style>
 """
 

@@ -215,7 +215,8 @@ def test_odd_parameters_are_survived(odd: str) -> None:
 # ---- Running ----------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_trained_shown_and_found_again() -> None:
+def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "FORGOTTEN", 600)  # no browser asks meanwhile
     page = visit(experiment=OUTPUT)
     page.at.number_input(key="lab_output_steps").set_value(3).run()
     page.at.number_input(key="lab_output_seed").set_value(7).run()
@@ -252,7 +253,7 @@ def test_two_who_ask_for_the_same_share_it_and_others_wait(runs: Runs) -> None:
     assert first is same
     assert (office.before(first), office.before(other)) == (0, 1)
     until(lambda: len(runs.asked) == 1)
-    assert not other.running
+    assert runs.asked == [of_seed(1)]
     runs.end.set()
     until(lambda: other.finished and first.finished)
     assert runs.asked == [of_seed(1), of_seed(2)]

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from mha_viz.analysis.distance import Map, Matrix
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.theme import Theme, palette
+from mha_viz.figures.theme import Theme, palette, paper
 
 # Plotly's own camera button saves what a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
@@ -100,9 +100,7 @@ def _sheet(theme: Theme, height: int, below: int) -> dict[str, object]:
     return {
         "height": height,
         "margin": {"l": 30, "r": 10, "t": 36, "b": below},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": theme.ink, "size": 13},
+        **paper(theme),
     }
 
 

@@ -14,10 +14,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from mha_viz.figures.theme import Theme, hover
+from mha_viz.figures.theme import Theme, faint, paper, scale
 from mha_viz.inside import Array, Trace, entropy, split
 
-FONT = "Source Sans, sans-serif"
 DRAWN = 32  # tokens that a chart has room for
 POOLED = 96  # rows and columns of a large matrix
 UNDIVIDED = "q · k as it is"
@@ -101,7 +100,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
     for row, numbers in enumerate(rows.values(), 1):
         figure.add_trace(_bars(numbers, theme), row, 1)
     figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=3, col=1)
-    figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=4)
+    figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=4)
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return _sheet(figure, theme, 470, top=34, left=45)
 
@@ -130,7 +129,7 @@ def both_softmaxes(
         figure.add_bar(**common, y=score, name=label, legendgroup=name, row=1, col=1)
         figure.add_bar(**common, y=weights[at], name=label, legendgroup=name, showlegend=False, row=2, col=1)
     figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
-    figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=5)
+    figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=5)
     figure.update_yaxes(range=[0, 1], row=2, col=1)
     figure.update_layout(barmode="group", bargap=0.25, bargroupgap=0)
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
@@ -146,7 +145,7 @@ def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme
     hover = "%{customdata}: %{text}<extra></extra>"
     words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "shut", "open")
     figure.update_traces(
-        colorscale=_scale((theme.ramp[1], theme.muted)),
+        colorscale=scale((theme.ramp[1], theme.muted)),
         showscale=False,
         text=words,
         hovertemplate=hover,
@@ -166,7 +165,7 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
             z=shown,
             zmin=0,
             zmax=1,
-            colorscale=_scale(theme.ramp),
+            colorscale=scale(theme.ramp),
             customdata=np.array([[f"{a} to {b}" for b in names] for a in names]),
             hovertemplate="%{customdata}: %{z:.3f}<extra></extra>",
             colorbar=_bar(),
@@ -249,7 +248,7 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
     figure.add_shape(type="rect", **frame, line=_line(theme, head), fillcolor=_colour(theme, head), opacity=0.12)
     edges = [h * trace.d_k for h in range(trace.heads)]
     figure.update_xaxes(tickvals=[*edges, trace.heads * trace.d_k], title_text="column of the concatenation")
-    figure.update_yaxes(gridcolor=_faint(theme), zerolinecolor=theme.muted, nticks=6)
+    figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=6)
     figure.update_layout(bargap=0)
     return _sheet(figure, theme, 300, top=34, left=45)
 
@@ -317,7 +316,7 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
         bars = {"x": list(range(len(at))), "y": numbers, "customdata": named, "marker": {"color": colour}}
         figure.add_bar(**bars, hovertemplate="%{customdata}: %{y:.3f}<extra></extra>", row=row, col=1)
     figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
-    figure.update_yaxes(gridcolor=_faint(theme), nticks=4, rangemode="tozero")
+    figure.update_yaxes(gridcolor=faint(theme), nticks=4, rangemode="tozero")
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return _sheet(figure, theme, 360, top=34, left=45)
 
@@ -375,7 +374,7 @@ def _signed(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> go
         z=numbers,
         zmin=-limit,
         zmax=limit,
-        colorscale=_scale(theme.signed),
+        colorscale=scale(theme.signed),
         showscale=bar,
         colorbar=_bar(),
         hovertemplate="row %{y}, column %{x}: %{z:.3f}<extra></extra>",
@@ -384,7 +383,7 @@ def _signed(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> go
 
 def _sizes(cells: Array, theme: Theme) -> go.Heatmap:
     top = float(np.percentile(cells, 99.5))
-    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=_scale(theme.ramp), showscale=False, hoverinfo="skip")
+    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=scale(theme.ramp), showscale=False, hoverinfo="skip")
 
 
 def _bars(numbers: Array, theme: Theme) -> go.Bar:
@@ -404,17 +403,8 @@ def _line(theme: Theme, head: int) -> dict[str, Any]:
     return {"color": _colour(theme, head), "width": 3}
 
 
-def _scale(stops: Sequence[str]) -> list[list[Any]]:
-    return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
-
-
 def _bar() -> dict[str, Any]:
     return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
-
-
-def _faint(theme: Theme) -> str:
-    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({r},{g},{b},0.25)"
 
 
 def _sheet(
@@ -423,12 +413,9 @@ def _sheet(
     figure.update_layout(
         height=height,
         margin={"l": left, "r": 10, "t": top, "b": 40},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": theme.ink, "size": 13, "family": FONT},
+        **paper(theme),
         showlegend=legend,
         legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
-        hoverlabel=hover(theme),
     )
     plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title_font": {"size": 13}}
     figure.update_xaxes(**plain)

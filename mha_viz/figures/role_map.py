@@ -14,10 +14,9 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, told
-from mha_viz.figures.theme import Theme, hover
+from mha_viz.figures.theme import Theme, faint, paper
 
 CELL, TOP, LEFT = (64, 40), 30, 40  # pixels
-FONT = "Source Sans, sans-serif"
 FAINTEST = 0.18  # of a role whose gain is nothing
 
 
@@ -96,8 +95,8 @@ def _ink(found: Sequence[Finding] | None, theme: Theme) -> str:
     """Black or white on a coloured cell, whichever reads better."""
     if not found:
         return theme.muted
-    paper, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[found[0].role]]))
-    mixed = paper + (full - paper) * _strength(found[0])
+    empty, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[found[0].role]]))
+    mixed = empty + (full - empty) * _strength(found[0])
     return readable("#" + "".join(f"{round(c):02x}" for c in mixed))
 
 
@@ -134,9 +133,7 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
         "width": LEFT + width * heads + 10,
         "height": TOP + height * layers + 50,
         "margin": {"l": LEFT, "r": 10, "t": TOP, "b": 50},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": theme.ink, "size": 13, "family": FONT},
+        **paper(theme),
         "xaxis": {
             **ticks,
             "side": "top",
@@ -159,7 +156,6 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
             "itemclick": False,
             "itemdoubleclick": False,
         },
-        "hoverlabel": hover(theme),
     }
 
 
@@ -206,11 +202,11 @@ def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
         xaxis={
             "type": "log",
             "fixedrange": True,
-            "gridcolor": _faint(theme),
+            "gridcolor": faint(theme),
             "tickvals": [place + 1 for place in PLACES],
             "ticktext": [f"{place:,}" for place in PLACES],
         },
-        yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": _faint(theme), "fixedrange": True},
+        yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": faint(theme), "fixedrange": True},
         hovermode="closest",
     )
     return figure
@@ -230,19 +226,11 @@ def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:
     figure.update_layout(
         height=230,
         margin={"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": theme.ink, "size": 12, "family": FONT},
-        yaxis={"range": [0, 1], "gridcolor": _faint(theme), "fixedrange": True},
+        **paper(theme, 12),
+        yaxis={"range": [0, 1], "gridcolor": faint(theme), "fixedrange": True},
         xaxis={"fixedrange": True, "type": "category"},
         bargap=0.25,
-        hoverlabel=hover(theme),
         showlegend=legend,
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
     )
     return figure
-
-
-def _faint(theme: Theme) -> str:
-    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({r},{g},{b},0.25)"

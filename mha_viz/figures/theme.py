@@ -8,8 +8,9 @@ have 16 distinct colours in alternating lightness (hues in OKLCH); later ones re
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,17 +50,40 @@ DARK = Theme(
     signed=("#def6ff", "#5fb0ea", "#1a588f", "#1d2125", "#8a4413", "#f08c3e", "#ffe3cc"),
     ink="#ebe8e2", muted="#a3a8ae", accent="#79c0f1", paper="#14171a",
 )  # fmt: skip
+FONT = "Source Sans, sans-serif"
 THEMES = {"light": LIGHT, "dark": DARK}
 
 
-def hover(theme: Theme) -> dict[str, object]:
-    """Plotly's box beside the pointer, in the colours of the page."""
+# ---- For Plotly ------------------------------------------------------------------------------------------------------
+
+
+def paper(theme: Theme, size: int = 13) -> dict[str, Any]:
+    """The layout of every chart: the page shows through, and text and hover boxes are as on the page."""
     return {
-        "align": "left",
-        "bgcolor": theme.paper,
-        "bordercolor": theme.muted,
-        "font": {"color": theme.ink, "size": 13, "family": "Source Sans, sans-serif"},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": theme.ink, "size": size, "family": FONT},
+        "hoverlabel": {
+            "align": "left",
+            "bgcolor": theme.paper,
+            "bordercolor": theme.muted,
+            "font": {"color": theme.ink, "size": 13, "family": FONT},
+        },
     }
+
+
+def scale(stops: Sequence[str]) -> list[list[Any]]:
+    """The stops of a ramp as a colour scale."""
+    return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
+
+
+def faint(theme: Theme, opacity: float = 0.25) -> str:
+    """The colour of grid lines and of what stands back."""
+    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},{opacity})"
+
+
+# ---- Shades ----------------------------------------------------------------------------------------------------------
 
 
 @cache

@@ -16,9 +16,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from mha_viz.figures.head_map import readable
-from mha_viz.figures.theme import Theme, hover, palette
+from mha_viz.figures.theme import Theme, faint, palette, paper, scale
 
-FONT = "Source Sans, sans-serif"
 LN2 = 0.6931
 LABELLED = 8  # maps that have room for the words beside them
 SYMBOLS = ("circle-open", "square-open")  # of the word before, of the linked word
@@ -56,7 +55,7 @@ def head_maps(maps: Array, words: Sequence[str], places: Array, relations: Seque
     for h in range(heads):
         at = {"row": h // columns + 1, "col": h % columns + 1}
         figure.add_heatmap(
-            z=maps[h], zmin=0, zmax=1, colorscale=_scale(theme.ramp), showscale=False, customdata=said,
+            z=maps[h], zmin=0, zmax=1, colorscale=scale(theme.ramp), showscale=False, customdata=said,
             hovertemplate=f"H{h} %{{customdata}}: %{{z:.2f}}<extra></extra>", **at,
         )  # fmt: skip
         for r, relation in enumerate(relations):
@@ -73,7 +72,7 @@ def head_maps(maps: Array, words: Sequence[str], places: Array, relations: Seque
         figure.update_xaxes(**named, tickfont={"size": 10, "color": theme.muted}, tickangle=0)
         figure.update_yaxes(**named, tickfont={"size": 10, "color": theme.muted}, col=1)
     figure.update_layout(
-        **_paper(theme),
+        **paper(theme, 12),
         width=width + 32,
         height=height + 72,
         margin={"l": 28, "r": 4, "t": 24, "b": 48},
@@ -98,8 +97,8 @@ def likeness(weights: Array, divergence: Array, pulls: Array, theme: Theme) -> g
     titles = ("weights, cosine", "attention, divergence in nats", "gradients, cosine")
     figure = make_subplots(rows=1, cols=3, subplot_titles=titles, horizontal_spacing=0.05)
     pair = np.array([[f"{a} and {b}" for b in names] for a in names])
-    signed = {"zmin": -1, "zmax": 1, "colorscale": _scale(theme.signed[::-1])}
-    apart = {"zmin": 0, "zmax": LN2, "colorscale": _scale(theme.ramp[::-1])}
+    signed = {"zmin": -1, "zmax": 1, "colorscale": scale(theme.signed[::-1])}
+    apart = {"zmin": 0, "zmax": LN2, "colorscale": scale(theme.ramp[::-1])}
     for number, (values, range_) in enumerate(((weights, signed), (divergence, apart), (pulls, signed)), start=1):
         figure.add_heatmap(
             z=values, x=names, y=names, showscale=False, xgap=2, ygap=2, customdata=pair, **range_,
@@ -117,7 +116,7 @@ def likeness(weights: Array, divergence: Array, pulls: Array, theme: Theme) -> g
     }
     figure.update_xaxes(**ticks, type="category", nticks=min(heads, 16))
     figure.update_yaxes(**ticks, type="category", autorange="reversed", nticks=min(heads, 16))
-    figure.update_layout(**_paper(theme), width=826, height=300, margin={"l": 34, "r": 6, "t": 28, "b": 28})
+    figure.update_layout(**paper(theme, 12), width=826, height=300, margin={"l": 34, "r": 6, "t": 28, "b": 28})
     figure.update_annotations(font={"size": 13, "color": theme.ink})
     return figure
 
@@ -162,7 +161,7 @@ def curves(
         )  # fmt: skip
     shown = _spread(steps)
     figure.update_layout(
-        **_paper(theme),
+        **paper(theme, 12),
         height=250,
         margin={"l": 46, "r": 8, "t": 8, "b": 34},
         xaxis={
@@ -170,7 +169,7 @@ def curves(
             "fixedrange": True, "showgrid": False, "zeroline": False, "title": {"text": "step", "standoff": 4},
         },
         yaxis={
-            "gridcolor": _faint(theme), "zerolinecolor": _faint(theme), "fixedrange": True,
+            "gridcolor": faint(theme), "zerolinecolor": faint(theme), "fixedrange": True,
             "ticks": "", **(_decades(lines) if log else {"range": list(bounds) if bounds else None, "nticks": 6}),
         },
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 12}},
@@ -235,7 +234,7 @@ def removal(least: Array, most: Array, chance: Array, theme: Theme) -> go.Figure
     figure = go.Figure()
     figure.add_scatter(x=gone, y=high, mode="lines", line={"width": 0}, hoverinfo="skip", showlegend=False)
     figure.add_scatter(
-        x=gone, y=low, mode="lines", line={"width": 0}, fill="tonexty", fillcolor=_faint(theme), hoverinfo="skip",
+        x=gone, y=low, mode="lines", line={"width": 0}, fill="tonexty", fillcolor=faint(theme), hoverinfo="skip",
         name="four fifths of random orders",
     )  # fmt: skip
     curves = ((chance.mean(axis=0), "at random", grey), (most, "most important first", orange))
@@ -260,9 +259,9 @@ def importance(values: Array, order: Array, theme: Theme) -> go.Figure:
         marker={"color": [theme.heads[h % len(theme.heads)] for h in order]},
         hovertemplate="%{x}: %{y:.3f}<extra></extra>",
     )
-    figure.update_layout(**_paper(theme), height=320, margin={"l": 46, "r": 8, "t": 30, "b": 40}, bargap=0.3)
+    figure.update_layout(**paper(theme, 12), height=320, margin={"l": 46, "r": 8, "t": 30, "b": 40}, bargap=0.3)
     figure.update_xaxes(type="category", fixedrange=True, title={"text": "removed first → last", "standoff": 6})
-    figure.update_yaxes(gridcolor=_faint(theme), fixedrange=True, zeroline=False)
+    figure.update_yaxes(gridcolor=faint(theme), fixedrange=True, zeroline=False)
     return figure
 
 
@@ -271,13 +270,13 @@ def importance(values: Array, order: Array, theme: Theme) -> go.Figure:
 
 def _shares(theme: Theme, height: int) -> dict[str, Any]:
     return {
-        **_paper(theme),
+        **paper(theme, 12),
         "height": height,
         "margin": {"l": 46, "r": 8, "t": 30, "b": 40},
         "yaxis": {
             "range": [0, 1.04],
             "tickformat": ".0%",
-            "gridcolor": _faint(theme),
+            "gridcolor": faint(theme),
             "fixedrange": True,
             "zeroline": False,
         },
@@ -285,23 +284,5 @@ def _shares(theme: Theme, height: int) -> dict[str, Any]:
     }
 
 
-def _paper(theme: Theme) -> dict[str, Any]:
-    return {
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": theme.ink, "size": 12, "family": FONT},
-        "hoverlabel": hover(theme),
-    }
-
-
-def _scale(stops: Sequence[str]) -> list[list[Any]]:
-    return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
-
-
 def _colour(theme: Theme, number: int | None) -> str:
-    return _faint(theme, 0.55) if number is None else theme.heads[number % len(theme.heads)]
-
-
-def _faint(theme: Theme, opacity: float = 0.25) -> str:
-    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({r},{g},{b},{opacity})"
+    return faint(theme, 0.55) if number is None else theme.heads[number % len(theme.heads)]

@@ -71,12 +71,10 @@ _TRAINED_ON, _MEASURED_ON, _ORDERS = range(3)  # streams of chance that a seed g
 
 
 class Progress(NamedTuple):
-    """Where a run stands: steps of all trainings together, what is being trained, and its last measured loss."""
+    """Where a run stands: steps of all trainings together."""
 
     step: int
     steps: int
-    label: str
-    loss: float
 
     @property
     def fraction(self) -> float:
@@ -200,10 +198,10 @@ def _trained(
     found = []
     for number, ((label, shape), weight) in enumerate(zip(layers.items(), of_each, strict=True)):
 
-        def report(step: int, loss: float, done: int = number * settings.steps, label: str = label) -> None:
+        def report(step: int, done: int = number * settings.steps) -> None:
             if stop():
                 raise Cancelled("The training was stopped.", "Run it again.")
-            tell(Progress(done + step, len(layers) * settings.steps, label, loss))
+            tell(Progress(done + step, len(layers) * settings.steps))
 
         read = reader(shape, settings.seed, start)
         moments = recorded(settings.steps, MOMENTS.get(len(layers), FEWER_MOMENTS))
@@ -219,18 +217,15 @@ def recorded(steps: int, moments: int) -> tuple[int, ...]:
 
 
 def _train(
-    read: Reader, settings: Settings, weight: float, moments: tuple[int, ...], report: Callable[[int, float], None]
+    read: Reader, settings: Settings, weight: float, moments: tuple[int, ...], report: Callable[[int], None]
 ) -> Iterator[dict[str, Array | float]]:
     """Adam over fresh sentences; what is measured at every recorded moment, before the update of that step."""
     probe = _probe(settings.seed)
     optimiser = torch.optim.Adam(read.learned(), lr=RATE, foreach=False)  # number by number: equal heads stay equal
-    loss = float("nan")
     for step in range(settings.steps + 1):
         if step in moments:
-            told = measured(read, probe)
-            loss = float(told["loss"])
-            yield {"steps": step, **told}
-        report(step, loss)
+            yield {"steps": step, **measured(read, probe)}
+        report(step)
         if step == settings.steps:
             return
         batch = tasks.sentences(BATCH, (settings.seed, _TRAINED_ON, step))

@@ -18,11 +18,10 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.arcs import Span, drawing
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
-from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
 from mha_viz.ui.annotated import Annotated
-from mha_viz.ui.parts import plain, remark
+from mha_viz.ui.parts import plain, remark, theme
 from mha_viz.ui.studies import studies
 
 COREFERENCE = "coreference"
@@ -236,8 +235,7 @@ def _links(finding: Finding, weights: Weights, found: Pointers, at: int, words: 
 def _picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
     from mha_viz.exports.preview import preview  # fontTools: not for the first picture
 
-    theme = DARK if st.context.theme.type == "dark" else LIGHT
-    drawn = drawing(words, spans, theme, alt)
+    drawn = drawing(words, spans, theme(), alt)
     source = base64.b64encode(preview(drawn)).decode()
     width = round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width)))
     st.html(

@@ -14,11 +14,10 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head, told
-from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models import catalog
 from mha_viz.ui import frame
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.parts import complain, plain, theme
 from mha_viz.ui.studies import Evidence, studies
 
 LISTED = 8  # relations
@@ -61,17 +60,17 @@ def _patterns(evidence: Evidence, head: Head) -> None:
     position, delimiter, entropy = (_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
     if position is None or delimiter is None or entropy is None:
         return
-    theme = DARK if st.context.theme.type == "dark" else LIGHT
+    colours = theme()
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown("**Where it looks**, in pieces from the token itself")
-        chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), theme)
+        chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
         st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
     with right:
         st.markdown("**What it gives to delimiters**")
         values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()
         st.plotly_chart(
-            shares(("[CLS]", "[SEP]", "punctuation"), values, theme), key="card_delimiters", theme=None, config=CONFIG
+            shares(("[CLS]", "[SEP]", "punctuation"), values, colours), key="card_delimiters", theme=None, config=CONFIG
         )
     line, twin = entropy.iloc[0], _rows_of(evidence.profiles[0].control.get("entropy"), head)
     beside = "" if twin is None else f" The untrained twin of this head: {twin.iloc[0]['normalised']:.2f}."

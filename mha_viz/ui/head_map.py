@@ -11,10 +11,9 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
-from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.ui import address, frame, tray
 from mha_viz.ui.cache import office
-from mha_viz.ui.parts import complain_later, remark
+from mha_viz.ui.parts import complain_later, remark, theme
 from mha_viz.ui.tray import Pin
 
 LISTED = 6
@@ -35,7 +34,7 @@ def show(attention: Attention, head: Head) -> None:
     own = heads.index(head)
     with st.spinner("Comparing every two heads…"):
         distances, drawn = office().distances(attention), office().plane(attention)
-    theme = DARK if st.context.theme.type == "dark" else LIGHT
+    colours = theme()
     st.markdown(
         f"Each point is a head; near means similar on this text. Colour is the layer, the ring {both(head)} and the "
         f"heads most similar to it. Click a point to open it below. Distances are Jensen–Shannon divergences squeezed "
@@ -50,7 +49,7 @@ def show(attention: Attention, head: Head) -> None:
         for name in MAPS:
             with st.container(key=f"{name}_box"):
                 st.plotly_chart(
-                    scatter(heads, drawn, own, close, theme, standing=name == "map_standing"),
+                    scatter(heads, drawn, own, close, colours, standing=name == "map_standing"),
                     key=name,
                     on_select=partial(_on_point, name),
                     selection_mode="points",
@@ -63,7 +62,7 @@ def show(attention: Attention, head: Head) -> None:
         _list("Least similar", attention, heads, farthest(distances, own, listed), distances[own].tolist())
     with st.expander("The divergence of every two heads", on_change="rerun", key="matrix") as box:
         if box.open:
-            st.plotly_chart(matrix(heads, distances, theme), key="pairs", theme=None, config=CONFIG)
+            st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
 
 
 def _trust(stress: float) -> str:

@@ -13,7 +13,6 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelBroken, UnknownHead
 from mha_viz.figures.caption import both
 from mha_viz.figures.inside import in_view
-from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.inside import Trace
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import MAX_CONFIG_BYTES, read_object
@@ -22,7 +21,7 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.explore import Asked
 from mha_viz.ui.inside_steps import STEPS, Opened
-from mha_viz.ui.parts import complain, plain, remark, say_complaint
+from mha_viz.ui.parts import complain, plain, remark, say_complaint, theme
 
 COST = "cost"  # no step is open: the calculator follows the map
 SOON = 0.4  # seconds without an answer before the page says that it is working
@@ -77,11 +76,6 @@ def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None
         text = STEPS[step].show(opened)
     with text:
         _onward(step)
-
-
-def theme() -> Theme:
-    """The colours of the page."""
-    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 def _traced(what: Asked, attention: Attention, layer: int) -> Trace:

@@ -13,7 +13,7 @@ import streamlit as st
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.figures.theme import DARK, LIGHT, Theme
+from mha_viz.figures.theme import Theme
 from mha_viz.figures.training import Line
 from mha_viz.training import record
 from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Arm, Field, Result, Settings
@@ -21,7 +21,7 @@ from mha_viz.training.statements import Statement, pair_names, pairs, statements
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
 from mha_viz.ui.lab_words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint, theme
 from mha_viz.ui.trainings import Training, trainings
 
 LABELS: Mapping[Field, tuple[str, str]] = {
@@ -56,11 +56,6 @@ def show() -> None:
     result = _wanted(asked)
     if result is not None:
         _result(result, theme())
-
-
-def theme() -> Theme:
-    """The colours of the page."""
-    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 def read(experiment: str, run: str | None) -> Settings:

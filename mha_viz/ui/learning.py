@@ -15,12 +15,12 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
-from mha_viz.figures.theme import DARK, LIGHT, Theme
+from mha_viz.figures.theme import DARK, Theme
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
 from mha_viz.ui import frame, reading
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain
+from mha_viz.ui.parts import complain, theme
 
 TASKS = {
     "previous_token": "the token before",
@@ -73,25 +73,24 @@ def show() -> None:
         "slider, or use the arrow keys.",
         width=900,
     )
-    theme = DARK if st.context.theme.type == "dark" else LIGHT
-    _at_a_step(list(kept), theme, frame.page("explore"))
+    _at_a_step(list(kept), theme(), frame.page("explore"))
 
 
 @st.fragment
-def _at_a_step(kept: list[int], theme: Theme, explore: Any) -> None:
+def _at_a_step(kept: list[int], colours: Theme, explore: Any) -> None:
     step = int(st.select_slider("Step of training", kept, value=kept[-1], key=PARAMETER, bind="query-params"))
     attention = _read(step)
     _told(step, attention)
     left, right = st.columns(2, gap="large")
     with left:
         if attention is not None:
-            _maps(step, attention, "dark" if theme is DARK else "light")
+            _maps(step, attention, "dark" if colours is DARK else "light")
             parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
             st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
     with right:
         st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
         for task, words in TASKS.items():
-            chart = scores(_of(task), step, f"{words[:1].upper()}{words[1:]}", theme)
+            chart = scores(_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
             st.plotly_chart(chart, key=f"scores_{task}", theme=None, config=CONFIG)
 
 

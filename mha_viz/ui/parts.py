@@ -9,7 +9,13 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.errors import MhaVizError
+from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog, hub
+
+
+def theme() -> Theme:
+    """The colours of the page."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 def complain(error: MhaVizError) -> None:

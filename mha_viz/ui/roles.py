@@ -14,14 +14,13 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, by_head, told
-from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, frame, head_card, learning, reading, relations
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
-from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint, theme
 from mha_viz.ui.studies import Evidence, Hold, given, studies
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
@@ -71,11 +70,6 @@ def show(where: Address) -> None:
     relations.compare(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
-
-
-def theme() -> Theme:
-    """The colours of the page."""
-    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 # ---- What is measured -----------------------------------------------------------------------------------

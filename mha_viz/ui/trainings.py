@@ -27,7 +27,7 @@ class Training:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.fraction = 0.0
-        self.running = self.finished = False
+        self.finished = False
         self.error: MhaVizError | None = None
         self._seen: dict[str, float] = {}  # when each visitor last looked
         self._left: set[str] = set()  # visitors who pressed Stop
@@ -102,7 +102,6 @@ class Trainings:
             return training
 
     def _run(self, training: Training) -> None:
-        training.running = True
         try:
             result = apart.run(training.settings, training.tell, training.abandoned)
             self._done.put(training.settings, result)

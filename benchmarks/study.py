@@ -83,9 +83,9 @@ class _Passes:
 
     def bare(self) -> None:
         """Plain transformers over the same batches; the attentions are thrown away."""
-        pieces = self._pieces()
+        pieces, heads = self._pieces(), self._encoder.layers * self._encoder.heads
         with torch.no_grad():
-            for numbers in batches(pieces, range(len(pieces)), BATCH):
+            for numbers in batches(pieces, range(len(pieces)), heads, BATCH):
                 self._forward([pieces[number].ids for number in numbers])
 
     def loop(self) -> list[Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Queue
 from threading import Event
 
 import pytest
 import torch
 
 from mha_viz.models.cores import MOST, Turn
+from tests.visit import until
 
 
 @pytest.fixture(autouse=True)
@@ -72,18 +74,69 @@ def test_others_take_turns_and_workers_do_not_wait() -> None:
         assert done.wait(30)
 
 
+def test_a_crew_that_cannot_start_says_so_and_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, turn, begun = threading.Thread.start, Turn(), []
+
+    def start(thread: threading.Thread) -> None:
+        if begun:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        usual(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="can't start"), turn.crew():
+        pass
+    monkeypatch.undo()
+    assert not begun[0].is_alive()
+    with turn:
+        assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
+
+
+def test_a_worker_that_cannot_begin_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, turn = torch.set_num_threads, Turn()
+
+    def refuse(threads: int) -> None:
+        if threads < 8:
+            raise ValueError
+        usual(threads)
+
+    monkeypatch.setattr(torch, "set_num_threads", refuse)
+    with pytest.raises(threading.BrokenBarrierError), turn.crew():
+        pass
+    with turn:
+        assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
+
+
+def test_no_crew_begins_in_the_middle_of_a_pass() -> None:
+    turn, begun = Turn(), Event()
+
+    def study() -> None:
+        with turn.crew():
+            begun.set()
+
+    with turn:
+        threading.Thread(target=study, daemon=True).start()
+        assert not begun.wait(0.2)
+        assert in_a_new_thread() == 8
+    assert begun.wait(30)
+
+
 def test_what_has_not_begun_when_the_crew_is_left_never_begins() -> None:
     torch.set_num_threads(1)
-    begun, go_on, late = Event(), Event(), Event()
+    begun, late = Event(), Event()
+    waiting: Queue[Future[None]] = Queue()
 
     def first() -> None:
         begun.set()
-        go_on.wait(30)
+        second = waiting.get(timeout=30)
+        until(second.cancelled)
 
     with Turn().crew() as crew:
-        running, waiting = crew.submit(first), crew.submit(late.set)
+        running = crew.submit(first)
+        second = crew.submit(late.set)
         assert begun.wait(30)
-        threading.Timer(0.1, go_on.set).start()
+        waiting.put(second)
     assert running.done()
-    assert waiting.cancelled()
+    assert running.exception() is None
+    assert second.cancelled()
     assert not late.is_set()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -544,6 +545,63 @@ def test_gap_goes_on_where_it_was(small: Encoder, tmp_path: Path, monkeypatch: p
     assert_same(study(small, gap, resume=tmp_path), study(small, gap))
 
 
+def test_a_merge_that_is_broken_off_is_not_kept(
+    small: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C does it: some sums hold a part that others lack."""
+    corpus, usual, merged = read_conllu(CORPUS), Tally.merge, []
+
+    def broken(tally: Tally, part: Tally) -> None:
+        merged.append(part)
+        if len(merged) == 3:
+            others = part.arrays()
+            others["distances/mixed"] = cast(Any, BrokenOff(others["distances/mixed"].shape))
+            tally._take(others)
+        usual(tally, part)
+
+    monkeypatch.setattr(Tally, "merge", broken)
+    with pytest.raises(KeyboardInterrupt):
+        study(small, corpus, batch=60, resume=tmp_path)
+    monkeypatch.undo()
+    assert_same(study(small, corpus, batch=60, resume=tmp_path), study(small, corpus))
+
+
+class BrokenOff:
+    """Numbers whose addition never ends."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __radd__(self, _: Any) -> Any:
+        raise KeyboardInterrupt
+
+    __array_ufunc__ = None
+
+
+def test_a_part_that_is_waited_for_when_somebody_interrupts_is_not_lost(
+    small: Encoder, tmp_path: Path, read_so_far: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = read_conllu(CORPUS)
+    usual, asked = Future.result, []
+
+    def result(future: Future[Any], timeout: float | None = None) -> Any:
+        asked.append(future)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return usual(future, timeout)
+
+    monkeypatch.setattr(Future, "result", result)
+    with pytest.raises(KeyboardInterrupt):
+        study(small, corpus, batch=60, resume=tmp_path)
+    monkeypatch.setattr(Future, "result", usual)
+    assert read_so_far
+    study(small, corpus, batch=60, resume=tmp_path)
+    in_two_goes = sorted(read_so_far)
+    read_so_far.clear()
+    study(small, corpus, batch=60)
+    assert in_two_goes == sorted(read_so_far)
+
+
 def test_what_was_kept_of_another_corpus_is_not_used(small: Encoder, tmp_path: Path) -> None:
     corpus = read_conllu(CORPUS.replace("windmill", "watermill"))
     with pytest.raises(Cancelled):
@@ -575,7 +633,7 @@ def test_progress_grows_to_the_whole(small: Encoder) -> None:
 
 def test_texts_of_different_lengths_are_never_in_one_batch(small: Encoder) -> None:
     made = plan(small, read_conllu(CORPUS))
-    found = batches(made.sentences, range(18), 200)
+    found = batches(made.sentences, range(18), 4, 200)
     assert sorted(number for numbers in found for number in numbers) == list(range(18))
     for numbers in found:
         lengths = {len(text) for number in numbers if (text := made.sentences[number])}

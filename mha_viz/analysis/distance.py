@@ -55,7 +55,7 @@ class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads over a corpus.
 
     ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·ln x of s = p + q and of p, over all cells;
-    rows. :meth:`matrix` makes divergences of them. Up to TOGETHER cells of a sentence are added in float32, always the
+    rows. :meth:`matrix` makes divergences of them. About TOGETHER cells of a sentence are added in float32, always the
     same ones; all sums of such sums are float64.
     """
 
@@ -90,15 +90,15 @@ class Distances:
         heads, cells = len(groups), groups.size
         own, both, logs = (part[:cells].reshape(groups.shape) for part in room)
         np.add(groups, TINY, out=own)
-        found = np.zeros((heads, heads, groups.shape[1]), np.float32)  # [distance of the two, the first of them, group]
-        np.vecdot(own, np.log2(own, out=logs), out=found[0])
+        found = np.zeros((heads, heads))  # [how far apart, the first of the two]
+        found[0] = np.vecdot(own, np.log2(own, out=logs)).sum(axis=1, dtype=np.float64)
         for far in range(1, heads):  # heads so far apart lie in two blocks of memory, which are added at once
             pairs = np.add(own[:-far], own[far:], out=both[:-far])
-            np.vecdot(pairs, np.log2(pairs, out=logs[:-far]), out=found[far, :-far])
-        sums = found.sum(axis=2, dtype=np.float64) * math.log(2)
+            found[far, :-far] = np.vecdot(pairs, np.log2(pairs, out=logs[:-far])).sum(axis=1, dtype=np.float64)
+        found *= math.log(2)
         first, second = np.triu_indices(heads, 1)
-        self.sums["own"] += sums[0]
-        self.sums["mixed"][first, second] += sums[second - first, first]
+        self.sums["own"] += found[0]
+        self.sums["mixed"][first, second] += found[second - first, first]
 
     def matrix(self) -> Matrix:
         """[head, head]: the mean Jensen–Shannon divergence over all rows, nats. With s = p + q, whose rows sum to 2,

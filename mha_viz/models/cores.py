@@ -37,27 +37,38 @@ class Turn:
 
     @contextmanager
     def crew(self) -> Iterator[ThreadPoolExecutor]:
-        """Workers among whom the cores are divided. At the end what has begun is awaited, and nothing more begins."""
+        """Workers among whom the cores are divided; not for a worker of another crew. At the end what has begun is
+        awaited, and nothing more begins."""
         cores = torch.get_num_threads()
         workers = min(MOST, cores)
-        met = threading.Barrier(workers + 1)
-
-        def begin() -> None:
-            torch.get_num_threads()  # PyTorch asks for a thread's number once; only then can it be another
-            torch.set_num_threads(cores // workers)
-            self._mine.share = True
-            met.wait()
-
         pool = ThreadPoolExecutor(workers, thread_name_prefix="crew")
         try:
-            with self._lock:  # no thread asks for its number meanwhile
-                for _ in range(workers):
-                    pool.submit(begin)
-                met.wait()
-                torch.set_num_threads(cores)
+            self._start(pool, workers, cores)
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _start(self, pool: ThreadPoolExecutor, workers: int, cores: int) -> None:
+        met = threading.Barrier(workers + 1)
+
+        def begin() -> None:
+            try:
+                torch.get_num_threads()  # PyTorch asks for a thread's number once; only then can it be another
+                torch.set_num_threads(cores // workers)
+                self._mine.share = True
+                met.wait()
+            except BaseException:
+                met.abort()  # nobody waits for this one
+                raise
+
+        with self._lock:  # no thread asks for its number meanwhile
+            try:
+                for _ in range(workers):
+                    pool.submit(begin)
+                met.wait()
+            finally:
+                met.abort()  # sets free who would wait for one that cannot start
+                torch.set_num_threads(cores)
 
 
 turn = Turn()

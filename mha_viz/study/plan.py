@@ -12,7 +12,7 @@ from mha_viz.text import WordPieces
 from mha_viz.treebank import Corpus
 
 BATCH = 1024  # pieces a pass
-CELLS = 160_000  # of one head a pass at most: 72 heads make 46 MB of them
+CELLS = 11_500_000  # of all heads a pass at most: 46 MB, unless one sentence alone has more
 
 
 class Plan(NamedTuple):
@@ -58,9 +58,11 @@ def _chunks(
             left_out.append(f"line {corpus.sentences[numbers[0]].line}, coreference: {error.problem}")
 
 
-def batches(pieces: Sequence[WordPieces | None], todo: Sequence[int], size: int = BATCH) -> list[tuple[int, ...]]:
+def batches(
+    pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
+) -> list[tuple[int, ...]]:
     """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
-    places; at most ``size`` pieces a batch. Longest first: nobody waits long for the last one."""
+    places; at most ``size`` pieces a batch, fewer for many ``heads``. Longest first: nobody waits long for the last."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]
@@ -69,6 +71,6 @@ def batches(pieces: Sequence[WordPieces | None], todo: Sequence[int], size: int 
             alike.setdefault((len(text), special), []).append(number)
     found = []
     for (length, _), numbers in sorted(alike.items(), reverse=True):
-        most = max(1, min(size // length, CELLS // length**2))
+        most = max(1, min(size // length, CELLS // (heads * length**2)))
         found += [tuple(numbers[start : start + most]) for start in range(0, len(numbers), most)]
     return found

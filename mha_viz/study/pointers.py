@@ -13,7 +13,8 @@ def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
     """The pointers of each sentence, in order; None for one that cannot be read or has a single word."""
     texts = plan(encoder, corpus).sentences
     found: list[Pointers | None] = [None] * len(texts)
-    for numbers in batches(texts, [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]):
+    todo = [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]
+    for numbers in batches(texts, todo, encoder.layers * encoder.heads):
         pieces = [text for i in numbers if (text := texts[i]) is not None]
         weights = encoder.batch(pieces)
         flat = weights.reshape(-1, *weights.shape[2:])  # [head, sentence, query, key]

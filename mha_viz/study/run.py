@@ -125,18 +125,21 @@ class _Run:
             for part in self._parts(encoder, tally):
                 begun.append(crew.submit(part))
                 if len(begun) > AHEAD:
-                    self._take(begun.popleft().result(), tally, kept)
+                    self._take(begun, tally, kept)
             while begun:
-                self._take(begun.popleft().result(), tally, kept)
+                self._take(begun, tally, kept)
         finally:
             for future in begun:  # what was begun when the study was stopped is not lost
                 if not future.cancel() and future.exception() is None:
                     tally.merge(future.result())
-            if kept:
+            if kept and tally.whole:
                 tally.save(kept, self.key)
         return tally
 
-    def _take(self, part: Tally, tally: Tally, kept: Path | None) -> None:
+    def _take(self, begun: deque[Future[Tally]], tally: Tally, kept: Path | None) -> None:
+        """Take in the first of the parts that were begun, once it is done."""
+        part = begun[0].result()
+        begun.popleft()
         tally.merge(part)
         self._report(part)
         if kept and time.monotonic() - self._saved > SAVE_SECONDS:
@@ -162,9 +165,10 @@ class _Run:
             for start in range(0, len(left), ROWS):
                 yield partial(self._rows, encoder, self.corpus, left[start : start + ROWS])
             return
-        for numbers in batches(self.plan.sentences, _left(tally.done), self.size):
+        heads = encoder.layers * encoder.heads
+        for numbers in batches(self.plan.sentences, _left(tally.done), heads, self.size):
             yield partial(self._sentences, encoder, numbers)
-        for numbers in batches([text for _, text in self.plan.chunks], _left(tally.chunks_done), self.size):
+        for numbers in batches([text for _, text in self.plan.chunks], _left(tally.chunks_done), heads, self.size):
             yield partial(self._chunks, encoder, numbers)
 
     def _rows(self, encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Tally:

@@ -20,7 +20,8 @@ from mha_viz.analysis.syntax import Relations, Syntax, Tree
 
 
 class Tally:
-    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are in the sums."""
+    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are in the sums;
+    ``whole`` is False when a merge was broken off, so that some sums hold what others lack."""
 
     def __init__(self, heads: int, relations: Relations, sentences: int, chunks: int) -> None:
         self.patterns = Patterns(heads)
@@ -34,6 +35,7 @@ class Tally:
         }
         self.done = np.zeros(sentences, bool)
         self.chunks_done = np.zeros(chunks, bool)
+        self.whole = True
 
     def add(self, batch: Batch, trees: Mapping[int, Tree]) -> None:
         """Take in whole sentences; ``trees`` are those of the annotated ones, by number."""
@@ -71,8 +73,10 @@ class Tally:
         mine = self.arrays()
         if {name: array.shape for name, array in arrays.items()} != {name: array.shape for name, array in mine.items()}:
             raise ValueError("sums of another corpus")
+        was, self.whole = self.whole, False
         for name, array in mine.items():
             array[...] = (array | arrays[name]) if array.dtype == bool else array + arrays[name]
+        self.whole = was
 
     def save(self, path: Path, key: Mapping[str, Any]) -> None:
         """Put the sums into one file, whole or not at all. ``key`` says what they are of."""

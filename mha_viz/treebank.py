@@ -101,8 +101,8 @@ class GapRow(NamedTuple):
 
 
 def read(data: bytes, name: str) -> Corpus | Gap:
-    """A file of any kind that is known, told by what is in it: a GAP table by its heading, CoNLL-U by its ten columns,
-    anything else as plain text. Raises CorpusError."""
+    """A file of any kind that is known, told by what is in it: a GAP table by its heading, CoNLL-U by its ten columns
+    or the suffix .conllu, anything else as plain text. Raises CorpusError."""
     text = decoded(data, name)
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence a line.")
@@ -110,7 +110,8 @@ def read(data: bytes, name: str) -> Corpus | Gap:
     if "Pronoun-offset" in heading:
         return read_gap(text, name)
     lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
-    if any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines):
+    told = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
+    if told or name.lower().endswith((".conllu", ".conll")):
         return read_conllu(text, name)
     if name.lower().endswith(".tsv"):
         raise CorpusError(

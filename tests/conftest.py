@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
     from tests.app_server import AppServer
     from tests.visitor import Visitor
+
+
+def pytest_configure() -> None:
+    """A job that a shell began in the background ignores Ctrl-C, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

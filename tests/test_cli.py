@@ -223,7 +223,12 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     waiting = os.pipe()  # nobody ever writes to it
     try:
         done = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED], stdin=waiting[0], cwd=ROOT, capture_output=True, check=False
+            [sys.executable, "-c", INTERRUPTED],
+            stdin=waiting[0],
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+            timeout=60,
         )
     finally:
         for end in waiting:
@@ -244,7 +249,9 @@ def test_progress_is_shown_on_a_terminal_only(
         with downloading("gpt2") as show:
             show(0, 0)
             show(1_000_000, 548_000_000)
-        shown = os.read(reader, 10_000).decode()
+        shown = ""
+        while not shown.endswith("\r\n"):
+            shown += os.read(reader, 10_000).decode()
     os.close(reader)
     assert "asking the Hub" in shown
     assert "\rDownloading gpt2: 1 of 548 MB" in shown

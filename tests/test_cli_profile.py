@@ -92,9 +92,10 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
         (GOOD + "1\tDogs\tdog\n", "line 5: 3 columns"),
         (GOOD.replace("2\tnsubj", "two\tnsubj"), "line 1:"),
         ("# sent_id = 1\n\n", "holds no sentence"),
-        ("\u200b\u200b\n", "Nothing of c.conllu can be read"),
+        ("# nothing else\n", "holds no sentence"),
+        ("1 Dogs dog NOUN _ _ 2 nsubj _ _\n2 bark bark VERB _ _ 0 root _ _\n", "line 1:"),  # blanks for tabs
     ],
-    ids=["nothing", "blanks", "bytes", "columns", "head", "comments", "invisible"],
+    ids=["nothing", "blanks", "bytes", "columns", "head", "comments", "a comment", "no tabs"],
 )
 def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, said: str
@@ -188,6 +189,27 @@ def test_hostile_sentences_are_measured_like_any(tmp_path: Path) -> None:
     assert profile(given(tmp_path, "\n".join(lines), "c.txt"), tmp_path / "out", "--name", "<script>\r\n=1+1") == 0
     facts = json.loads((tmp_path / "out" / "profile.json").read_text("utf-8"))
     assert facts["counts"]["sentences"] + facts["left_out"] >= len([line for line in lines if line])
+
+
+def test_text_of_which_the_tokenizer_keeps_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert profile(given(tmp_path, "\u200b\u200b\n", "c.txt"), tmp_path / "out") == 2
+    assert "Nothing of c.txt can be read" in capsys.readouterr().err
+
+
+def test_stopped_before_anything_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mha_viz.study.study", interrupted)
+    assert profile(given(tmp_path, GOOD), tmp_path / "out") == 130
+    assert "Stopped. Nothing was done yet." in capsys.readouterr().err
+
+
+def test_a_folder_needs_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(given(tmp_path, GOOD)), "--out", ""]) == 2
+    assert "the folder has no name" in capsys.readouterr().err
 
 
 def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from mha_viz import grammar
 from mha_viz.attention import Head
+from mha_viz.errors import Cancelled
 from mha_viz.figures.role_words import told
 from mha_viz.models import catalog
 from mha_viz.text import clean
@@ -209,6 +211,33 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(tiny_folder: Callab
     until(lambda: again.study.finished)
     assert again.study.error is None
     assert desk.profile(model, built_in().digest) is again.study.profile
+
+
+def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, keep = Event(), Event()
+
+    def slow(*_: Any, cancelled: Callable[[], bool], **__: Any) -> Any:
+        asked.set()
+        until(cancelled)
+        assert keep.wait(60)  # as long as the sums are written
+        raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
+
+    monkeypatch.setattr("mha_viz.study.study", slow)
+    page = visit(model=str(tiny_folder("bert")), corpus="file")
+    page.at.file_uploader(key="corpus_file").set_value(("dogs.conllu", CONLLU.encode() * 30, "text/plain")).run()
+    press(page, "measure_file")
+    assert asked.wait(60)
+    press(page, "stop_study")
+    assert "is being stopped" in page.said
+    assert "does not have any more" not in page.said
+    keep.set()
+    model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
+    until(lambda: not studies().stopping(model, digest))
+    page.at.run()
+    assert "What is done is kept" in page.said
+    assert page.at.button(key="go_on")
 
 
 def test_a_file_of_ones_own_is_measured(tiny_folder: Callable[[str], Path]) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mha_viz.cli.options import Parser, batch
+from mha_viz.cli.options import Parser, batch, named
 from mha_viz.cli.reading import chosen, loaded, make_folder
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.errors import CorpusError, ExportError
@@ -27,7 +27,7 @@ def options(profile: Parser) -> None:
     profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as of `mha-viz attention`")
     profile.add_argument("--name", metavar="NAME", help="what to call the corpus (default: its file name)")
     profile.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="the tables; one that exists is replaced"
+        "--out", required=True, type=named, metavar="DIR", help="the tables; one that exists is replaced"
     )
     profile.add_argument(
         "--batch",
@@ -55,7 +55,8 @@ def run(asked: argparse.Namespace) -> None:
         try:
             profile = study(encoder, corpus, resume=asked.out, batch=asked.batch, progress=progress)
         except KeyboardInterrupt:
-            said = f"Stopped. What is done is kept in {asked.out}; the same command goes on."
+            kept = f"What is done is kept in {asked.out}; the same command goes on."
+            said = f"Stopped. {kept if any(asked.out.glob('.*.npz')) else 'Nothing was done yet.'}"
             print(f"\nmha-viz: {one_line(said)}", file=sys.stderr)
             raise
         except OSError as error:
@@ -63,7 +64,8 @@ def run(asked: argparse.Namespace) -> None:
                 f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another."
             ) from error
     profile.write(asked.out)
-    counted = ", ".join(f"{count:,} {name}" for name, count in profile.facts["counts"].items() if count)
+    counts = profile.facts["counts"].items()
+    counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
     print(f"{asked.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
     for line in profile.facts["left_out_first"][:5]:
         print(f"mha-viz: left out: {one_line(line)}", file=sys.stderr)

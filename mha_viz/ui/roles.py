@@ -138,6 +138,9 @@ def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     if under_way is not None:
         _progress(Hold(under_way), model)
         return None
+    if studies().stopping(model, digest):
+        _stopping(model, digest)
+        return None
     failed = studies().failed(model, digest)
     if failed is not None and failed.error is not None:
         complain(failed.error)
@@ -174,6 +177,13 @@ def _progress(hold: Hold, model: catalog.Model) -> None:
     left, right = st.columns([5, 1], vertical_alignment="center")
     left.progress(study.fraction, text=f"{plain(model.label)} is read, sentence by sentence: {study.fraction:.0%}")
     right.button("Stop", key="stop_study", on_click=hold.let_go, width="stretch")
+
+
+@st.fragment(run_every=0.3)
+def _stopping(model: catalog.Model, digest: str) -> None:
+    if not studies().stopping(model, digest):
+        st.rerun()
+    remark("The study is being stopped; what is done is kept.")
 
 
 def _upload(model: catalog.Model) -> None:

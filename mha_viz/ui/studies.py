@@ -196,6 +196,11 @@ class Studies:
         study = self._running.get(_key(model, digest))
         return None if study is None or study.stopped else study
 
+    def stopping(self, model: catalog.Model, digest: str) -> bool:
+        """True from the stop of a study until what it has done is kept."""
+        study = self._running.get(_key(model, digest))
+        return study is not None and study.stopped
+
     def failed(self, model: catalog.Model, digest: str) -> Study | None:
         """The last study of a model on a corpus, if it came to no end: its error, and the corpus to start it again."""
         study = self._failed.get(_key(model, digest))

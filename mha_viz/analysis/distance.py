@@ -60,7 +60,7 @@ class Distances:
     """
 
     TOGETHER = 1 << 10
-    ROOM = 12288  # cells of each head that are worked on at a time: those of 72 heads stay in a processor's cache
+    ROOM = 900_000  # cells of all heads that are worked on at a time: enough that threads rarely wait for each other
 
     def __init__(self, heads: int) -> None:
         self.sums: Running = {
@@ -73,9 +73,9 @@ class Distances:
         """Take in a batch."""
         heads, sentences, n, _ = batch.weights.shape
         rows = -(-n // -(-n * n // self.TOGETHER))  # in one float32 sum: as many in all, if need be fewer in the last
-        sums = self.ROOM // (rows * n) or 1  # at a time
+        sums = self.ROOM // (heads * rows * n) or 1  # at a time
         many = max(1, sums * rows // n)  # sentences at a time
-        room = np.empty((3, heads * max(self.ROOM, rows * n)), np.float32)
+        room = np.empty((3, heads * sums * rows * n), np.float32)
         for start in range(0, sentences, many):
             for row in range(0, n, sums * rows):
                 block = batch.weights[:, start : start + many, row : min(n, row + sums * rows)]

@@ -44,7 +44,7 @@ def batch_of(weights: Any, *sentences: WordPieces) -> Batch:
 def sums_of(*batches: Batch) -> Any:
     patterns = Patterns(len(batches[0].weights))
     for batch in batches:
-        patterns.add(batch)
+        patterns.add(batch, Distances(len(batch.weights)).add(batch))
     return patterns.sums
 
 

@@ -44,8 +44,9 @@ def found_of(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Found:
     blocks = [np.array(block, np.float32) for block in blocks]
     blocks = [block[None] if block.ndim == 2 else block for block in blocks]
     syntax = Syntax(relations, len(blocks[0]))
-    for number, (sentence, block) in enumerate(zip(sentences, blocks, strict=True)):
-        syntax.add(block, relations.tree(sentence), number)
+    for part in (slice(0, 1), slice(1, None)):  # a batch of one, and the others together
+        numbers = range(len(sentences))[part]
+        syntax.add(blocks[part], [relations.tree(sentences[number]) for number in numbers], numbers)
     by_row = np.einsum("hdrk,rt->hdtk", syntax.sums["correct"], relations.member)
     return Found(relations, gold(relations, list(enumerate(sentences))), by_row, syntax.sums)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import TINY, Batch, Running
+from mha_viz.analysis.reduce import TINY, Batch, Running, Sums
 from mha_viz.attention import Attention, Weights
 from mha_viz.errors import ShapeError
 
@@ -69,8 +69,9 @@ class Distances:
             "rows": np.zeros((), np.int64),
         }
 
-    def add(self, batch: Batch) -> None:
-        """Take in a batch."""
+    def add(self, batch: Batch) -> Sums:
+        """Take in a batch. Returns the entropies of all its rows added up, of each head [head], in nats."""
+        before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
         rows = -(-n // -(-n * n // self.TOGETHER))  # in one float32 sum: as many in all, if need be fewer in the last
         sums = self.ROOM // (heads * rows * n) or 1  # at a time
@@ -84,6 +85,8 @@ class Distances:
                 if whole < block.shape[2]:
                     self._take(block[:, :, whole:].reshape(heads, block.shape[1], -1), room)
         self.sums["rows"] += sentences * n
+        entropies: Sums = before - self.sums["own"]
+        return entropies
 
     def _take(self, groups: Weights, room: Weights) -> None:
         """Add Σ x·log x of [head, group, cell], each group one float32 sum: of every head, and of every two added."""

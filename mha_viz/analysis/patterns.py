@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import TINY, Batch, Running, Sums
+from mha_viz.analysis.reduce import Batch, Running, Sums
 from mha_viz.attention import Weights
 
 OFFSETS = tuple(range(-5, 6))
@@ -41,21 +41,21 @@ class Patterns:
             "sentences": np.zeros((), np.int64),
         }
 
-    def add(self, batch: Batch) -> None:
-        """Take in a batch. Sentences of one batch have their special tokens in the same places."""
+    def add(self, batch: Batch, nats: Sums) -> None:
+        """Take in a batch, whose sentences have their special tokens in the same places. ``nats`` [head]: the entropies
+        of all its rows added up, as :meth:`Distances.add` gives them."""
         ordinary = np.array([word is not None for word in batch.pieces[0].words])
         self._positions(batch.weights, ordinary)
         self._maxima(batch.weights, np.flatnonzero(ordinary))
         self._delimiters(batch)
-        self._entropy(batch.weights)
+        self._entropy(batch.weights, nats)
 
     def _positions(self, weights: Weights, ordinary: npt.NDArray[np.bool_]) -> None:
         n, sentences = weights.shape[-1], weights.shape[1]
         for at, offset in enumerate(OFFSETS):
-            rows = np.arange(max(0, -offset), max(0, min(n, n - offset)))
-            kept = ordinary[rows]
-            cells = np.diagonal(weights, offset, 2, 3)[..., kept]  # [head, sentence, row]
-            self.sums["mass"][:, at] += cells.sum(axis=(1, 2), dtype=np.float64)
+            kept = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # the rows that have this offset
+            mass = np.vecdot(np.diagonal(weights, offset, 2, 3), kept.astype(np.float32))  # [head, sentence]
+            self.sums["mass"][:, at] += mass.sum(axis=1, dtype=np.float64)
             self.sums["mass_rows"][at] += sentences * kept.sum()
             self.sums["even_mass"][at] += sentences * kept.sum() / n
 
@@ -79,27 +79,18 @@ class Patterns:
         special = [i for i, word in enumerate(words) if word is None]
         begins = [i for i in special if i == 0]
         ends = [i for i in special if i > 0]
-        columns = batch.weights.sum(axis=2, dtype=np.float64)  # [head, sentence, key]: mass that each token receives
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
-        for at, mass in enumerate((columns[..., begins], columns[..., ends], columns * marks)):
-            self.sums["delimiter"][:, at] += mass.sum(axis=(1, 2))
         sentences, n = marks.shape
+        punctuation = np.vecdot(batch.weights, marks[:, None].astype(np.float32))  # [head, sentence, query]
+        masses = (batch.weights[..., begins], batch.weights[..., ends], punctuation[..., None])
+        for at, mass in enumerate(masses):
+            self.sums["delimiter"][:, at] += mass.sum(axis=(1, 2, 3), dtype=np.float64)
         self.sums["even_delimiter"] += (sentences * len(begins), sentences * len(ends), marks.sum())
         self.sums["rows"] += sentences * n
 
-    def _entropy(self, weights: Weights) -> None:
+    def _entropy(self, weights: Weights, nats: Sums) -> None:
         n = weights.shape[-1]
-        nats = entropies(weights)  # [head, sentence]: all rows together
-        self.sums["nats"] += nats.sum(axis=1)
+        self.sums["nats"] += nats
         if n > 1:
-            self.sums["normalised"] += nats.sum(axis=1) / (n * math.log(n))
+            self.sums["normalised"] += nats / (n * math.log(n))
             self.sums["sentences"] += weights.shape[1]
-
-
-def entropies(weights: Weights) -> Sums:
-    """Entropy of the rows of each matrix added up, in nats, 0 · log 0 = 0: [head, sentence] from [head, sentence,
-    query, key]."""
-    logs = np.maximum(weights, TINY)
-    np.log(logs, out=logs)
-    nats: Sums = -np.einsum("hsqk,hsqk->hsq", weights, logs).sum(axis=2, dtype=np.float64)
-    return nats

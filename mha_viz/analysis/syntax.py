@@ -7,7 +7,7 @@ Definitions: Clark et al. 2019, section 4.2 (word attention, arg-max, fixed offs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -107,25 +107,35 @@ class Syntax:
         }
         self._punct = np.array([_base(name) == "punct" for name in relations.names] or [False])
 
-    def add(self, block: Weights, tree: Tree, number: int) -> None:
-        """Take in one sentence: ``block`` [head, word, word] is overwritten on its diagonal."""
-        n = len(tree.heads)
-        dependents = np.flatnonzero(tree.heads >= 0)
-        if n < 2 or not dependents.size:
+    def add(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
+        """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the
+        corpus. Their words are counted through, so that each step is taken once for all sentences."""
+        found = [pointers(block) for block in blocks]
+        if not found:
             return
-        heads, relations = tree.heads[dependents], tree.relations[dependents]
-        row, column = pointers(block)
-        correct = self.sums["correct"][number % 2]
-        one_hot = np.eye(len(self.relations.names), dtype=np.float32)[relations]  # counts below 2^24 are exact
-        for at, found in enumerate((row, column)):
-            correct[at] += ((found[:, dependents] == heads).astype(np.float32) @ one_hot).T.astype(np.int64)
-        which, words = np.nonzero(tree.heads[row] == np.arange(n))  # a row that points to a dependent of its word
-        pairs = tree.relations[row[which, words]] * len(row) + which
-        correct[2] += np.bincount(pairs, minlength=correct[2].size).reshape(correct[2].shape)
-        plain = ~self._punct[relations]
-        down = row[:, heads] == dependents
-        self.sums["edges"] += np.count_nonzero(((row[:, dependents] == heads) | down)[:, plain], axis=1)
+        lengths = [len(tree.heads) for tree in trees]
+        first = np.repeat(np.cumsum(lengths) - lengths, lengths)  # [word]: where its sentence begins
+        row, column = (np.concatenate(each, axis=1) + first for each in zip(*found, strict=True))  # [head, word]
+        heads, relations, _ = (np.concatenate(each) for each in zip(*trees, strict=True))  # [word]
+        words = np.flatnonzero(heads >= 0)
+        heads[words] += first[words]
+        above, names = heads[words], len(self.relations.names)
+        bins = relations + names * np.repeat(np.array(numbers) % 2, lengths)  # [word]: half and relation
+        for direction, pointed in enumerate((row, column)):
+            which, there = np.nonzero(pointed[:, words] == above)
+            self._count(direction, which, bins[words[there]])
+        which, there = np.nonzero(heads[row] == np.arange(len(heads)))  # a row that points to a dependent of its word
+        self._count(2, which, bins[row[which, there]])
+        plain = ~self._punct[relations[words]]
+        down = row[:, above] == words
+        self.sums["edges"] += np.count_nonzero(((row[:, words] == above) | down)[:, plain], axis=1)
         self.sums["edge_count"] += np.count_nonzero(plain)
+
+    def _count(self, direction: int, which: Indices, bins: Indices) -> None:
+        """A correct answer each: ``which`` head gave it, and its half and relation."""
+        half, _, names, heads = self.sums["correct"].shape
+        counts = np.bincount(bins * heads + which, minlength=half * names * heads)
+        self.sums["correct"][:, direction] += counts.reshape(half, names, heads)
 
 
 class Gold(NamedTuple):

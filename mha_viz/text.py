@@ -116,28 +116,31 @@ class TokenizedText:
 
 @dataclass(frozen=True)
 class WordPieces:
-    """A sentence given as words, as a model reads it: ``ids``, ``types`` and ``pieces`` have an entry a piece.
-
-    ``text`` are the words with one blank between them; the pieces' spans point into it, their ``word`` into the list.
-    """
+    """A sentence given as words, as a model reads it, with an entry a piece: ``words`` number the given ones, None for
+    special tokens; ``spans`` point into ``text``, the words with one blank between them; ``known`` as in Piece."""
 
     text: str
+    names: tuple[str, ...]
     ids: tuple[int, ...]
     types: tuple[int, ...]
-    pieces: tuple[Piece, ...]
+    words: tuple[int | None, ...]
+    spans: tuple[tuple[int, int], ...]
+    known: tuple[bool, ...]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @cached_property
-    def words(self) -> tuple[int | None, ...]:
-        """The word of each piece; None for special tokens."""
-        return tuple(piece.word for piece in self.pieces)
+    def pieces(self) -> tuple[Piece, ...]:
+        """The same, a piece at a time."""
+        each = zip(self.names, self.spans, self.words, self.known, strict=True)
+        return tuple(Piece(name, *span, word, 0, known) for name, span, word, known in each)
 
     @cached_property
     def punctuation(self) -> tuple[bool, ...]:
         """Which pieces are punctuation only."""
-        return tuple(p.word is not None and is_punctuation(self.text[p.start : p.end].strip()) for p in self.pieces)
+        each = zip(self.words, self.spans, strict=True)
+        return tuple(word is not None and is_punctuation(self.text[slice(*span)].strip()) for word, span in each)
 
     def tokenized(self) -> TokenizedText:
         """The same as a text with tokens, whose words are the given ones."""

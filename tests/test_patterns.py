@@ -15,7 +15,7 @@ from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.patterns import OFFSETS, Patterns
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.roles import share
-from mha_viz.text import Piece, WordPieces
+from mha_viz.text import WordPieces
 from tests import brute
 
 LN2 = math.log(2)
@@ -23,17 +23,21 @@ LN2 = math.log(2)
 
 def sentence_of(*names: str) -> WordPieces:
     """Pieces by their names, each a word of its own but for "##…" and special tokens."""
-    pieces: list[Piece] = []
+    words: list[int | None] = []
+    spans: list[tuple[int, int]] = []
     text, word = "", -1
     for name in names:
         if name in ("[CLS]", "[SEP]"):
-            pieces.append(Piece(name, 0, 0, None, 0))
+            words.append(None)
+            spans.append((0, 0))
             continue
         word += not name.startswith("##")
         text += "" if name.startswith("##") or not text else " "
-        pieces.append(Piece(name, len(text), len(text) + len(name.removeprefix("##")), word, 0))
+        words.append(word)
+        spans.append((len(text), len(text) + len(name.removeprefix("##"))))
         text += name.removeprefix("##")
-    return WordPieces(text, tuple(range(len(names))), (0,) * len(names), tuple(pieces))
+    n = len(names)
+    return WordPieces(text, names, tuple(range(n)), (0,) * n, tuple(words), tuple(spans), (True,) * n)
 
 
 def batch_of(weights: Any, *sentences: WordPieces) -> Batch:

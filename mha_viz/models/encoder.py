@@ -27,6 +27,7 @@ from mha_viz.models.trace import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
 MAX_PIECES = 512  # more than this no drawing can show
+SENTENCES = 256  # that the tokenizer gets at once
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
@@ -148,36 +149,56 @@ class Encoder:
 
         Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
-        if isinstance(forms, str):
-            raise TextError("The words are one string.", "Give a list of words, or take encode.")
-        forms = [clean(form) for form in forms]
+        (read,) = self.read_sentences([forms])
+        if isinstance(read, TextError):
+            raise read
+        return read
+
+    def read_sentences(self, sentences: Sequence[Sequence[str]]) -> Iterator[WordPieces | TextError]:
+        """As :meth:`read_words` for many sentences, on all cores; the error stands in the place of what cannot be
+        read."""
+        for start in range(0, len(sentences), SENTENCES):
+            part = [_forms(forms) for forms in sentences[start : start + SENTENCES]]
+            blanked = [[self._blank * (i > 0) + form for i, form in enumerate(forms)] for forms in part]
+            found = self._tokenizer.encode_batch(blanked, is_pretokenized=True)
+            for forms, one in zip(part, found, strict=True):
+                try:
+                    yield self._words_read(forms, one)
+                except TextError as error:
+                    yield error
+
+    def _words_read(self, forms: Sequence[str], found: Any) -> WordPieces:
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
-        found = self._tokenizer.encode(
-            [self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True
-        )
         if len(found) > self.limit:
             raise TextError(f"{len(found)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
-        starts = [0, *accumulate(len(form) + 1 for form in forms)]
-        pieces = tuple(self._given(found, starts, forms))
-        lost = set(range(len(forms))) - {piece.word for piece in pieces}
+        words, ids = tuple(found.word_ids), tuple(found.ids)
+        lost = set(range(len(forms))).difference(words)
         if lost:
             word = min(lost)
             raise TextError(
                 f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
                 "Leave it out.",
             )
-        return WordPieces(" ".join(forms), tuple(found.ids), tuple(found.type_ids), pieces)
+        known = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
+        spans = self._spans(forms, words, found.offsets)
+        return WordPieces(" ".join(forms), tuple(found.tokens), ids, tuple(found.type_ids), words, spans, known)
 
-    def _given(self, found: Any, starts: Sequence[int], forms: Sequence[str]) -> Iterator[Piece]:
-        each = zip(found.tokens, found.word_ids, found.sequence_ids, found.offsets, found.ids, strict=True)
-        for name, word, sequence, span, token in each:
-            if sequence is None or word is None:
-                yield Piece(name, 0, 0, None, 0)
+    def _spans(
+        self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
+    ) -> tuple[tuple[int, int], ...]:
+        """Where each piece lies in the words with one blank between them, from where it lies in its word."""
+        begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
+        blank = len(self._blank)  # before all words but the first
+        spans = []
+        for word, (start, end) in zip(words, offsets, strict=True):
+            if word is None:
+                spans.append((0, 0))
                 continue
-            blank = len(self._blank) * (word > 0)
-            start, end = (min(max(0, at - blank), len(forms[word])) + starts[word] for at in span)
-            yield Piece(name, start, end, word, 0, token != self._unknown)
+            first, last = begins[word], begins[word + 1] - 1
+            shift = first - blank * (word > 0)
+            spans.append((max(first, shift + start), min(last, shift + end)))
+        return tuple(spans)
 
     def encode_words(self, forms: Sequence[str]) -> Attention:
         """What every head does with a sentence that is given as words. Raises as :meth:`read_words`."""
@@ -308,6 +329,12 @@ class Encoder:
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
         self.causal = not np.triu(weights, 1).any()
+
+
+def _forms(forms: Sequence[str]) -> list[str]:
+    if isinstance(forms, str):
+        raise TextError("The words are one string.", "Give a list of words, or take encode.")
+    return [clean(form) for form in forms]
 
 
 def _there(device: str) -> torch.device:

@@ -28,12 +28,11 @@ def plan(encoder: Encoder, corpus: Corpus) -> Plan:
     """Every sentence in pieces, and for coreference in chunks of consecutive ones."""
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
-    for number, sentence in enumerate(corpus.sentences):
-        try:
-            sentences.append(encoder.read_words(sentence.forms))
-        except TextError as error:
-            sentences.append(None)
-            left_out.append(f"line {sentence.line or number + 1}: {error.problem}")
+    read = encoder.read_sentences([sentence.forms for sentence in corpus.sentences])
+    for number, (sentence, found) in enumerate(zip(corpus.sentences, read, strict=True)):
+        if isinstance(found, TextError):
+            left_out.append(f"line {sentence.line or number + 1}: {found.problem}")
+        sentences.append(None if isinstance(found, TextError) else found)
     chunks = tuple(_chunks(encoder, corpus, sentences, left_out))
     return Plan(tuple(sentences), chunks, tuple(left_out))
 

@@ -22,6 +22,8 @@ NAME = "mha_capture"  # the attn_implementation to load a model with
 # the tap's memory. All others go through their own function and are copied.
 PLAIN = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "gpt2", "roberta", "xlm-roberta"})
 
+SHORT = 16  # PyTorch's softmax takes rows shorter than a vector of the processor one number at a time, ten times slower
+
 
 class LastLayerSeen(Exception):  # a signal, not an error
     """Ends a forward pass once the last layer's attention is known: nothing after it is shown."""
@@ -113,10 +115,19 @@ def _plain(
     torch.bmm(_flat(query) * scaling, _flat(key).transpose(1, 2), out=scores)
     if mask is not None:
         slot.view(heads, sentences, *slot.shape[-2:]).add_(mask.transpose(0, 1))
-    torch.softmax(scores, -1, out=scores)
+    _softmax_(scores)
     output = torch.bmm(scores, _flat(value))  # [head · sentence, query, d_head]
     output = output.view(heads, sentences, *output.shape[-2:])
     return output.permute(1, 2, 0, 3), scores.view(heads, sentences, *scores.shape[-2:]).transpose(0, 1)
+
+
+def _softmax_(scores: torch.Tensor) -> None:
+    """Softmax over the last axis, in place."""
+    if scores.shape[-1] >= SHORT:
+        torch.softmax(scores, -1, out=scores)
+        return
+    scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    scores.div_(scores.sum(-1, keepdim=True))
 
 
 def _flat(projected: torch.Tensor) -> torch.Tensor:

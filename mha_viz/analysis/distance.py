@@ -81,18 +81,19 @@ class Distances:
             for row in range(0, n, sums * rows):
                 block = batch.weights[:, start : start + many, row : min(n, row + sums * rows)]
                 whole = block.shape[2] // rows * rows
-                self._take(block[:, :, :whole].reshape(heads, -1, rows * n), room)
+                self._take(block[:, :, :whole], rows, room)
                 if whole < block.shape[2]:
-                    self._take(block[:, :, whole:].reshape(heads, block.shape[1], -1), room)
+                    self._take(block[:, :, whole:], block.shape[2] - whole, room)
         self.sums["rows"] += sentences * n
         entropies: Sums = before - self.sums["own"]
         return entropies
 
-    def _take(self, groups: Weights, room: Weights) -> None:
-        """Add Σ x·log x of [head, group, cell], each group one float32 sum: of every head, and of every two added."""
-        heads, cells = len(groups), groups.size
-        own, both, logs = (part[:cells].reshape(groups.shape) for part in room)
-        np.add(groups, TINY, out=own)
+    def _take(self, block: Weights, rows: int, room: Weights) -> None:
+        """Add Σ x·log x of [head, sentence, query, key], so many rows one float32 sum: of every head, and of every two
+        added."""
+        heads, cells = len(block), block.size
+        np.add(block, TINY, out=room[0, :cells].reshape(block.shape))
+        own, both, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in room)  # [head, sum, cell]
         found = np.zeros((heads, heads))  # [how far apart, the first of the two]
         found[0] = np.vecdot(own, np.log2(own, out=logs)).sum(axis=1, dtype=np.float64)
         for far in range(1, heads):  # heads so far apart lie in two blocks of memory, which are added at once

@@ -68,7 +68,7 @@ class Patterns:
             content = weights[:, :, first : last + 1, first : last + 1]
         else:
             content = weights[:, :, ordinary[:, None], ordinary]
-        places = ordinary[content.argmax(axis=3)] - ordinary  # [head, sentence, row]: offset of the maximum
+        places = np.stack([ordinary[head.argmax(axis=2)] - ordinary for head in content])  # the offset of each maximum
         for at, offset in enumerate(OFFSETS):
             exists = np.isin(ordinary + offset, ordinary)
             self.sums["maxima"][:, at] += np.count_nonzero(places == offset, axis=(1, 2))

@@ -11,7 +11,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import WordPieces
 from mha_viz.treebank import Corpus
 
-BATCH = 1024  # pieces a pass
+BATCH = 512  # pieces a pass
 CELLS = 11_500_000  # of all heads a pass at most: 46 MB, unless one sentence alone has more
 
 
@@ -61,7 +61,8 @@ def batches(
     pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
 ) -> list[tuple[int, ...]]:
     """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
-    places; at most ``size`` pieces a batch, fewer for many ``heads``. Longest first: nobody waits long for the last."""
+    places; at most ``size`` pieces a batch, fewer for many ``heads``. Largest first: nobody waits long for the last, and
+    each finds room in what the one before it gave back."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]
@@ -71,5 +72,5 @@ def batches(
     found = []
     for (length, _), numbers in sorted(alike.items(), reverse=True):
         most = max(1, min(size // length, CELLS // (heads * length**2)))
-        found += [tuple(numbers[start : start + most]) for start in range(0, len(numbers), most)]
-    return found
+        found += [(length, tuple(numbers[start : start + most])) for start in range(0, len(numbers), most)]
+    return [numbers for length, numbers in sorted(found, key=lambda batch: -batch[0] * len(batch[1]))]

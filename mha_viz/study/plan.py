@@ -61,8 +61,8 @@ def batches(
     pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
 ) -> list[tuple[int, ...]]:
     """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
-    places; at most ``size`` pieces a batch, fewer for many ``heads``. Largest first: nobody waits long for the last, and
-    each finds room in what the one before it gave back."""
+    places; at most ``size`` pieces a batch, fewer for many ``heads``. The largest come first: nobody waits long for the
+    last, and each finds room in the memory that one before it gave back."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]

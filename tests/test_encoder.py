@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -15,13 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer, MPNetConfig, MPNetModel
 
 import mha_viz
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
-from mha_viz.models import catalog, encoder, hub, linear
+from mha_viz.models import capture, catalog, encoder, hub, linear
 from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
 from mha_viz.text import Cut, TokenizedText, clean
 from tests import hostile
@@ -348,6 +352,53 @@ def test_unknown_names_are_one_family_of_errors() -> None:
     assert isinstance(caught.value, MhaVizError)
 
 
+# ---- sentences given as words ---------------------------------------------------------------------------------------
+
+
+def test_many_sentences_are_read_as_each_alone(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "SENTENCES", 2)  # in three parts, the last of one
+    given = [["The", "Café", "«", "unbelievably", "closed"], [], ["a"] * 600, ["so", "\u200b"], ["It", "'s", "."]]
+    found = list(minilm.read_sentences(given))
+    assert [type(read).__name__ for read in found] == ["WordPieces", "EmptyText", "TextError", "TextError", "WordPieces"]
+    for forms, read in zip(given, found, strict=True):
+        if isinstance(read, TextError):
+            with pytest.raises(type(read), match=re.escape(read.problem)):
+                minilm.read_words(forms)
+        else:
+            assert read == minilm.read_words(forms)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "albert"])
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(forms=st.lists(st.text("aé「ß ,.😀", min_size=1, max_size=5), min_size=1, max_size=6))
+def test_the_pieces_of_a_word_lie_in_it_in_order(family: str, forms: list[str], tiny: Tiny) -> None:
+    try:
+        read = tiny(family).read_words(forms)
+    except TextError:
+        return  # a word of which nothing is kept
+    assert read.text == " ".join(forms)
+    begins = [sum(len(form) + 1 for form in forms[:i]) for i in range(len(forms))]
+    for piece in read.pieces:
+        if piece.word is None:
+            assert (piece.start, piece.end) == (0, 0)
+        else:
+            begin = begins[piece.word]
+            assert begin <= piece.start <= piece.end <= begin + len(forms[piece.word])
+    order = [(piece.word, piece.start) for piece in read.pieces if piece.word is not None]
+    assert order == sorted(order)
+    assert {word for word, _ in order} == set(range(len(forms)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17])
+def test_softmax_of_rows_of_any_length(n: int) -> None:
+    scores = torch.randn(3, 4, n) * 50
+    scores[1, :, n // 2 :] = torch.finfo(torch.float32).min  # masked
+    scores[2] += 1e6
+    expected = torch.softmax(scores.double(), -1)
+    capture._softmax_(scores)
+    assert torch.allclose(scores.double(), expected, atol=1e-6)
+
+
 # ---- the package ----------------------------------------------------------------------------------------------------
 
 
@@ -375,3 +426,12 @@ def test_a_packed_layer_gives_its_weight_back() -> None:
     assert torch.allclose(packed(x), layer(x), atol=1e-6)
     gelu = torch.nn.functional.gelu(layer(x))
     assert torch.allclose(linear.PackedLinear(layer.weight, layer.bias, gelu=True)(x), gelu, atol=1e-6)
+
+
+@pytest.mark.parametrize("own", [{}, {"LRU_CACHE_CAPACITY": "99", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "98"}])
+def test_few_shapes_are_kept_unless_the_environment_says_how_many(own: dict[str, str]) -> None:
+    names = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    code = f"import os, mha_viz.models.linear; print(*[os.environ[name] for name in {names}])"
+    others = {name: value for name, value in os.environ.items() if name not in names}
+    said = subprocess.run([sys.executable, "-c", code], env=others | own, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == (["99", "98"] if own else ["8", "16"])

@@ -639,6 +639,9 @@ def test_texts_of_different_lengths_are_never_in_one_batch(small: Encoder) -> No
         lengths = {len(text) for number in numbers if (text := made.sentences[number])}
         assert len(lengths) == 1
         assert len(numbers) * max(lengths) <= 200
+    sizes = [sum(len(text) for number in numbers if (text := made.sentences[number])) for numbers in found]
+    assert sizes == sorted(sizes, reverse=True)  # the largest first
+    assert len(set(sizes)) > 1
     one, two = made.sentences[0], made.sentences[2]
     assert one
     assert two

@@ -27,7 +27,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
 from mha_viz.models import capture, catalog, encoder, hub, linear
 from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
-from mha_viz.text import Cut, TokenizedText, clean
+from mha_viz.text import Cut, TokenizedText, WordPieces, clean
 from tests import hostile
 from tests.test_families import check
 
@@ -359,7 +359,7 @@ def test_many_sentences_are_read_as_each_alone(minilm: Encoder, monkeypatch: pyt
     monkeypatch.setattr(encoder, "SENTENCES", 2)  # in three parts, the last of one
     given = [["The", "Café", "«", "unbelievably", "closed"], [], ["a"] * 600, ["so", "\u200b"], ["It", "'s", "."]]
     found = list(minilm.read_sentences(given))
-    assert [type(read).__name__ for read in found] == ["WordPieces", "EmptyText", "TextError", "TextError", "WordPieces"]
+    assert [type(read) for read in found] == [WordPieces, EmptyText, TextError, TextError, WordPieces]
     for forms, read in zip(given, found, strict=True):
         if isinstance(read, TextError):
             with pytest.raises(type(read), match=re.escape(read.problem)):

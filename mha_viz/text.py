@@ -116,8 +116,9 @@ class TokenizedText:
 
 @dataclass(frozen=True)
 class WordPieces:
-    """A sentence given as words, as a model reads it, with an entry a piece: ``words`` number the given ones, None for
-    special tokens; ``spans`` point into ``text``, the words with one blank between them; ``known`` as in Piece."""
+    """A sentence given as words, as a model reads it. Each tuple has one entry for each piece: ``names`` are the
+    tokenizer's own, ``words`` number the given ones (None for special tokens), ``spans`` point into ``text``, which is
+    the words with one blank between them, ``known`` is as in Piece."""
 
     text: str
     names: tuple[str, ...]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
 from mha_viz.models import capture, catalog, encoder, hub, linear
 from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
-from mha_viz.text import Cut, TokenizedText, WordPieces, clean
+from mha_viz.text import Cut, TokenizedText, clean
 from tests import hostile
 from tests.test_families import check
 
@@ -355,38 +355,29 @@ def test_unknown_names_are_one_family_of_errors() -> None:
 # ---- sentences given as words ---------------------------------------------------------------------------------------
 
 
-def test_many_sentences_are_read_as_each_alone(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "SENTENCES", 2)  # in three parts, the last of one
-    given = [["The", "Café", "«", "unbelievably", "closed"], [], ["a"] * 600, ["so", "\u200b"], ["It", "'s", "."]]
-    found = list(minilm.read_sentences(given))
-    assert [type(read) for read in found] == [WordPieces, EmptyText, TextError, TextError, WordPieces]
-    for forms, read in zip(given, found, strict=True):
-        if isinstance(read, TextError):
-            with pytest.raises(type(read), match=re.escape(read.problem)):
-                minilm.read_words(forms)
-        else:
-            assert read == minilm.read_words(forms)
+def test_the_columns_of_given_words(minilm: Encoder) -> None:
+    read = minilm.read_words(["Café", "«", "unbelievably", "\U0001fae8"])  # the last is in no vocabulary
+    assert read.text == "Café « unbelievably \U0001fae8"
+    assert read.names == ("[CLS]", "cafe", "«", "un", "##bel", "##ie", "##va", "##bly", "[UNK]", "[SEP]")
+    assert read.words == (None, 0, 1, 2, 2, 2, 2, 2, 3, None)
+    begins = [7, 9, 12, 14, 16, 19]  # of the pieces of "unbelievably", and its end
+    assert read.spans == ((0, 0), (0, 4), (5, 6), *pairwise(begins), (20, 21), (0, 0))
+    assert read.known == (*[True] * 8, False, True)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "albert"])
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(forms=st.lists(st.text("aé「ß ,.😀", min_size=1, max_size=5), min_size=1, max_size=6))
+@given(forms=st.lists(st.text("aß7.", min_size=1, max_size=5), min_size=1, max_size=6))
 def test_the_pieces_of_a_word_lie_in_it_in_order(family: str, forms: list[str], tiny: Tiny) -> None:
-    try:
-        read = tiny(family).read_words(forms)
-    except TextError:
-        return  # a word of which nothing is kept
+    read = tiny(family).read_words(forms)
     assert read.text == " ".join(forms)
-    begins = [sum(len(form) + 1 for form in forms[:i]) for i in range(len(forms))]
-    for piece in read.pieces:
-        if piece.word is None:
-            assert (piece.start, piece.end) == (0, 0)
-        else:
-            begin = begins[piece.word]
-            assert begin <= piece.start <= piece.end <= begin + len(forms[piece.word])
-    order = [(piece.word, piece.start) for piece in read.pieces if piece.word is not None]
-    assert order == sorted(order)
-    assert {word for word, _ in order} == set(range(len(forms)))
+    for number, form in enumerate(forms):
+        begin = sum(len(before) + 1 for before in forms[:number])
+        spans = [span for span, word in zip(read.spans, read.words, strict=True) if word == number]
+        assert spans == sorted(spans)
+        assert (spans[0][0], spans[-1][1]) == (begin, begin + len(form))
+        assert all(end >= later for (_, end), (later, _) in pairwise(spans))  # no character between two is left out
+    assert {span for span, word in zip(read.spans, read.words, strict=True) if word is None} <= {(0, 0)}
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17])

@@ -109,7 +109,7 @@ class Syntax:
 
     def add(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
         """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the
-        corpus. Their words are counted through, so that each step is taken once for all sentences."""
+        corpus. Words are numbered on from sentence to sentence, so that each step is taken once for all."""
         found = [pointers(block) for block in blocks]
         if not found:
             return
@@ -132,7 +132,7 @@ class Syntax:
         self.sums["edge_count"] += np.count_nonzero(plain)
 
     def _count(self, direction: int, which: Indices, bins: Indices) -> None:
-        """A correct answer each: ``which`` head gave it, and its half and relation."""
+        """Count correct answers: for each, the head that gave it and its bin, half · relations + relation."""
         half, _, names, heads = self.sums["correct"].shape
         counts = np.bincount(bins * heads + which, minlength=half * names * heads)
         self.sums["correct"][:, direction] += counts.reshape(half, names, heads)

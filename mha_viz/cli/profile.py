@@ -31,10 +31,9 @@ def options(profile: Parser) -> None:
     )
     profile.add_argument(
         "--batch",
-        default=1024,
         type=batch,
         metavar="N",
-        help="pieces of text in a pass (default: 1024); no number changes",
+        help="the most pieces of text in a pass: more take more memory; no number changes",
     )
     profile.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
@@ -46,6 +45,7 @@ def run(asked: argparse.Namespace) -> None:
     encoder = loaded(chosen(asked.model), asked.device)
     make_folder(asked.out)
     from mha_viz.study import Progress, study
+    from mha_viz.study.plan import BATCH
 
     with bar("of the text") as show:
 
@@ -53,7 +53,7 @@ def run(asked: argparse.Namespace) -> None:
             show(so_far.done, so_far.total)
 
         try:
-            profile = study(encoder, corpus, resume=asked.out, batch=asked.batch, progress=progress)
+            profile = study(encoder, corpus, resume=asked.out, batch=asked.batch or BATCH, progress=progress)
         except KeyboardInterrupt:
             kept = f"What is done is kept in {asked.out}; the same command goes on."
             said = f"Stopped. {kept if any(asked.out.glob('.*.npz')) else 'Nothing was done yet.'}"

@@ -22,7 +22,8 @@ NAME = "mha_capture"  # the attn_implementation to load a model with
 # the tap's memory. All others go through their own function and are copied.
 PLAIN = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "gpt2", "roberta", "xlm-roberta"})
 
-SHORT = 16  # PyTorch's softmax takes rows shorter than a vector of the processor one number at a time, ten times slower
+# PyTorch's softmax takes rows shorter than a vector of the processor one number at a time, about five times slower.
+SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
 class LastLayerSeen(Exception):  # a signal, not an error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
@@ -27,7 +27,6 @@ from mha_viz.models.trace import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
 MAX_PIECES = 512  # more than this no drawing can show
-SENTENCES = 256  # that the tokenizer gets at once
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
@@ -149,27 +148,14 @@ class Encoder:
 
         Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
-        (read,) = self.read_sentences([forms])
-        if isinstance(read, TextError):
-            raise read
-        return read
-
-    def read_sentences(self, sentences: Sequence[Sequence[str]]) -> Iterator[WordPieces | TextError]:
-        """As :meth:`read_words` for many sentences, on all cores; the error stands in the place of what cannot be
-        read."""
-        for start in range(0, len(sentences), SENTENCES):
-            part = [_forms(forms) for forms in sentences[start : start + SENTENCES]]
-            blanked = [[self._blank * (i > 0) + form for i, form in enumerate(forms)] for forms in part]
-            found = self._tokenizer.encode_batch(blanked, is_pretokenized=True)
-            for forms, one in zip(part, found, strict=True):
-                try:
-                    yield self._words_read(forms, one)
-                except TextError as error:
-                    yield error
-
-    def _words_read(self, forms: Sequence[str], found: Any) -> WordPieces:
+        if isinstance(forms, str):
+            raise TextError("The words are one string.", "Give a list of words, or take encode.")
+        forms = [clean(form) for form in forms]
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
+        found = self._tokenizer.encode(
+            [self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True
+        )
         if len(found) > self.limit:
             raise TextError(f"{len(found)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
         words, ids = tuple(found.word_ids), tuple(found.ids)
@@ -329,12 +315,6 @@ class Encoder:
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
         self.causal = not np.triu(weights, 1).any()
-
-
-def _forms(forms: Sequence[str]) -> list[str]:
-    if isinstance(forms, str):
-        raise TextError("The words are one string.", "Give a list of words, or take encode.")
-    return [clean(form) for form in forms]
 
 
 def _there(device: str) -> torch.device:

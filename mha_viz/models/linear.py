@@ -12,7 +12,7 @@ from transformers.pytorch_utils import Conv1D
 
 # oneDNN and PyTorch's bridge to it keep what they prepared for each shape, half a megabyte each, for 1,024 shapes (the
 # bridge again for every thread). Sentences of many lengths have many shapes, and preparing one anew costs next to
-# nothing. Read at the first use.
+# nothing. They are read at the first use: too late in a process where PyTorch has worked before.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 os.environ.setdefault("LRU_CACHE_CAPACITY", "8")
 

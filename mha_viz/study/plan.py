@@ -28,11 +28,12 @@ def plan(encoder: Encoder, corpus: Corpus) -> Plan:
     """Every sentence in pieces, and for coreference in chunks of consecutive ones."""
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
-    read = encoder.read_sentences([sentence.forms for sentence in corpus.sentences])
-    for number, (sentence, found) in enumerate(zip(corpus.sentences, read, strict=True)):
-        if isinstance(found, TextError):
-            left_out.append(f"line {sentence.line or number + 1}: {found.problem}")
-        sentences.append(None if isinstance(found, TextError) else found)
+    for number, sentence in enumerate(corpus.sentences):
+        try:
+            sentences.append(encoder.read_words(sentence.forms))
+        except TextError as error:
+            sentences.append(None)
+            left_out.append(f"line {sentence.line or number + 1}: {error.problem}")
     chunks = tuple(_chunks(encoder, corpus, sentences, left_out))
     return Plan(tuple(sentences), chunks, tuple(left_out))
 
@@ -61,8 +62,8 @@ def batches(
     pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
 ) -> list[tuple[int, ...]]:
     """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
-    places; at most ``size`` pieces a batch, fewer for many ``heads``. The largest come first: nobody waits long for the
-    last, and each finds room in the memory that one before it gave back."""
+    places; at most ``size`` pieces a batch, fewer for many ``heads``. Those with most pieces come first: nobody
+    waits long for the last."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]

@@ -2,7 +2,7 @@
 
 Of attention, memory holds the sums and a batch of each worker, whatever the size of the corpus. The numbers do not
 depend on the size of a batch, nor on the order, nor on the number of workers: a sentence's attention is the same in any
-batch, counts are whole, sums are float64.
+batch, counts are whole, and what is added over sentences is float64.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ class Tally:
     def add(self, batch: Batch, trees: Mapping[int, Tree]) -> None:
         """Take in whole sentences; ``trees`` are those of the annotated ones, by number."""
         self.patterns.add(batch, self.distances.add(batch))
-        known = [(at, number) for at, number in enumerate(batch.numbers) if number in trees]
+        known = [
+            (at, number) for at, number in enumerate(batch.numbers) if number in trees and len(trees[number].heads) > 1
+        ]
         blocks = (word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in known)
         self.syntax.add(blocks, [trees[number] for _, number in known], [number for _, number in known])
         self.done[list(batch.numbers)] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,6 +23,19 @@ def pytest_configure() -> None:
     """A job that a shell began in the background ignores Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def packing() -> None:
+    """Goes on where weights can be packed. On x86-64, where every build of PyTorch with oneDNN can, it must."""
+    import torch
+
+    from mha_viz.models import linear
+
+    if not linear.available():
+        must = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
+        assert not must
+        pytest.skip("this build of PyTorch packs no weights")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
@@ -100,10 +99,8 @@ def test_without_onednn_the_same(family: str, tiny: Tiny, tiny_folder: Folder, m
     assert np.abs(encoder.encode(SENTENCE).weights - expected).max() <= EQUAL
 
 
+@pytest.mark.usefixtures("packing")
 def test_packing_reaches_every_linear_layer(tiny: Tiny) -> None:
-    if not torch.backends.mkldnn.is_available() or platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("oneDNN packs weights on x86-64 only, in builds of PyTorch that have it")
-    assert linear.available()
     for family in tiny_models.FAMILIES:
         left = [type(m).__name__ for m in tiny(family)._model.modules()]
         assert "Linear" not in left, family

@@ -11,161 +11,35 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from types import MappingProxyType
-from typing import NamedTuple
 
+from mha_viz.lexicon import (
+    ACTORS,
+    ADJECTIVES,
+    AGAIN,
+    BECAUSE,
+    BESIDE,
+    CASES,
+    FEATURES,
+    GENDERS,
+    GIVING,
+    HOW,
+    LIVING,
+    NAMES,
+    NOUNS,
+    OFTEN,
+    PRONOUNS,
+    STATES,
+    TELLING,
+    VERBS,
+    VERY,
+    WHERE,
+    Noun,
+    Verb,
+)
 from mha_viz.treebank import Corpus, Mention, Sentence, Word
-
-# ---- the words ------------------------------------------------------------------------------------------
-
-
-def _words(listed: str) -> tuple[str, ...]:
-    return tuple(listed.split())
-
-
-class _Noun(NamedTuple):
-    """``gender`` is empty for people who may be men or women: they appear in the plural only."""
-
-    singular: str
-    plural: str
-    kind: str
-    gender: str
-
-
-def _plural(noun: str) -> str:
-    if noun[-3:] == "man":
-        return f"{noun[:-3]}men"
-    if noun[-1] == "y" and noun[-2] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
-
-
-def _nouns(kind: str, gender: str, listed: str) -> tuple[_Noun, ...]:
-    return tuple(_Noun(noun, _plural(noun), kind, gender) for noun in listed.split())
-
-
-_NOUNS = (
-    *_nouns("person", "Fem", "girl queen actress mother aunt princess sister woman"),
-    *_nouns("person", "Masc", "boy king actor father uncle prince brother man"),
-    *_nouns("person", "", "doctor farmer neighbour sailor"),
-    *_nouns("animal", "Neut", "animal bird cat dog horse rabbit"),
-    *_nouns("thing", "Neut", "book letter lamp box basket key picture ring"),
-    *_nouns("place", "Neut", "house garden street river bridge tower village castle"),
-)
-_LIVING = ("person", "animal")
-_NAMES = {
-    "Fem": _words("Anna Clara Emma Julia Maria Nora"),
-    "Masc": _words("David Felix Henry Oscar Peter Simon"),
-}
-
-_ADJECTIVES = {  # one of each list at most, in this order
-    "person": (_words("famous clever friendly proud angry"), _words("old young tall")),
-    "animal": (_words("big small hungry"), _words("old black white wild")),
-    "thing": (_words("big small heavy beautiful"), _words("old red blue green golden")),
-    "place": (_words("big small quiet"), _words("old beautiful")),
-}
-_STATES = {  # what somebody or something can be said to be
-    "person": _words("tired happy sad angry busy famous clever proud"),
-    "animal": _words("tired hungry happy wild afraid"),
-    "thing": _words("broken new heavy dirty beautiful"),
-    "place": _words("dark quiet beautiful empty"),
-}
-_OFTEN = _words("often always still rarely sometimes")
-_AGAIN = ("again", "today")
-_HOW = (*_AGAIN, "gladly", "quietly", "slowly")
-_VERY = ("very", "too", "so")
-_BESIDE = ("beside", "near", "behind")
-_WHERE = ("in", "near", "behind")
-_ACTORS = ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)  # as often as they act
-_BECAUSE = ("because", "while", "when", "although")
-
-
-class _Verb(NamedTuple):
-    """``objects`` are the kinds it can be done to, none for what one does alone. ``static`` has no -ing form."""
-
-    base: str
-    subjects: tuple[str, ...]
-    objects: tuple[str, ...]
-    static: bool = False
-
-    @property
-    def s(self) -> str:
-        """As in "she watches"."""
-        return _plural(self.base)
-
-    @property
-    def ing(self) -> str:
-        """As in "watching"."""
-        silent = self.base[-1] == "e" and self.base[-2] != "e"
-        return f"{self.base.removesuffix('e') if silent else self.base}ing"
-
-
-def _verbs(subjects: str, listed: str, objects: str = "", static: bool = False) -> tuple[_Verb, ...]:
-    return tuple(_Verb(v, tuple(subjects.split()), tuple(objects.split()), static) for v in listed.split())
-
-
-_VERBS = (
-    *_verbs("person", "sleep smile sing dance laugh wait work"),
-    *_verbs("animal", "sleep wait rest"),
-    *_verbs("thing", "stand disappear shine"),
-    *_verbs("person", "help greet thank admire", "person"),
-    *_verbs("person", "paint", "person animal thing place"),
-    *_verbs("person", "carry clean sell", "thing"),
-    *_verbs("person", "feed buy", "animal"),
-    *_verbs("person animal", "watch follow", "person animal"),
-    *_verbs("person animal", "like fear see", "person animal", static=True),
-    *_verbs("person", "like remember need see", "thing place", static=True),
-    *_verbs("animal", "cross leave reach", "place"),
-    *_verbs("person", "cross leave reach", "place"),
-    *_verbs("thing", "surprise please frighten", "person", static=True),
-    *_verbs("place", "please surprise", "person", static=True),
-)
-_TELLING = _verbs("person", "say think know believe hope", static=True)
-_GIVING = _verbs("person", "give show send bring", "thing")
-
-_PRONOUNS = {  # by what they stand for: subject, object, possessive, reflexive
-    "she": ("she", "her", "her", "herself"),
-    "he": ("he", "him", "his", "himself"),
-    "it": ("it", "it", "its", "itself"),
-    "they": ("they", "them", "their", "themselves"),
-}
-_FEATURES = {
-    "she": "Gender=Fem|Number=Sing",
-    "he": "Gender=Masc|Number=Sing",
-    "it": "Gender=Neut|Number=Sing",
-    "they": "Number=Plur",
-}
-_CASES = {"nominative": 0, "accusative": 1, "possessive": 2, "reflexive": 3}
-_GENDERS = {"Fem": "she", "Masc": "he", "Neut": "it"}
-_GRAMMAR = _words("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
-
-
-def _vocabulary() -> tuple[str, ...]:
-    verbs = (*_VERBS, *_TELLING, *_GIVING)
-    forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
-    forms |= {form for noun in _NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
-    listed = (*_NAMES.values(), *(words for both in _ADJECTIVES.values() for words in both), *_STATES.values())
-    forms |= {word for words in listed for word in words}
-    forms |= {*_OFTEN, *_HOW, *_VERY, "with", *_BESIDE, *_WHERE, *_BECAUSE, *_GRAMMAR}
-    return tuple(sorted(forms | {form for row in _PRONOUNS.values() for form in row}))
-
-
-VOCABULARY: tuple[str, ...] = _vocabulary()
-"""Every word as it stands inside a sentence; the first word of a sentence has a capital besides."""
-
-
-def _other_number() -> dict[str, str]:
-    verbs = (*_VERBS, *_TELLING, *_GIVING)
-    pairs = {verb.base: verb.s for verb in verbs} | {"are": "is", "were": "was", "do": "does"}
-    return pairs | {one: many for many, one in pairs.items()}
-
-
-OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_other_number())
-"""For every form that agrees with its subject the one that would not: "is" for "are", "sing" for "sings"."""
-
 
 # ---- trees ----------------------------------------------------------------------------------------------
 
@@ -237,7 +111,7 @@ class _Entity:
 
     @property
     def alive(self) -> bool:
-        return self.kind in _LIVING
+        return self.kind in LIVING
 
 
 class _Telling:
@@ -284,16 +158,16 @@ class _Telling:
         """A word that refers back."""
         self.told.append(entity)
         kind = {"possessive": "Poss=Yes|", "reflexive": ""}.get(case, "")
-        number = _FEATURES[entity.fits] + "|Person=3"
+        number = FEATURES[entity.fits] + "|Person=3"
         marked = {"nominative": "Case=Nom|", "accusative": "Case=Acc|"}.get(case, "")
         features = f"{marked}{number}|{kind}PronType=Prs" + ("|Reflex=Yes" if case == "reflexive" else "")
-        form = _PRONOUNS[entity.fits][_CASES[case]]
+        form = PRONOUNS[entity.fits][CASES[case]]
         return _Node(form, "PRON", features=features, chain=entity.chain), entity
 
     def new(self, kind: str, case: str, long: bool) -> tuple[_Node, _Entity]:
         """Somebody not mentioned before, preferably with a pronoun that nobody of the kind has so far."""
         every = ("she", "he", "they") if kind == "person" else ("it", "they")
-        used = {entity.fits for entity in self.told if entity.alive == (kind in _LIVING)}
+        used = {entity.fits for entity in self.told if entity.alive == (kind in LIVING)}
         fits = self.random.choices(every, [1 if pronoun in used else 6 for pronoun in every])[0]
         if kind == "person" and fits != "they" and self.chance(0.3):
             return self.name(fits)
@@ -302,9 +176,9 @@ class _Telling:
     def name(self, fits: str) -> tuple[_Node, _Entity]:
         """Somebody by name."""
         gender = "Fem" if fits == "she" else "Masc"
-        name = self.random.choice([n for n in _NAMES[gender] if n not in {e.lemma for e in self.told}])
+        name = self.random.choice([n for n in NAMES[gender] if n not in {e.lemma for e in self.told}])
         entity = self.enter(fits, "person", name)
-        return _Node(name, "PROPN", features=f"Animacy=Anim|{_FEATURES[fits]}", chain=entity.chain), entity
+        return _Node(name, "PROPN", features=f"Animacy=Anim|{FEATURES[fits]}", chain=entity.chain), entity
 
     def enter(self, fits: str, kind: str, lemma: str) -> _Entity:
         """Somebody new is told of from here on."""
@@ -315,9 +189,9 @@ class _Telling:
     def noun(self, kind: str, fits: str, long: bool) -> tuple[_Node, _Entity]:
         """A noun with what stands before and after it."""
         lemmas = {entity.lemma for entity in self.told}
-        fitting = [n for n in _NOUNS if n.kind == kind and n.singular not in lemmas]
+        fitting = [n for n in NOUNS if n.kind == kind and n.singular not in lemmas]
         if fits != "they":
-            fitting = [n for n in fitting if _GENDERS.get(n.gender) == fits]
+            fitting = [n for n in fitting if GENDERS.get(n.gender) == fits]
         noun = self.random.choice(fitting)
         node = _Node(noun.plural if fits == "they" else noun.singular, "NOUN", features=_of(noun, fits))
         node.before = [self.determiner(kind, fits), *self.adjectives(kind)]
@@ -330,14 +204,14 @@ class _Telling:
     def determiner(self, kind: str, fits: str) -> _Node:
         """An article or, for what can be owned, its owner."""
         owned = self.chance({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
-        if owned and (self.room > 0 or self.clear(_LIVING)):
+        if owned and (self.room > 0 or self.clear(LIVING)):
             return self.owner()
         choices = ("the", "the", "the", "some", "these") if fits == "they" else ("the", "the", "the", "a", "this")
         return _Node(self.random.choice(choices), "DET", "det", f"Number={'Plur' if fits == 'they' else 'Sing'}")
 
     def owner(self) -> _Node:
         """As in "her" and "the king 's"."""
-        known = self.clear(_LIVING)
+        known = self.clear(LIVING)
         if known and (self.room < 1 or self.chance(0.75)):
             return self.pronoun(self.far(known), "possessive")[0].under("nmod:poss")
         self.room -= 1
@@ -347,7 +221,7 @@ class _Telling:
 
     def adjectives(self, kind: str) -> list[_Node]:
         """None to two."""
-        return [_Node(self.random.choice(words), "ADJ", "amod") for words in _ADJECTIVES[kind] if self.chance(0.2)]
+        return [_Node(self.random.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.chance(0.2)]
 
     def more(self, entity: _Entity) -> list[_Node]:
         """What stands between a noun and the rest: a place or a person near it, or a relative clause."""
@@ -363,7 +237,7 @@ class _Telling:
         """As in "near the tower"; only the living are with each other."""
         near, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, long=False)
         both = entity.alive and other.alive
-        near.before.insert(0, _Node(self.random.choice(("with", *_BESIDE) if both else _BESIDE), "ADP", "case"))
+        near.before.insert(0, _Node(self.random.choice(("with", *BESIDE) if both else BESIDE), "ADP", "case"))
         return near.under("nmod")
 
     def who(self, entity: _Entity) -> _Node:
@@ -375,7 +249,7 @@ class _Telling:
         """As in "the letter that the queen likes"."""
         relative = _Node("whom" if entity.kind == "person" else "that", "PRON", "obj", "PronType=Rel")
         subject, actor = self.phrase(("person",), "nominative", 0.35, [entity], long=False)
-        verb = self.random.choice([v for v in _VERBS if "person" in v.subjects and entity.kind in v.objects])
+        verb = self.random.choice([v for v in VERBS if "person" in v.subjects and entity.kind in v.objects])
         node = self.verb(verb, subject, actor)
         node.before.insert(0, relative)
         return node
@@ -384,7 +258,7 @@ class _Telling:
 
     def clause(self, back: float) -> _Node:
         """A subject and what it does or is; its head has no relation yet."""
-        subject, actor = self.phrase(_ACTORS, "nominative", back)
+        subject, actor = self.phrase(ACTORS, "nominative", back)
         return self.predicate(subject, actor)
 
     def predicate(self, subject: _Node, actor: _Entity, long: bool = True) -> _Node:
@@ -393,7 +267,7 @@ class _Telling:
             return self.state(subject, actor)
         if actor.kind == "person" and self.chance(0.12):
             return self.giving(subject, actor)
-        verb = self.random.choice([v for v in _VERBS if actor.kind in v.subjects])
+        verb = self.random.choice([v for v in VERBS if actor.kind in v.subjects])
         node = self.verb(verb, subject, actor)
         if verb.objects:
             node.after.append(self.object(verb, actor, long))
@@ -401,35 +275,35 @@ class _Telling:
             node.after.append(self.ending(verb, actor))
         return node
 
-    def object(self, verb: _Verb, actor: _Entity, long: bool) -> _Node:
+    def object(self, verb: Verb, actor: _Entity, long: bool) -> _Node:
         """Whom or what it is done to: the actor itself only with a reflexive."""
         if actor in self.clear(verb.objects) and verb.base in ("admire", "paint", "like", "see") and self.chance(0.35):
             return self.pronoun(actor, "reflexive")[0].under("obj")
         return self.phrase(verb.objects, "accusative", 0.35, [actor], long)[0].under("obj")
 
-    def ending(self, verb: _Verb, actor: _Entity) -> _Node:
+    def ending(self, verb: Verb, actor: _Entity) -> _Node:
         """How or where it is done."""
         if verb.static or self.chance(0.5):
             willing = actor.kind == "person" and not verb.static
-            return _Node(self.random.choice(_HOW if willing else _AGAIN), "ADV", "advmod")
+            return _Node(self.random.choice(HOW if willing else AGAIN), "ADV", "advmod")
         node, near = self.phrase(("place", "place", "person"), "accusative", 0.0, long=False)
-        case = self.random.choice(_WHERE if near.kind == "place" else _WHERE[1:])
+        case = self.random.choice(WHERE if near.kind == "place" else WHERE[1:])
         node.before.insert(0, _Node(case, "ADP", "case"))
         return node.under("obl")
 
     def giving(self, subject: _Node, actor: _Entity) -> _Node:
         """As in "the aunt gives them a picture"."""
-        node = self.verb(self.random.choice(_GIVING), subject, actor)
+        node = self.verb(self.random.choice(GIVING), subject, actor)
         node.after.append(self.phrase(("person",), "accusative", 0.4, [actor], long=False)[0].under("iobj"))
         node.after.append(self.new("thing", "accusative", long=False)[0].under("obj"))
         return node
 
     def state(self, subject: _Node, actor: _Entity) -> _Node:
         """As in "it is too tired"."""
-        node = _Node(self.random.choice(_STATES[actor.kind]), "ADJ")
+        node = _Node(self.random.choice(STATES[actor.kind]), "ADJ")
         node.before = [subject.under("nsubj"), self.be(actor, "cop")]
         if self.chance(0.4):
-            node.before.append(_Node(self.random.choice(_VERY), "ADV", "advmod"))
+            node.before.append(_Node(self.random.choice(VERY), "ADV", "advmod"))
         return node
 
     def be(self, actor: _Entity, relation: str) -> _Node:
@@ -437,7 +311,7 @@ class _Telling:
         form = ("were" if plural else "was") if self.past else ("are" if plural else "is")
         return _Node(form, "AUX", relation, f"Number={'Plur' if plural else 'Sing'}")
 
-    def verb(self, verb: _Verb, subject: _Node, actor: _Entity) -> _Node:
+    def verb(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
         """The verb in one of its forms, with its subject and the words between them."""
         subject.under("nsubj")
         draw = self.random.random()
@@ -447,18 +321,18 @@ class _Telling:
             return self.denied(verb, subject, actor)
         return self.plain(verb, subject, actor)
 
-    def plain(self, verb: _Verb, subject: _Node, actor: _Entity) -> _Node:
+    def plain(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
         plural = actor.fits == "they"
         features = f"Number={'Plur' if plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
         node = _Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
         if self.chance(0.3):
-            node.before.append(_Node(self.random.choice(_OFTEN), "ADV", "advmod"))
+            node.before.append(_Node(self.random.choice(OFTEN), "ADV", "advmod"))
         return node
 
-    def going_on(self, verb: _Verb, subject: _Node, actor: _Entity) -> _Node:
+    def going_on(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
         return _Node(verb.ing, "VERB", features="VerbForm=Part", before=[subject, self.be(actor, "aux")])
 
-    def denied(self, verb: _Verb, subject: _Node, actor: _Entity) -> _Node:
+    def denied(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
         plural = actor.fits == "they"
         number = f"Number={'Plur' if plural else 'Sing'}"
         do = _Node("did", "AUX", "aux") if self.past else _Node("do" if plural else "does", "AUX", "aux", number)
@@ -472,7 +346,7 @@ class _Telling:
         if not self.chance(0.55):
             return self.clause(0.0)
         near, _ = self.new(self.random.choice(("person", "animal", "place", "place")), "accusative", long=False)
-        near.before.insert(0, _Node(self.random.choice(_BESIDE), "ADP", "case"))
+        near.before.insert(0, _Node(self.random.choice(BESIDE), "ADP", "case"))
         root = self.clause(0.0)
         near.under("obl").after.append(_Node(",", "PUNCT", "punct"))
         root.before.insert(0, near)
@@ -490,14 +364,14 @@ class _Telling:
 
     def reason_first(self) -> _Node:
         """As in "because it was tired , the animal slept"; the pronoun comes second all the same."""
-        reason = self.marked(self.random.choice(_BECAUSE), self.clause(0.0)).under("advcl")
+        reason = self.marked(self.random.choice(BECAUSE), self.clause(0.0)).under("advcl")
         reason.after.append(_Node(",", "PUNCT", "punct"))
         root = self.clause(0.85)
         root.before.insert(0, reason)
         return root
 
     def reason(self) -> _Node:
-        return self.marked(self.random.choice(_BECAUSE), self.clause(0.85)).under("advcl")
+        return self.marked(self.random.choice(BECAUSE), self.clause(0.85)).under("advcl")
 
     def marked(self, mark: str, clause: _Node) -> _Node:
         """A clause as part of another."""
@@ -507,7 +381,7 @@ class _Telling:
     def reported(self) -> _Node:
         """As in "the girls near the king say that they are happy"."""
         subject, actor = self.phrase(("person",), "nominative", 0.0)
-        root = self.verb(self.random.choice(_TELLING), subject, actor)
+        root = self.verb(self.random.choice(TELLING), subject, actor)
         root.after.append(self.marked("that", self.clause(0.7)).under("ccomp"))
         return root
 
@@ -520,8 +394,8 @@ class _Telling:
         return root
 
 
-def _of(noun: _Noun, fits: str) -> str:
-    animacy = "Anim" if noun.kind in _LIVING else "Inan"
+def _of(noun: Noun, fits: str) -> str:
+    animacy = "Anim" if noun.kind in LIVING else "Inan"
     gender = f"Gender={noun.gender}|" if noun.gender else ""
     return f"Animacy={animacy}|{gender}Number={'Plur' if fits == 'they' else 'Sing'}"
 

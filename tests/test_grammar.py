@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.grammar import VOCABULARY, as_conllu, corpus, sentence
+from mha_viz.grammar import as_conllu, corpus, sentence
+from mha_viz.lexicon import VOCABULARY
 from mha_viz.treebank import Corpus, Mention, Sentence, Word, read_conllu
 
 SEEDS = st.integers(0, 2**32)

@@ -29,6 +29,7 @@ FLOORS = {
     "inside": 2,  # the steps of a layer, for drawing without a model
     "snapshots": 2,
     "text": 1,
+    "lexicon": 1,  # words only
     "fonts": 1,
     "bundle": 1,
     "assets": 1,

@@ -20,7 +20,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from mha_viz import grammar, snapshots
+from mha_viz import grammar, lexicon, snapshots
 from mha_viz.errors import Cancelled, SettingError
 from mha_viz.treebank import Sentence, Word
 
@@ -40,7 +40,7 @@ WRONG_NUMBER = 0.3  # share of verbs that are seen in the wrong number
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
 _NOTHING = -100  # no question here: the loss leaves it out
-VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in grammar.VOCABULARY}))
+VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 _NUMBER = {form: number for number, form in enumerate(VOCABULARY)}
 
 Weights = dict[str, Tensor]
@@ -82,7 +82,7 @@ def lesson(told: Sentence) -> Lesson:
     """What can be asked about a sentence."""
     ids = [_number(word.form) for word in told.words]
     doing = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _NOTHING for w in told.words]
-    other = grammar.OTHER_NUMBER
+    other = lexicon.OTHER_NUMBER
     wrong = [_number(other[w.form.lower()]) if _agrees(w) else i for w, i in zip(told.words, ids, strict=True)]
     pronoun = [int("PronType=Prs" in w.features) for w in told.words]
     before = [_NOTHING, *ids[:-1]]

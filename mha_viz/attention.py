@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +20,7 @@ Weights = npt.NDArray[np.float32]
 
 ROW_SUM_TOLERANCE = 1e-3
 HALF_TOLERANCE = 0.02  # of rows computed in float16 or bfloat16
+READ = (("typed",), ("given words",))  # first steps of a reading whose numbers follow from model and text
 
 _FIGURES: dict[str, Callable[..., Any]] = {}
 
@@ -93,7 +97,9 @@ class Attention:
     """What every head of a model does with one text.
 
     ``weights[layer, head, query, key]`` is float32 and read-only; each row sums to 1. ``hidden[layer, head,
-    query]`` is the share of the original row that was removed before rescaling (0 for a raw reading).
+    query]`` is the share of the original row that was removed before rescaling (0 for a raw reading). ``made`` lists
+    how it was made: first how a model read the text ("typed", "given words"; neither where the numbers come from
+    elsewhere), then each step since, in order ("by words", "special hidden", "only L3H1").
 
     Raises ShapeError when axes, tokens or row sums do not fit.
     """
@@ -103,6 +109,7 @@ class Attention:
     text: TokenizedText
     weights: Weights
     hidden: Weights = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
+    made: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         weights = _frozen(self.weights)
@@ -156,7 +163,7 @@ class Attention:
         return _FIGURES["links"](self, layer, head, **options)
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
-        return type(self), (self.model, self.revision, self.text, self.weights, self.hidden)
+        return type(self), (self.model, self.revision, self.text, self.weights, self.hidden, self.made)
 
     def __getitem__(self, head: Head) -> Weights:
         """The matrix of one head, [query, key]. Raises UnknownHead."""
@@ -171,6 +178,18 @@ class Attention:
 
     def __repr__(self) -> str:
         return f"Attention({self.model}, {self.layers} layers × {self.heads} heads, {len(self.text)} tokens)"
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of all that makes this reading different from others: model, revision, axes, every token, and how
+        it was made; where no model's reading accounts for the numbers, the numbers themselves. Equal readings have
+        equal keys, in other processes too."""
+        identity = [self.model, self.revision, self.weights.shape, self.made, astuple(self.text)]
+        digest = hashlib.blake2b(json.dumps(identity).encode(), digest_size=12)
+        if self.made[:1] not in READ:
+            digest.update(np.ascontiguousarray(self.weights).data)
+            digest.update(np.ascontiguousarray(self.hidden).data)
+        return digest.hexdigest()
 
     @property
     def layers(self) -> int:
@@ -200,9 +219,14 @@ class Attention:
         columns: Weights = np.add.reduceat(self.weights, starts, axis=3)
         rows: Weights = np.add.reduceat(columns, starts, axis=2)
         hidden: Weights = np.add.reduceat(self.hidden, starts, axis=2)
-        return Attention(
-            self.model, self.revision, self.text.by_words(), _own(rows / sizes[:, None]), _own(hidden / sizes)
-        )
+        return self._next("by words", self.text.by_words(), _own(rows / sizes[:, None]), _own(hidden / sizes))
+
+    def only(self, heads: Sequence[Head]) -> Attention:
+        """A reading with one layer, which has just these heads in their order. Raises UnknownHead."""
+        weights = np.stack([self[head] for head in heads])[None]
+        hidden = np.stack([self.hidden[head] for head in heads])[None]
+        step = f"only {', '.join(str(Head(*head)) for head in heads)}"
+        return self._next(step, self.text, _own(weights), _own(hidden))
 
     def content(self) -> Content:
         """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.
@@ -228,7 +252,11 @@ class Attention:
         uniform = np.float32(1 / len(text))
         rescaled = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
         before = self.hidden[:, :, [not t.special for t in self.text.tokens]]
-        return Attention(self.model, self.revision, text, _own(rescaled), _own(before + (1 - before) * hidden))
+        return self._next("special hidden", text, _own(rescaled), _own(before + (1 - before) * hidden))
+
+    def _next(self, step: str, text: TokenizedText, weights: Weights, hidden: Weights) -> Attention:
+        """The reading that ``step`` makes of this one."""
+        return Attention(self.model, self.revision, text, weights, hidden, (*self.made, step))
 
 
 def _stacked(attentions: Sequence[Any]) -> Weights:

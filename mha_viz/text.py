@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -68,13 +68,17 @@ class Cut:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """Typed text as a model read it: ``tokens`` in order, with the way back into ``text`` and ``pair``."""
+    """Typed text as a model read it: ``tokens`` in order, with the way back into ``text`` and ``pair``.
+
+    ``given``: the words, where the text was given as words; empty where the tokenizer looked for them itself.
+    """
 
     text: str
     pair: str
     tokens: tuple[Token, ...]
     cut: Cut | None = None
     unit: Literal["pieces", "words"] = "pieces"
+    given: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -96,12 +100,11 @@ class TokenizedText:
 
     def by_words(self) -> TokenizedText:
         """The same text with one token a word; special tokens stay. ``groups`` of self maps back."""
-        return TokenizedText(self.text, self.pair, tuple(self._word(g) for g in self.groups), self.cut, "words")
+        return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:
         """The same text without its special tokens."""
-        kept = tuple(t for t in self.tokens if not t.special)
-        return TokenizedText(self.text, self.pair, kept, self.cut, self.unit)
+        return replace(self, tokens=tuple(t for t in self.tokens if not t.special))
 
     def _word(self, group: tuple[int, ...]) -> Token:
         first = self.tokens[group[0]]
@@ -116,11 +119,11 @@ class TokenizedText:
 
 @dataclass(frozen=True)
 class WordPieces:
-    """A sentence given as words, as a model reads it. Each tuple has one entry for each piece: ``names`` are the
-    tokenizer's own, ``words`` number the given ones (None for special tokens), ``spans`` point into ``text``, which is
-    the words with one blank between them, ``known`` is as in Piece."""
+    """A sentence given as words (``forms``), as a model reads it. Each other tuple has one entry for each piece:
+    ``names`` are the tokenizer's own, ``words`` number the given ones (None for special tokens), ``spans`` point into
+    ``text``, which is the words with one blank between them, ``known`` is as in Piece."""
 
-    text: str
+    forms: tuple[str, ...]
     names: tuple[str, ...]
     ids: tuple[int, ...]
     types: tuple[int, ...]
@@ -130,6 +133,11 @@ class WordPieces:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def text(self) -> str:
+        """The words with one blank between them."""
+        return " ".join(self.forms)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -149,7 +157,7 @@ class WordPieces:
         for i, piece in enumerate(self.pieces):
             start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
             tokens.append(Token(_shown(self.pieces, i, (self.text, "")), piece.word, 0, start, end, piece.known))
-        return TokenizedText(self.text, "", tuple(tokens))
+        return TokenizedText(self.text, "", tuple(tokens), given=self.forms)
 
 
 class Alignment(NamedTuple):

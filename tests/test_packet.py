@@ -25,7 +25,6 @@ from mha_viz.figures.packet import (
     link_weights,
     packet,
     quantised,
-    reading_key,
     thumbnails,
 )
 from mha_viz.text import Token, TokenizedText, clean
@@ -150,8 +149,8 @@ def test_a_reading_has_one_key_and_another_text_another_one() -> None:
         Attention("tiny", "r1", TokenizedText(text.text, "x", text.tokens), attention.weights),
         Attention("tiny", "r1", TokenizedText("", text.text, text.tokens), attention.weights),
     ]
-    assert reading_key(attention) == reading_key(reading())
-    assert len({reading_key(a) for a in (attention, *others)}) == 6
+    assert attention.key == reading().key
+    assert len({a.key for a in (attention, *others)}) == 6
 
 
 # ---- Few bytes -------------------------------------------------------------------------------------------

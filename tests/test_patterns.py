@@ -37,7 +37,7 @@ def sentence_of(*names: str) -> WordPieces:
         spans.append((len(text), len(text) + len(name.removeprefix("##"))))
         text += name.removeprefix("##")
     n = len(names)
-    return WordPieces(text, names, tuple(range(n)), (0,) * n, tuple(words), tuple(spans), (True,) * n)
+    return WordPieces(tuple(text.split()), names, tuple(range(n)), (0,) * n, tuple(words), tuple(spans), (True,) * n)
 
 
 def batch_of(weights: Any, *sentences: WordPieces) -> Batch:

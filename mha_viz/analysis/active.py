@@ -42,7 +42,7 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
     found = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
     seen: dict[Finding, bool] = {}
     for measure, limit, of_kind in _kinds(found, len(attention.text)):
-        values = measure(_only(attention, of_kind))[0]
+        values = measure(attention.only([f.head for f in of_kind]))[0]
         seen |= {f: bool(value >= limit) for f, value in zip(of_kind, values, strict=True)}
     return tuple(seen.get(f, False) for f in findings)
 
@@ -75,12 +75,6 @@ def _largest_at(offset: int, attention: Attention) -> metrics.PerHead:
         return np.zeros(content.shape[:2])
     share: metrics.PerHead = (content.argmax(axis=3)[..., rows] == rows + offset).mean(axis=2)
     return share
-
-
-def _only(attention: Attention, findings: Sequence[Finding]) -> Attention:
-    """A reading of one layer that has just the heads of ``findings``, in their order."""
-    weights = np.stack([attention[f.head] for f in findings])[None]
-    return Attention(attention.model, attention.revision, attention.text, weights)
 
 
 def _strongest(attention: Attention) -> metrics.PerHead:

@@ -195,23 +195,17 @@ def _thumb_side(attention: Attention) -> int:
     return max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
 
 
-def reading_key(attention: Attention) -> str:
-    """The same for the same text read by the same model, so that a browser can keep what it already has."""
-    text = attention.text
-    identity = json.dumps([attention.model, attention.revision, text.text, text.pair])
-    return hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
-
-
-def text_key(text: str, pair: str) -> str:
-    """The same for the same typed text: tells whether a view was set on the text that is now asked for."""
-    return hashlib.blake2b(json.dumps([text, pair]).encode(), digest_size=9).hexdigest()
+def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
+    """The same for the same text and the same words (``given``, where it is given as words): tells whether a view was
+    set on the text that is now asked for."""
+    return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
 def _header(attention: Attention, full: Sequence[Head], start: Start, known: Overview) -> dict[str, object]:
     text = attention.text
     return {
-        "key": reading_key(attention),
-        "of": text_key(text.text, text.pair),
+        "key": attention.key,
+        "of": text_key(text.text, text.pair, text.given),
         "start": asdict(start),
         "model": attention.model,
         "layers": attention.layers,

@@ -61,7 +61,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
     readings = _readings(panels)
     numbers = {key: number for number, key in enumerate(readings)}
-    of = [numbers[id(panel.attention)] for panel in panels]
+    of = [numbers[panel.attention.key] for panel in panels]
     known = list(readings.values())
     pairs = {(i, j): _pair(known[i].attention, known[j].attention) for i, j in combinations(range(len(known)), 2)}
     packets = [_packet(reading) for reading in known]
@@ -85,16 +85,14 @@ def opened(packet: bytes, diff: str) -> bytes:
     return _packed({**header, "start": {"diff": diff}}, [packet[4 + length :]])
 
 
-def _readings(panels: Sequence[Panel]) -> dict[int, _Reading]:
-    """Distinct readings in the order of their first panels. Each object is one: model and text do not tell a reading
-    from the same one without special tokens, or from one of other weights."""
-    found: dict[int, _Reading] = {}
+def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
+    """Distinct readings by their keys, in the order of their first panels."""
+    readings: dict[str, _Reading] = {}
     for attention, head, _ in panels:
         _ = attention[head]  # raises UnknownHead
-        key = id(attention)
-        before = found[key].heads if key in found else ()
-        found[key] = _Reading(attention, tuple(sorted({*before, head})))
-    return found
+        before = readings[attention.key].heads if attention.key in readings else ()
+        readings[attention.key] = _Reading(attention, tuple(sorted({*before, head})))
+    return readings
 
 
 def _said(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
@@ -161,7 +159,9 @@ def _divergences(
     panels: Sequence[Panel], of: Sequence[int], known: Sequence[_Reading], pairs: dict[tuple[int, int], _Pair]
 ) -> list[list[float | None]]:
     """[panel, panel]: Jensen–Shannon divergence in nats, mean over rows; None where rows do not correspond."""
-    by_words = {i: _shown(reading).by_words() for i, reading in enumerate(known) if _needs_words(i, pairs)}
+    by_words = {
+        i: reading.attention.only(reading.heads).by_words() for i, reading in enumerate(known) if _needs_words(i, pairs)
+    }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
         unit = _unit(pairs, of[p], of[q])
@@ -178,13 +178,6 @@ def _divergences(
 
 def _needs_words(reading: int, pairs: dict[tuple[int, int], _Pair]) -> bool:
     return any(reading in ij and pair.unit == "words" for ij, pair in pairs.items())
-
-
-def _shown(reading: _Reading) -> Attention:
-    """A reading with one layer that holds the heads of its panels only: cheap to turn into words."""
-    attention, heads = reading
-    weights = np.stack([attention[head] for head in heads])[None]
-    return Attention(attention.model, attention.revision, attention.text, weights)
 
 
 def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:

@@ -12,6 +12,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 
 START = "import mha_viz as mv\n"
+STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # of Attention.made
 
 
 def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
@@ -27,15 +28,12 @@ def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, 
 
 def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str) -> str:
     """For a comparison or a difference; ``options`` are its further arguments."""
-    readings: list[Attention] = []
-    for panel in panels:
-        if panel.attention not in readings:
-            readings.append(panel.attention)
-    names = [chr(ord("a") + i) for i in range(len(readings))]
-    lines = [_reading(name, attention) for name, attention in zip(names, readings, strict=True)]
+    readings = {panel.attention.key: panel.attention for panel in panels}
+    names = {key: chr(ord("a") + i) for i, key in enumerate(readings)}
+    lines = [_reading(names[key], attention) for key, attention in readings.items()]
     listed = []
     for panel in panels:
-        parts = [names[readings.index(panel.attention)], repr(str(panel.head))]
+        parts = [names[panel.attention.key], repr(str(panel.head))]
         parts += [repr(panel.name)] if panel.name else []
         listed.append(f"({', '.join(parts)})")
     given = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
@@ -45,9 +43,12 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 
 
 def _reading(name: str, attention: Attention) -> str:
+    """The line that makes a reading again: how the model read the text, then each step that was taken since."""
     text = attention.text
     pair = f", {text.pair!r}" if text.pair else ""
-    return f"{name} = mv.load({attention.model!r}).encode({text.text!r}{pair})"
+    read = f"encode_words({list(text.given)!r})" if text.given else f"encode({text.text!r}{pair})"
+    steps = "".join(STEPS.get(step, "") for step in attention.made)
+    return f"{name} = mv.load({attention.model!r}).{read}{steps}"
 
 
 def _changed(settings: View | Size) -> dict[str, Any]:

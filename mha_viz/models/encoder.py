@@ -122,7 +122,8 @@ class Encoder:
         """As :meth:`encode`, with a tap of one's own, which may look at or change the heads on the way."""
         read = self._read(clean(text), clean(pair))
         weights, used = self._run(read, tap)
-        return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights), used
+        made = ("typed",) if tap is Tap else ()
+        return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the vectors that enter one layer's attention and what it puts out.
@@ -168,7 +169,7 @@ class Encoder:
             )
         known = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
         spans = self._spans(forms, words, found.offsets)
-        return WordPieces(" ".join(forms), tuple(found.tokens), ids, tuple(found.type_ids), words, spans, known)
+        return WordPieces(tuple(forms), tuple(found.tokens), ids, tuple(found.type_ids), words, spans, known)
 
     def _spans(
         self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
@@ -189,7 +190,8 @@ class Encoder:
     def encode_words(self, forms: Sequence[str]) -> Attention:
         """What every head does with a sentence that is given as words. Raises as :meth:`read_words`."""
         read = self.read_words(forms)
-        return Attention(self.name, self.revision, read.tokenized(), self.batch([read])[:, :, 0])
+        weights = self.batch([read])[:, :, 0]
+        return Attention(self.name, self.revision, read.tokenized(), weights, made=("given words",))
 
     def batch(self, sentences: Sequence[WordPieces]) -> Weights:
         """[layer, head, sentence, query, key] of sentences that have equally many pieces: no padding, one pass.

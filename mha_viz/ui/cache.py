@@ -24,7 +24,7 @@ from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.compare import Panel
-from mha_viz.figures.packet import Link, Overview, Start, overview, packet, reading_key
+from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import pack
 from mha_viz.inside import Trace
 from mha_viz.models import catalog, hub
@@ -129,27 +129,24 @@ class Office:
 
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
-        reading = reading_key(attention)
-        key = (reading, wanted, link, start)
-        known = self._overviews.get(reading) or self._overviews.put(reading, overview(attention))
+        key = (attention.key, wanted, link, start)
+        known = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, known))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None) -> bytes:
         """Heads side by side, packed for the browser; ``places`` in the tray, if they are in it."""
-        key = (places, *((reading_key(p.attention), p.head, p.name) for p in panels))
+        key = (places, *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if places is None else places
         return self._packets.get(key) or self._packets.put(key, pack(panels, editable=editable))
 
     def distances(self, attention: Attention) -> Matrix:
         """The divergence of every two heads of a reading, [head, head] in nats."""
-        key = reading_key(attention)
-        kept = self._distances.get(key)
-        return kept if kept is not None else self._distances.put(key, between_heads(attention))
+        kept = self._distances.get(attention.key)
+        return kept if kept is not None else self._distances.put(attention.key, between_heads(attention))
 
     def plane(self, attention: Attention) -> Map:
         """The map of all heads of a reading."""
-        key = reading_key(attention)
-        return self._maps.get(key) or self._maps.put(key, plane(self.distances(attention)))
+        return self._maps.get(attention.key) or self._maps.put(attention.key, plane(self.distances(attention)))
 
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """The heads that differ least from ``head``, nearest first, with the divergence in nats."""
@@ -249,4 +246,4 @@ def first_reading() -> Attention:
         said = json.loads(str(stored["reading"]))
         tokens = tuple(Token(**token) for token in said["tokens"])
         text = TokenizedText(said["text"], "", tokens)
-        return Attention(said["model"], said["revision"], text, stored["weights"])
+        return Attention(said["model"], said["revision"], text, stored["weights"], made=("typed",))

@@ -17,7 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, gold, reading, takeaway, tour, tray
 from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import Annotated, annotated
+from mha_viz.ui.annotated import Annotated, annotated, words_of
 from mha_viz.ui.badges import badges
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
@@ -188,7 +188,7 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = asked()
-    if view.get("of") == text_key(what.shown, what.where.pair):
+    if view.get("of") == text_key(what.shown, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
         address.go(**address.accepted(view))
 
 

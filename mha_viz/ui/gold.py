@@ -6,7 +6,6 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.active import PRONOUNS
@@ -94,10 +93,7 @@ def _known_for(attention: Attention, head: Head) -> list[Finding]:
 
 def word_block(attention: Attention, heads: Sequence[Head]) -> Weights:
     """[head, word, word] of some heads, special tokens dropped, nothing rescaled."""
-    few = Attention(
-        attention.model, attention.revision, attention.text, np.stack([attention[head] for head in heads])[None]
-    )
-    block: Weights = few.by_words().content().weights[0].copy()
+    block: Weights = attention.only(heads).by_words().content().weights[0].copy()
     return block
 
 

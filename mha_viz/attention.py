@@ -184,7 +184,10 @@ class Attention:
         """A digest of all that makes this reading different from others: model, revision, axes, every token, and how
         it was made; where no model's reading accounts for the numbers, the numbers themselves. Equal readings have
         equal keys, in other processes too."""
-        identity = [self.model, self.revision, self.weights.shape, self.made, astuple(self.text)]
+        text = self.text
+        tokens = [[t.text, t.word, t.segment, t.start, t.end, t.known] for t in text.tokens]
+        typed = [text.text, text.pair, text.cut and astuple(text.cut), text.unit, text.given]
+        identity = [self.model, self.revision, self.weights.shape, self.made, typed, tokens]
         digest = hashlib.blake2b(json.dumps(identity).encode(), digest_size=12)
         if self.made[:1] not in READ:
             digest.update(np.ascontiguousarray(self.weights).data)

@@ -16,6 +16,7 @@ FLOORS = {
     "ui": 6,
     "cli": 6,
     "notebook": 5,
+    "reader": 5,  # models in a process of their own
     "figures": 4,
     "exports": 4,
     "study": 4,

@@ -1,20 +1,20 @@
-"""What one server process keeps for all its visitors: models, readings and packets, each bounded in bytes.
+"""What one server process keeps for all its visitors: readings and packets, each bounded in bytes.
 
-One worker thread does all inference (each further thread would grow its own team of cores), with a queue
-of bounded length in front of it. Nothing here is keyed by an array; keys are plain strings.
+Models live in a process of their own (:mod:`mha_viz.reader`); one worker thread asks it, with a queue of bounded
+length in front. Nothing here is keyed by an array: what is kept of a reading is kept under the reading's own key.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Generic, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -28,13 +28,13 @@ from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import pack
 from mha_viz.inside import Trace
 from mha_viz.models import catalog, hub
+from mha_viz.reader import Reader
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui.annotated import words_of
 
-MODEL_BYTES = 2_500_000_000
-READING_BYTES = 600_000_000
-PACKET_BYTES = 64_000_000
-TRACE_BYTES = 200_000_000
+READING_BYTES = 250_000_000
+PACKET_BYTES = 32_000_000
+TRACE_BYTES = 100_000_000
 FAILURES = 64  # models that could not be had, with the reason…
 FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
@@ -84,7 +84,7 @@ class Office:
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
         self._places = threading.BoundedSemaphore(WAITING)
-        self._encoders: Shelf[str, Any] = Shelf(MODEL_BYTES, lambda encoder: int(encoder.bytes))
+        self._reader = _reader()
         self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
         self._packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
@@ -101,12 +101,7 @@ class Office:
 
         Raises Busy when too many requests wait already.
         """
-        kept = self.readings.get((model.name, text, pair))
-        if kept is not None:
-            done: Future[Attention] = Future()
-            done.set_result(kept)
-            return done
-        return self._submit(lambda: self._read(model, text, pair))
+        return self._kept_or(self.readings.get((model.name, text, pair)), lambda: self._read(model, text, pair))
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
         """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
@@ -114,18 +109,11 @@ class Office:
         words = () if pair else words_of(text) or ()
 
         def work() -> Trace:
-            return self._traces.get(key) or self._traces.put(key, self._encoder(model).trace(text, pair, layer, words))
+            return self._traces.get(key) or self._traces.put(
+                key, self._reader.trace(model.name, text, pair, words, layer)
+            )
 
-        kept = self._traces.get(key)
-        if kept is None:
-            return self._submit(work)
-        done: Future[Trace] = Future()
-        done.set_result(kept)
-        return done
-
-    def encoder(self, model: catalog.Model) -> Future[Any]:
-        """The model itself, loaded if need be. The Future raises what loading raises; raises Busy."""
-        return self._submit(lambda: self._encoder(model))
+        return self._kept_or(self._traces.get(key), work)
 
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
@@ -188,7 +176,7 @@ class Office:
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background, a moment from now: first the page's own files go out."""
-        if not self._warming and self._encoders.get(model.name) is None:
+        if not self._warming:
             self._warming = True
             later = threading.Timer(WARM_AFTER, self._warm, (model,))
             later.daemon = True
@@ -196,9 +184,17 @@ class Office:
 
     def _warm(self, model: catalog.Model) -> None:
         with contextlib.suppress(Busy):  # then somebody's request will load it
-            self._submit(lambda: self._encoder(model))
+            self._submit(lambda: self._reader.load(model.name))
 
-    def _submit(self, work: Callable[[], Any]) -> Future[Any]:
+    def _kept_or(self, kept: V | None, work: Callable[[], V]) -> Future[V]:
+        """A Future of what is kept, done already, or else of what ``work`` makes. Raises Busy."""
+        if kept is None:
+            return self._submit(work)
+        done: Future[V] = Future()
+        done.set_result(kept)
+        return done
+
+    def _submit(self, work: Callable[[], V]) -> Future[V]:
         if not self._places.acquire(blocking=False):
             raise Busy("Too many people are asking this server at once.", "Wait a few seconds and press Enter again.")
         future = self._worker.submit(work)
@@ -210,20 +206,14 @@ class Office:
         kept = self.readings.get(key)  # another visitor may have asked meanwhile
         if kept is not None:
             return kept
-        words = None if pair else words_of(text)
-        encoder = self._encoder(model)
-        attention: Attention = encoder.encode_words(words) if words else encoder.encode(text, pair)
-        return self.readings.put(key, attention)
+        words = () if pair else words_of(text) or ()
+        return self.readings.put(key, self._reader.read(model.name, text, pair, words))
 
-    def _encoder(self, model: catalog.Model) -> Any:
-        kept = self._encoders.get(model.name)
-        if kept is not None:
-            return kept
-        from mha_viz.models.encoder import load  # torch: seconds, so not before somebody needs it
 
-        encoder = self._encoders.put(model.name, load(model.name))
-        gc.freeze()  # half a million objects of the model libraries, which no collection need visit again
-        return encoder
+@cache
+def _reader() -> Reader:
+    """The process with the models, one for all."""
+    return Reader()
 
 
 @st.cache_resource(show_spinner=False)

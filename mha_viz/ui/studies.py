@@ -13,6 +13,7 @@ import shutil
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +25,10 @@ from mha_viz.analysis.profile import Finding, Profile, read_findings, read_profi
 from mha_viz.assets import asset
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
 from mha_viz.models import catalog, hub
+from mha_viz.reader import Reader
 from mha_viz.treebank import Corpus, Gap, read
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import Shelf, office
+from mha_viz.ui.cache import Shelf
 
 HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
 WAITING = 8  # studies that may wait
@@ -207,7 +209,8 @@ class Studies:
         return study if study is not None and study.profile is None else None
 
     def _run(self, key: str, study: Study, model: catalog.Model, corpus: Corpus | Gap) -> None:
-        from mha_viz.study import Progress  # torch
+        from mha_viz.models.encoder import load  # torch
+        from mha_viz.study import Progress
         from mha_viz.study import study as measure
 
         def progress(so_far: Progress) -> None:
@@ -216,7 +219,7 @@ class Studies:
         try:
             if study.stopped:
                 raise Cancelled("The study was stopped before it began.", "Start it again.")
-            encoder = office().encoder(model).result()
+            encoder = load(model.name)
             folder = _made(_home() / key)
             profile = measure(encoder, corpus, resume=folder, progress=progress, cancelled=lambda: study.stopped)
             if folder:
@@ -254,9 +257,8 @@ class Studies:
 
 
 def _pointed(model: catalog.Model) -> Any:
-    from mha_viz.study.pointers import point
-
-    return point(office().encoder(model).result(), built_in())
+    with closing(Reader(nice=5)) as reader:  # one of its own: it takes seconds to minutes, and nobody need wait
+        return reader.pointers(model.name)
 
 
 @st.cache_resource(show_spinner=False)

@@ -1,0 +1,73 @@
+"""The process that reads: ``python -m mha_viz.reader``, a question at a time from standard input, until it ends."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections import OrderedDict
+from typing import Any
+
+from mha_viz.errors import MhaVizError, ModelBroken
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.reader import wire
+from mha_viz.reader.wire import Array, Json
+
+MODEL_BYTES = 2_500_000_000  # of weights at hand, the model last read by included
+
+
+class Models:
+    """The models at hand, the least recently used one gone first."""
+
+    def __init__(self) -> None:
+        self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+
+    def __getitem__(self, name: str) -> Encoder:
+        if name not in self._encoders:
+            self._encoders[name] = load(name)
+            gc.freeze()  # half a million objects of the model libraries, which no collection need visit again
+        self._encoders.move_to_end(name)
+        while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
+            self._encoders.popitem(last=False)
+        return self._encoders[name]
+
+
+def answer(models: Models, question: Json) -> tuple[Json, list[Array]]:
+    """What a question asks for. Raises what the model raises."""
+    encoder = models[question["model"]]
+    if question["ask"] == "load":
+        return {}, []
+    if question["ask"] == "point":
+        from mha_viz import grammar
+        from mha_viz.study.pointers import point
+
+        return wire.packed_pointers(point(encoder, grammar.corpus()))
+    text, pair, words = question["text"], question["pair"], question["words"]
+    if question["ask"] == "trace":
+        return wire.packed_trace(encoder.trace(text, pair, question["layer"], words))
+    return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))
+
+
+def serve() -> None:
+    """Answer until nobody asks any more. Whatever a library prints goes to the log."""
+    replies: Any = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    models = Models()
+    while True:
+        try:
+            question, _ = wire.receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        arrays: list[Array] = []
+        try:
+            heading, arrays = answer(models, question)
+        except MhaVizError as error:
+            heading = wire.packed_error(error)
+        except BaseException as error:  # of a library, a Rust panic included: this question fails, not the next one
+            problem = f"The model could not read this: {type(error).__name__}: {str(error)[:200]}"
+            heading = wire.packed_error(ModelBroken(problem, "Try another text or another model."))
+        wire.send(replies, heading, arrays)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,150 @@
+"""The server's side of the process that reads: it is started when first asked, and anew when it has ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from mha_viz.analysis.syntax import Pointers
+from mha_viz.attention import Attention, called
+from mha_viz.errors import ModelBroken
+from mha_viz.inside import Trace
+from mha_viz.reader import wire
+from mha_viz.reader.wire import Array, Json
+
+LOAD_SECONDS = 180.0  # for a model on a slow disk, with the libraries
+READ_SECONDS = 60.0  # for the longest text
+POINT_SECONDS = 600.0  # for the built-in sentences by a large model
+DATA_BYTES = 8_000_000_000  # of memory, where the system can limit it: a model of 2 GB, its packed copy, and room
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+_TOO_LONG = "Choose another model, or a shorter text."
+_ENDED = "Try again; a smaller model or a shorter text needs less memory."
+
+
+class Reader:
+    """One process with models in it, for one question at a time. Safe between threads.
+
+    Every question raises what the model raises, and ModelBroken when the process ends or takes longer than its
+    deadline; the next question finds a new one.
+    """
+
+    def __init__(self, nice: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._nice = nice  # how far the process steps back behind others, 0 to 19
+        self._process: subprocess.Popen[bytes] | None = None
+        self._loaded: set[str] = set()
+
+    def load(self, model: str) -> None:
+        """Have a model at hand."""
+        self._ask({"ask": "load", "model": model}, LOAD_SECONDS)
+
+    def read(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
+        """What every head does with a text, or with a sentence given as ``words``."""
+        return wire.attention_of(*self._about("read", model, text, pair, words))
+
+    def trace(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
+        """Every step inside one layer."""
+        return wire.trace_of(*self._about("trace", model, text, pair, words, layer=layer))
+
+    def pointers(self, model: str) -> tuple[Pointers | None, ...]:
+        """Where every head points in every sentence of the built-in corpus."""
+        self.load(model)
+        return wire.pointers_of(*self._ask({"ask": "point", "model": model}, POINT_SECONDS))
+
+    def close(self) -> None:
+        """End the process; the next question starts another."""
+        with self._lock:
+            self._end()
+
+    def _about(
+        self, ask: str, model: str, text: str, pair: str, words: Sequence[str], **more: int
+    ) -> tuple[Json, list[Array]]:
+        if model not in self._loaded:
+            self.load(model)
+        question = {"ask": ask, "model": model, "text": text, "pair": pair, "words": list(words)}
+        return self._ask(question | more, READ_SECONDS)
+
+    def _ask(self, question: Json, seconds: float) -> tuple[Json, list[Array]]:
+        with self._lock:
+            try:
+                heading, arrays = self._exchange(question, seconds)
+            except EOFError:  # ended by something else since the last question, perhaps: once more, by a new one
+                heading, arrays = self._exchange(question, seconds)
+        if "error" in heading:
+            raise wire.error_of(heading)
+        self._loaded.add(question["model"])
+        return heading, arrays
+
+    def _exchange(self, question: Json, seconds: float) -> tuple[Json, list[Array]]:
+        """One question and its answer. Raises ModelBroken; EOFError when the process ended and can be tried anew."""
+        began_now, process = self._started()
+        overdue = threading.Event()
+        watch = threading.Timer(seconds, _stop, (process, overdue))
+        watch.daemon = True
+        watch.start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            wire.send(process.stdin, question)
+            return wire.receive(process.stdout)
+        except (OSError, EOFError, ValueError) as error:
+            self._end()
+            if overdue.is_set() or began_now:
+                raise _broken(question["model"], overdue.is_set(), seconds) from error
+            raise EOFError from error
+        finally:
+            watch.cancel()
+
+    def _started(self) -> tuple[bool, subprocess.Popen[bytes]]:
+        """Whether the process is a new one, and the process."""
+        if self._process is not None and self._process.poll() is None:
+            return False, self._process
+        self._end()
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, str(DATA_BYTES), str(self._nice)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        return True, self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        self._loaded.clear()
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+# The limit is set before a library can take memory. Where memory is short, this process is the one to go: the server
+# lives on, and starts another.
+_START = """
+import os, sys
+try:
+    os.nice(int(sys.argv[2]))
+    import resource
+    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("500")
+except (ImportError, AttributeError, OSError, ValueError):
+    pass
+from mha_viz.reader.__main__ import serve
+serve()
+"""
+
+
+def _stop(process: subprocess.Popen[bytes], overdue: threading.Event) -> None:
+    overdue.set()
+    process.kill()
+
+
+def _broken(model: str, overdue: bool, seconds: float) -> ModelBroken:
+    if overdue:
+        return ModelBroken(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
+    return ModelBroken(f"The process that runs {called(model)} ended.", _ENDED)

@@ -1,0 +1,122 @@
+"""What travels between the server and the process that reads: a heading in JSON, then arrays as they lie in memory.
+
+A message is a little-endian uint32 with the length of the heading, the heading, and the bytes of its arrays in order;
+``arrays`` of the heading says their types and axes. Both ends are this program, and nothing in a message can be code.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz import errors
+from mha_viz.analysis.syntax import Pointers
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError
+from mha_viz.inside import Agreement, Parameters, Trace
+from mha_viz.text import Cut, Token, TokenizedText
+
+Array = npt.NDArray[Any]
+Json = dict[str, Any]
+
+_TRACE_ARRAYS = ("x", "mask", "q", "k", "v", "scores", "weights", "context")
+
+
+def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
+    """Write one message. Raises OSError when nobody reads any more."""
+    shapes = [[array.dtype.str, array.shape] for array in arrays]
+    head = json.dumps(heading | {"arrays": shapes}).encode()
+    pipe.write(struct.pack("<I", len(head)) + head)
+    for array in arrays:
+        pipe.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> tuple[Json, list[Array]]:
+    """Read one message; its arrays are read-only. Raises EOFError when the other end is gone."""
+    heading: Json = json.loads(_exactly(pipe, struct.unpack("<I", _exactly(pipe, 4))[0]))
+    return heading, [_array(pipe, np.dtype(kind), shape) for kind, shape in heading.pop("arrays")]
+
+
+def _array(pipe: IO[bytes], dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    array = np.empty(shape, dtype)
+    if array.size and pipe.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
+        raise EOFError
+    array.flags.writeable = False
+    return array
+
+
+def _exactly(pipe: IO[bytes], size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+# ---- Values ---------------------------------------------------------------------------------------------
+
+
+def packed_attention(attention: Attention) -> tuple[Json, list[Array]]:
+    """A reading as a heading and arrays."""
+    heading = {"model": attention.model, "revision": attention.revision, "made": attention.made}
+    return heading | {"text": asdict(attention.text)}, [attention.weights, attention.hidden]
+
+
+def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
+    """The reading that :func:`packed_attention` packed."""
+    weights, hidden = arrays
+    text = _text(heading["text"])
+    return Attention(heading["model"], heading["revision"], text, weights, hidden, tuple(heading["made"]))
+
+
+def packed_trace(trace: Trace) -> tuple[Json, list[Array]]:
+    """The inside of a layer as a heading and arrays."""
+    heading = {"model": trace.model, "revision": trace.revision, "layer": trace.layer, "scaling": trace.scaling}
+    heading |= {"text": asdict(trace.text), "agreement": trace.agreement}
+    return heading, [*(getattr(trace, name) for name in _TRACE_ARRAYS), *trace.parameters]
+
+
+def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
+    """The inside that :func:`packed_trace` packed."""
+    count = len(_TRACE_ARRAYS)
+    fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling")}
+    fields |= dict(zip(_TRACE_ARRAYS, arrays[:count], strict=True))
+    agreement, parameters = Agreement(*heading["agreement"]), Parameters(*arrays[count:])
+    return Trace(**fields, text=_text(heading["text"]), parameters=parameters, agreement=agreement)
+
+
+def packed_pointers(pointers: Sequence[Pointers | None]) -> tuple[Json, list[Array]]:
+    """Where heads point, sentence by sentence, as a heading and arrays."""
+    there = [number for number, sentence in enumerate(pointers) if sentence is not None]
+    arrays = [array for sentence in pointers if sentence is not None for array in sentence]
+    return {"there": there, "count": len(pointers)}, arrays
+
+
+def pointers_of(heading: Json, arrays: Sequence[Array]) -> tuple[Pointers | None, ...]:
+    """The pointers that :func:`packed_pointers` packed."""
+    pairs = zip(arrays[::2], arrays[1::2], strict=True)
+    by_number = {number: Pointers(*pair) for number, pair in zip(heading["there"], pairs, strict=True)}
+    return tuple(by_number.get(number) for number in range(heading["count"]))
+
+
+def packed_error(error: MhaVizError) -> Json:
+    """An error of the family as a heading."""
+    return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}
+
+
+def error_of(heading: Json) -> MhaVizError:
+    """The error that :func:`packed_error` packed."""
+    kind: type[MhaVizError] = getattr(errors, heading["error"], MhaVizError)
+    return kind(heading["problem"], heading["remedy"])
+
+
+def _text(fields: Json) -> TokenizedText:
+    cut = fields["cut"] and Cut(**{**fields["cut"], "kept": tuple(fields["cut"]["kept"])})
+    tokens = tuple(Token(**token) for token in fields["tokens"])
+    return TokenizedText(fields["text"], fields["pair"], tokens, cut, fields["unit"], tuple(fields["given"]))

@@ -72,10 +72,10 @@ def test_all_heads_at_once_equal_two_at_a_time() -> None:
 
 def test_nearest_and_farthest_leave_the_head_itself_out() -> None:
     distances = np.array([[0, 0.1, 0.3], [0.1, 0, 0.2], [0.3, 0.2, 0]])
-    assert nearest(distances, 0, 5) == [1, 2]
+    assert nearest(distances[0], 0, 5) == [1, 2]
     assert farthest(distances, 0, 1) == [2]
     # two heads that are the same: the twin comes first, not the head
-    assert nearest(np.zeros((3, 3)), 1, 2) == [0, 2]
+    assert nearest(np.zeros(3), 1, 2) == [0, 2]
 
 
 def test_the_plane_keeps_distances_that_fit_into_it_and_is_always_the_same() -> None:

@@ -50,7 +50,12 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
 def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measure, float, list[Finding]]]:
     """What is measured, the value that earns the name, and the roles that go by it."""
     above = math.nextafter  # "more than" a half is the next number
-    for detail in dict.fromkeys(f.detail for f in findings):
+    linking = {"syntax": _strongest, "coreference": _from_pronouns}
+    for role, measure in linking.items():
+        of_role = [f for f in findings if f.role == role]
+        if of_role:
+            yield measure, above(LINK, 1), of_role
+    for detail in dict.fromkeys(f.detail for f in findings if f.role not in linking):
         of_kind = [f for f in findings if f.detail == detail]
         role = of_kind[0].role
         if role == "position":
@@ -60,10 +65,8 @@ def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measur
             yield from ((partial(_largest_at, OFFSET[detail]), SHARE, part) for part in (by_share,) if part)
         elif role == "delimiter":
             yield _METRICS[detail], above(DELIMITER, 1), of_kind
-        elif role == "broad":
-            yield _METRICS[detail], BROAD * math.log(n), of_kind
         else:
-            yield (_from_pronouns if role == "coreference" else _strongest), above(LINK, 1), of_kind
+            yield _METRICS[detail], BROAD * math.log(n), of_kind
 
 
 def _largest_at(offset: int, attention: Attention) -> metrics.PerHead:

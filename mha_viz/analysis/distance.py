@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.reduce import TINY, Batch, Running, Sums
-from mha_viz.attention import Attention, Weights
+from mha_viz.attention import Attention, Head, Weights
 from mha_viz.errors import ShapeError
 
 Matrix = npt.NDArray[np.float64]
+
+CELLS = 1 << 20  # worked on at a time: 4 MB
 
 
 def divergence(first: Weights, second: Weights) -> float:
@@ -37,18 +39,41 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
     Symmetric with zeros on the diagonal. ``progress`` is called with the share that is done. Logarithms are float32,
     sums float64: right to 1e-6.
     """
-    count, rows = attention.layers * attention.heads, len(attention.text)
+    count = attention.layers * attention.heads
     flat = attention.weights.reshape(count, -1)  # [head, query · key]
-    own = np.array([_entropy(matrix) for matrix in flat])
-    found = np.zeros((count, count))
+    entropies = _entropies(flat)
+    distances = np.zeros((count, count))
     for i in range(count - 1):
-        mixed = np.array([_entropy((flat[i] + other) / 2) for other in flat[i + 1 :]])
-        found[i, i + 1 :] = np.maximum(0, mixed - (own[i] + own[i + 1 :]) / 2) / rows
+        distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.text))[i + 1 :]
         if progress is not None:
             done = i + 1
             progress(done * (2 * count - done - 1) / (count * (count - 1)))  # of all pairs
-    symmetric: Matrix = found + found.T
+    symmetric: Matrix = distances + distances.T
     return symmetric
+
+
+def from_head(attention: Attention, head: Head) -> Sums:
+    """[head]: the divergence of every head of a reading from ``head``: one row of :func:`between_heads`."""
+    flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
+    return _apart(flat, _entropies(flat), head.layer * attention.heads + head.head, len(attention.text))
+
+
+def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:
+    """[head]: how far the heads in ``flat`` [head, query · key] are from one of them; 0 from itself."""
+    apart: Sums = np.maximum(0, _entropies(flat, flat[head]) - (entropies + entropies[head]) / 2) / rows
+    apart[head] = 0
+    return apart
+
+
+def _entropies(flat: Weights, other: Weights | None = None) -> Sums:
+    """[head]: the entropy of each head of ``flat`` [head, query · key], or of its mean with ``other``."""
+    step = max(1, CELLS // flat.shape[1])  # heads at a time
+    entropies = np.empty(len(flat))
+    for start in range(0, len(flat), step):
+        part = flat[start : start + step] if other is None else (flat[start : start + step] + other) / 2
+        logs = np.log(part, out=np.zeros_like(part), where=part > 0)
+        entropies[start : start + step] = -np.vecdot(part, logs, dtype=np.float64)
+    return entropies
 
 
 class Distances:
@@ -120,9 +145,10 @@ def _entropy(weights: npt.NDArray[np.floating]) -> float:
     return -float(np.sum(weights * logs, dtype=np.float64))
 
 
-def nearest(distances: Matrix, head: int, count: int) -> list[int]:
-    """The ``count`` heads most similar to head number ``head``, nearest first, itself left out."""
-    order = np.argsort(distances[head], kind="stable")
+def nearest(distances: Sums, head: int, count: int) -> list[int]:
+    """The ``count`` heads most similar to head number ``head``, nearest first, itself left out. ``distances`` [head]
+    are those from it."""
+    order = np.argsort(distances, kind="stable")
     return [int(other) for other in order if other != head][:count]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, short, told
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
+from mha_viz.ui.cache import office
 from mha_viz.ui.gold import word_block
 from mha_viz.ui.studies import studies
 
@@ -25,9 +27,9 @@ WHY = {
 }
 
 
-def badges(attention: Attention, gold: Sentence | None = None) -> dict[str, Any]:
-    """For the explorer: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the roles
-    were measured on; ``found``, the roles one by one.
+def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
+    """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
+    roles were measured on; ``found``, the roles one by one; ``tour``, the step of the tour that is open.
 
     ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
     """
@@ -38,6 +40,17 @@ def badges(attention: Attention, gold: Sentence | None = None) -> dict[str, Any]
         findings, on = studies().roles(model), studies().measured_on(model)
     except MhaVizError:  # a model that is not offered any more
         pass
+
+    def make() -> bytes:
+        return json.dumps(
+            {"kinds": COLOURS, "on": on, "found": _each(attention, findings, gold), "tour": tour}
+        ).encode()
+
+    return office().badges(attention, (findings, on, gold, tour), make)
+
+
+def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
+    """The roles one by one, the strongest first."""
     findings = tuple(sorted(findings, key=lambda f: -f.gain))
     hits = _hits(findings, attention, gold)
     found = []
@@ -53,7 +66,7 @@ def badges(attention: Attention, gold: Sentence | None = None) -> dict[str, Any]
                 "said": said,
             }
         )
-    return {"kinds": COLOURS, "on": on, "found": found}
+    return found
 
 
 def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:

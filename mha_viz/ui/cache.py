@@ -19,13 +19,13 @@ from typing import Generic, TypeVar
 import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, nearest, plane
+from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.compare import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import opened, pack
 from mha_viz.inside import Trace
 from mha_viz.models import catalog, hub
 from mha_viz.reader import Reader
@@ -89,6 +89,7 @@ class Office:
         self._packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
         self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
+        self._badges: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
         self._traces: Shelf[tuple[str, str, str, int], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
@@ -121,11 +122,22 @@ class Office:
         known = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, known))
 
-    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None) -> bytes:
-        """Heads side by side, packed for the browser; ``places`` in the tray, if they are in it."""
-        key = (places, *((p.attention.key, p.head, p.name) for p in panels))
+    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, diff: str = "") -> bytes:
+        """Heads side by side, packed for the browser; ``places`` in the tray, if they are in it; ``diff``: the two that
+        open with their difference."""
+        key = (places, diff, *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if places is None else places
-        return self._packets.get(key) or self._packets.put(key, pack(panels, editable=editable))
+
+        def packed() -> bytes:
+            together = pack(panels, editable=editable)
+            return opened(together, diff) if diff else together
+
+        return self._packets.get(key) or self._packets.put(key, packed())
+
+    def badges(self, attention: Attention, roles: Hashable, make: Callable[[], bytes]) -> bytes:
+        """The roles of a reading's heads, packed for the browser; ``roles`` is all else that they depend on."""
+        key = (attention.key, roles)
+        return self._badges.get(key) or self._badges.put(key, make())
 
     def distances(self, attention: Attention) -> Matrix:
         """The divergence of every two heads of a reading, [head, head] in nats."""
@@ -138,10 +150,9 @@ class Office:
 
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """The heads that differ least from ``head``, nearest first, with the divergence in nats."""
-        distances = self.distances(attention)
-        own = head.layer * attention.heads + head.head
-        found = nearest(distances, own, count)
-        return [(Head(*divmod(other, attention.heads)), float(distances[own, other])) for other in found]
+        distances = from_head(attention, head)
+        others = nearest(distances, head.layer * attention.heads + head.head, count)
+        return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
 
     def twin(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
@@ -223,7 +234,12 @@ def office() -> Office:
 
 
 def ready(model: catalog.Model) -> bool:
-    """True when the files of ``model`` are on this machine."""
+    """True when the files of ``model`` are on this machine. Those that come with the app are looked at once."""
+    return _comes_along(model) if model.kind in ("bundled", "own") else hub.local_folder(model) is not None
+
+
+@cache
+def _comes_along(model: catalog.Model) -> bool:
     return hub.local_folder(model) is not None
 
 

@@ -14,7 +14,6 @@ from mha_viz.attention import Attention, Head, called
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As, Panel
-from mha_viz.figures.panels import opened
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.text import clean
@@ -296,8 +295,7 @@ def _model(what: Asked) -> catalog.Model:
 def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "") -> None:
     """The panels side by side, and a way to take them along. ``places``: where each stands in the tray; those that
     are not in it can be put into it. ``diff``: the two that open with their difference."""
-    packed = office().panels(panels, places)
-    component(opened(packed, diff) if diff else packed, "compare", _on_view, _on_edit)
+    component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
     parameters = st.query_params.to_dict()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))

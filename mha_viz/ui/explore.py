@@ -137,7 +137,7 @@ def draw(what: Asked, attention: Attention) -> None:
     found = what.gold()
     explorer(
         office().packet(attention, wanted, link, begin),
-        {**badges(attention, found.sentence if found else None), "tour": st.query_params.get(tour.PARAMETER, "")},
+        badges(attention, found.sentence if found else None, st.query_params.get(tour.PARAMETER, "")[:20]),
         "explorer",
         _on_view,
         _on_tray,

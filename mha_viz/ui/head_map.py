@@ -42,7 +42,7 @@ def show(attention: Attention, head: Head) -> None:
     )
     left, right = st.columns([3, 1], gap="large")
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
-    close = nearest(distances, own, listed)
+    close = nearest(distances[own], own, listed)
     with left:
         st.html(NARROW)
         said = f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}."

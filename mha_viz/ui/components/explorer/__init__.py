@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -18,15 +16,12 @@ _mount = st.components.v2.component(
 )
 
 
-def explorer(
-    packet: bytes, roles: Mapping[str, Any], key: str, on_view: Callable[[], None], on_tray: Callable[[], None]
-) -> None:
-    """Draw one reading (``figures.packet``), with the roles of its heads (``ui.badges``).
+def explorer(packet: bytes, roles: bytes, key: str, on_view: Callable[[], None], on_tray: Callable[[], None]) -> None:
+    """Draw one reading (``figures.packet``), with the roles of its heads (``ui.badges``, JSON).
 
     ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL
     parameters that differ from their defaults (None: the parameter leaves the URL). ``on_tray`` runs when the person
     set a head aside to compare: ``tray`` holds its ``model`` and ``head``.
     """
-    told = json.dumps(roles).encode()
-    data = packet + told + len(told).to_bytes(4, "little")  # bytes travel only by themselves
+    data = packet + roles + len(roles).to_bytes(4, "little")  # bytes travel only by themselves
     _mount(key=key, data=data, on_view_change=on_view, on_tray_change=on_tray)

@@ -28,7 +28,7 @@ MAX_BYTES = 64_000_000  # of a file; larger ones are refused by size before they
 MAX_LINE = 100_000  # characters
 MAX_CELL = 10_000  # characters of a column, and of a word of plain text
 MAX_WORDS = 1_000  # of a sentence
-MAX_BRACKETS = 100  # of coreference on one word
+MAX_BRACKETS = 20  # of coreference on one word
 MAX_LABELS = 200  # different relations of a corpus, subtypes counted; different parts of speech
 
 WITHOUT_TREE = "Its words are read without their dependencies."

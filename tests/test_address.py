@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mha_viz.attention import Head
 from mha_viz.figures.packet import packet
 from mha_viz.text import clean
-from mha_viz.ui.address import MAX_ENCODED, VIEW, Address, accepted, fits, read
+from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, accepted, bounded, fits, read
 from tests import hostile
 from tests.explorer import in_node, reading
 
@@ -43,6 +43,13 @@ BAD = {
 def last(values: dict[str, list[str]]) -> dict[str, str]:
     """What Streamlit hands on of repeated parameters."""
     return {name: several[-1] for name, several in values.items()}
+
+
+def beginning(text: str) -> str:
+    """As much of a text as a link is read to have: the longest beginning that it could carry, encoded."""
+    text = clean(text[:MAX_ENCODED])
+    lengths = [len(quote(text[:n])) for n in range(len(text) + 1)] if len(quote(text)) > MAX_ENCODED else []
+    return text[: max(n for n, length in enumerate(lengths) if length <= MAX_ENCODED)] if lengths else text
 
 
 # ---- Reading ---------------------------------------------------------------------------------------------
@@ -100,13 +107,13 @@ def test_hostile_values_never_raise(values: dict[str, list[str]]) -> None:
         where = read(parameters)
         assert all(len(c) <= 40 for c in where.complaints)
         if "text" in parameters:
-            assert where.text == clean(parameters["text"])
+            assert where.text == beginning(parameters["text"])
 
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_texts_are_kept_wherever_they_stand(text: str) -> None:
     where = read(dict.fromkeys(("text", "pair", "model", *VIEW), text))
-    assert (where.text, where.pair) == (clean(text), clean(text) if text.strip() else "")
+    assert (where.text, where.pair) == (beginning(text), beginning(text) if text.strip() else "")
     assert [c.partition("=")[0] for c in where.complaints] == list(VIEW)
     "".join((where.text or "", where.pair, where.model or "", *where.complaints)).encode()  # nothing half
 
@@ -117,6 +124,35 @@ def test_anything_can_be_read(parameters: dict[str, str]) -> None:
     odd = {c.partition("=")[0] for c in where.complaints}
     assert odd <= set(parameters)
     assert odd.isdisjoint(n for n, v in parameters.items() if v in GOOD.get(n, []))
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("sign", ["a", " ", "猫", "👩", "\ud83d", "\0"], ids=ascii)
+def test_no_sentence_of_a_link_is_read_further_than_a_link_of_ours_would_go(name: str, sign: str) -> None:
+    (value,) = (v for n, v in bounded({name: sign * 100_000}).items() if n == name)
+    room = MAX_ENCODED - len(quote(clean(sign)))
+    assert room < len(quote(clean(value))) <= MAX_ENCODED
+
+
+@pytest.mark.parametrize("name", ["model", "before", "with", "run", "corpus", "find", "anything", *VIEW])
+def test_other_parameters_are_read_to_a_few_hundred_characters(name: str) -> None:
+    assert len(bounded({name: "a" * 100_000})[name]) == MAX_OTHER
+    where = read({name: "a" * 100_000})
+    assert max(len(part or "") for part in (where.model, where.before, where.second_model)) <= MAX_OTHER
+
+
+def test_a_sentence_that_is_cut_as_it_is_read_counts_as_one_that_was_typed() -> None:
+    assert read({"text": "a" * 9_000}).typed == (9_000, 0)
+    assert read({"text": "a", "pair": "b" * 8_000}).typed == (1, 8_000)
+    assert read({"text": "a" * 9_000, "typed": "20000-3"}).typed == (20_000, 3)
+    assert read({"text": "a" * MAX_ENCODED}).typed is None
+
+
+@given(st.dictionaries(st.sampled_from([*LONG, "model", "typed", "x"]), st.text(max_size=12).map(lambda t: t * 900)))
+def test_a_link_that_was_cut_is_cut_no_further(parameters: dict[str, str]) -> None:
+    once = bounded(parameters)
+    assert bounded(once) == once
+    assert read(once) == read(parameters)
 
 
 # ---- Writing ---------------------------------------------------------------------------------------------

@@ -77,6 +77,14 @@ def test_more_than_eight_are_cut_and_said_to_be() -> None:
     assert tray.read(value) == ((CAT,) * 8, False)
 
 
+def test_a_tray_longer_than_any_that_is_written_here_is_not_parsed() -> None:
+    value = tray.write([CAT])
+    assert value is not None
+    with patch("json.loads") as parse:
+        assert tray.read(value + " " * tray.MAX_ENCODED) == ((), False)
+    parse.assert_not_called()
+
+
 def test_adding_moving_copying_naming_and_taking_out() -> None:
     both = tray.add((CAT,), DOG)
     assert both == (CAT, DOG)

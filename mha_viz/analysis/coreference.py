@@ -7,6 +7,7 @@ largest weight among them is on a mention of the same chain.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -73,13 +74,19 @@ def chunk(sentences: Sequence[Sentence], numbers: Sequence[int]) -> Chunk:
 
 
 def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:
+    """In the order of their words; each earlier word is counted once, however many chains have a mention there."""
+    earlier: list[int] = []
+    chains: dict[str, list[int]] = {}  # the earlier words of each
     ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
-    for chain, word in ordered:
-        earlier = [mention for mention in ordered if mention[1] < word]
-        right = frozenset(other for name, other in earlier if name == chain)
-        if right:
-            candidates = tuple(sorted({other for _, other in earlier}))
-            yield Anaphor(word, candidates, right, types_of(words[word]), mentions[chain, word])
+    for word, here in groupby(ordered, key=lambda mention: mention[1]):
+        candidates, names = tuple(earlier), [chain for chain, _ in here]
+        for chain in names:
+            if chain in chains:
+                right = frozenset(chains[chain])
+                yield Anaphor(word, candidates, right, types_of(words[word]), mentions[chain, word])
+        for chain in names:
+            chains.setdefault(chain, []).append(word)
+        earlier.append(word)
 
 
 def types_of(word: Word) -> tuple[str, ...]:

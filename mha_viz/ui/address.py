@@ -6,8 +6,10 @@ Reading never raises: a value that is out of range or unknown is left aside and 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from urllib.parse import quote
 
 import streamlit as st
@@ -20,6 +22,7 @@ from mha_viz.ui import tray
 # Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
 LONG = ("text", "pair", "second", "tray")
+MAX_OTHER = 500  # characters that are read of any other parameter
 
 # What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
 VIEW = {
@@ -75,6 +78,7 @@ class Address:
 
 def read(parameters: Mapping[str, str]) -> Address:
     """The address in a URL's parameters."""
+    parameters = bounded(parameters)
     view = {name: parameters[name] for name in VIEW if name in parameters}
     odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
     good = {name: value for name, value in view.items() if name not in odd}
@@ -98,12 +102,38 @@ def read(parameters: Mapping[str, str]) -> Address:
     )
 
 
+def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The parameters as far as they are read. Of a sentence that no link of ours would carry whole, ``typed`` says
+    how long it is, as when it was typed here."""
+    short = {
+        name: _shortened(value, MAX_ENCODED) if name in LONG else value[:MAX_OTHER]
+        for name, value in parameters.items()
+    }
+    lengths = [len(parameters.get(name, "")) for name in ("text", "pair")]
+    if any(len(short.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
+        typed = _two(_numbers(short.get("typed"))) or (0, 0)
+        short["typed"] = "-".join(str(max(both)) for both in zip(typed, lengths, strict=True))
+    return short
+
+
+def shorten() -> list[str]:
+    """Cut the URL to what is read of it, so that no part of the page meets more. Returns the parameters whose end is
+    lost without a word: all but the two sentences."""
+    given = st.query_params.to_dict()
+    short = bounded(given)
+    for name, value in short.items():
+        if value != given.get(name):
+            st.query_params[name] = value
+    return [name for name in given if len(short[name]) < len(given[name]) and name not in ("text", "pair", "typed")]
+
+
 def fits(text: str, pair: str) -> tuple[str, str]:
     """The beginnings of both sentences that a link can carry beside the tray; a short one leaves its room to the
     other."""
+    text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
     room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
-    kept = _shortened(clean(text), max(room // 2, room - len(quote(clean(pair)))))
-    return kept, _shortened(clean(pair), room - len(quote(kept)))
+    kept = _shortened(text, max(room // 2, room - len(quote(pair))))
+    return kept, _shortened(pair, room - len(quote(kept)))
 
 
 def room_for(*names: str) -> int:
@@ -116,10 +146,12 @@ def _length(parameters: Mapping[str, str], names: Sequence[str]) -> int:
 
 
 def _shortened(text: str, room: int) -> str:
+    """The beginning that takes at most ``room`` bytes, percent-encoded. Each character is encoded once."""
     text = text[:room]
-    while len(quote(text)) > room:
-        text = text[: len(text) * 9 // 10]
-    return text
+    if len(quote(clean(text))) <= room:
+        return text
+    lengths = accumulate(len(quote(clean(character))) for character in text)
+    return text[: bisect_right(list(lengths), room)]
 
 
 def accepted(view: Mapping[str, object], known: Mapping[str, str] = VIEW) -> dict[str, str | None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mha_viz import grammar
 from mha_viz.errors import CorpusError
 from mha_viz.treebank import Corpus, Sentence, read_conllu
+
+TEXTS = 64  # whose gold is remembered; a link carries some 7 kB of text, and its words take ten times that
 
 
 @cache
@@ -39,14 +41,30 @@ def annotated(typed: str) -> Annotated | None:
 
     Raises CorpusError for CoNLL-U that cannot be read, and for a first sentence whose tree is broken.
     """
+    gold = _read(typed)
+    if isinstance(gold, CorpusError):
+        raise CorpusError(gold.problem, gold.remedy)  # a new one: an error that is raised again grows by its traceback
+    return gold
+
+
+@lru_cache(maxsize=TEXTS)
+def _read(typed: str) -> Annotated | CorpusError | None:
+    """What :func:`annotated` gives or raises; one run of a page asks several times."""
     if any(line.count("\t") == 9 for line in typed.splitlines()):
-        corpus = read_conllu(typed, "What was pasted")
-        first, more = corpus.sentences[0], len(corpus.sentences) - 1
-        if corpus.left_out and all(word.head is None for word in first.words):
-            raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Mend it and paste it again.")
-        more_said = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
-        return Annotated(first, True, (*more_said, *corpus.left_out[:3]))
+        try:
+            return _pasted(read_conllu(typed, "What was pasted"))
+        except CorpusError as error:
+            return CorpusError(error.problem, error.remedy)
     return _built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
+
+
+def _pasted(corpus: Corpus) -> Annotated:
+    """The first sentence of what was pasted. Raises CorpusError when its tree is broken."""
+    first, more = corpus.sentences[0], len(corpus.sentences) - 1
+    if corpus.left_out and all(word.head is None for word in first.words):
+        raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Mend it and paste it again.")
+    more_said = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
+    return Annotated(first, True, (*more_said, *corpus.left_out[:3]))
 
 
 @cache

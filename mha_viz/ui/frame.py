@@ -9,9 +9,9 @@ import streamlit as st
 
 from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError
-from mha_viz.ui import tour, tray
+from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
-from mha_viz.ui.parts import complain
+from mha_viz.ui.parts import complain, remark
 
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
@@ -59,10 +59,13 @@ def page(name: str) -> st.Page:
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
+    cut_short = address.shorten()
     found = pages()
     page = st.navigation(found, position="hidden")
     st.html(_STYLE)
     _mast(found, page)
+    if cut_short:
+        remark(f"This link holds more than is read; cut short: {', '.join(name[:30] for name in cut_short[:5])}.")
     tour.show(found, page)
     token = _inside.set(True)
     try:

@@ -43,6 +43,8 @@ def read(value: str | None) -> tuple[Tray, bool]:
     """The tray that a URL holds, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
+    if len(value) > MAX_ENCODED:  # longer than any that was written here
+        return (), False
     try:
         said = json.loads(value)
         readings, heads = said["of"], said["heads"]

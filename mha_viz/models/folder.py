@@ -17,9 +17,8 @@ from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelUnsupported
 from mha_viz.models.catalog import FAMILIES, Model, quoted
+from mha_viz.models.storage import INDEX, WEIGHTS
 
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # each row alone is enough
     {"tokenizer.json"},
@@ -66,7 +65,7 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
     ModelBroken for damaged or contradictory files, ModelUnsupported for what cannot be drawn or would run code.
     """
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
-    who = quoted(row.name if row.kind == "hub" else folder.name)
+    who = quoted(row.name if row.kind == "hub" else row.label)
     try:
         return _with_shape(row, folder, who)
     except OSError as error:

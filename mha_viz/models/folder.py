@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelUnsupported
+from mha_viz.models import pipeline
 from mha_viz.models.catalog import FAMILIES, Model, quoted
+from mha_viz.models.storage import INDEX, WEIGHTS
 
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # each row alone is enough
     {"tokenizer.json"},
@@ -29,6 +29,7 @@ TOKENIZERS = (  # each row alone is enough
     {"sentencepiece.bpe.model"},
     {"tokenizer.model"},
 )
+SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model"})
 MAX_CONFIG_BYTES = 1_000_000
 _MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 16_000_000
@@ -66,7 +67,7 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
     ModelBroken for damaged or contradictory files, ModelUnsupported for what cannot be drawn or would run code.
     """
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
-    who = quoted(row.name if row.kind == "hub" else folder.name)
+    who = quoted(row.name if row.kind == "hub" else row.label)
     try:
         return _with_shape(row, folder, who)
     except OSError as error:
@@ -156,16 +157,26 @@ def _parameters(config: Json) -> int:
 
 
 def _check_tokenizer(folder: Path, who: str) -> None:
-    if not has_tokenizer({p.name for p in folder.iterdir() if p.is_file()}):
+    names = {p.name for p in folder.iterdir() if p.is_file()}
+    if not has_tokenizer(names):
         raise no_tokenizer(who)
-    if (folder / "tokenizer_config.json").exists():
+    for name in sorted(names & set().union(*TOKENIZERS)):
+        if (folder / name).stat().st_size > _MAX_TOKENIZER_BYTES:
+            raise ModelBroken(f"{who}: {name} is larger than {_MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
+    if "tokenizer_config.json" in names:
         settings = read_object(folder / "tokenizer_config.json", _MAX_TOKENIZER_BYTES, who)
         if "auto_map" in settings:
             raise custom_code(who)
-    if (folder / "tokenizer.json").exists():
+        pipeline.check_settings(settings, who)
+    if "tokenizer.json" in names:
         tokenizer = read_object(folder / "tokenizer.json", _MAX_TOKENIZER_BYTES, who)
         if not isinstance(tokenizer.get("model"), dict):
             raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
+        pipeline.check_tokenizer(tokenizer, who)
+    if "added_tokens.json" in names:
+        pipeline.check_added(read_object(folder / "added_tokens.json", _MAX_TOKENIZER_BYTES, who), who)
+    for name in names & SENTENCEPIECE:
+        pipeline.check_sentencepiece((folder / name).read_bytes(), who)
 
 
 def has_tokenizer(names: Collection[str]) -> bool:

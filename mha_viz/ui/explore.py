@@ -70,7 +70,7 @@ def ask(what: Asked) -> None:
         "look": _example(what).get("look", "") if model == catalog.DEFAULT else "",
         "model": model,
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
-        "open": not catalog.restricted(),
+        "open": not catalog.hosted(),
         "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
     }
     sentence(content, "sentence", _on_read, _on_example, _on_model)

@@ -1,0 +1,276 @@
+"""What the tokenizer of a stranger's model may do to a text, read from its files before any library obeys them.
+
+A tokenizer.json is a small program: it replaces, prepends and splits by regular expressions. Six replacements can turn
+a sentence into gigabytes, and one expression can take for ever. Allowed is what the families that can be drawn really
+use: steps that cannot grow a text without bound, and expressions that are tried a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+from mha_viz.errors import ModelUnsupported
+
+MAX_GROWTH = 8  # times as many characters, by all replacements together
+MAX_GROWTH_MAPPED = 2  # the same beside a character map, which grows a text by itself
+MAX_MAPPED = 24  # characters for one; Unicode's own longest is 18
+MAX_STEPS = 32
+MAX_ADDED = 20_000  # tokens beside the vocabulary
+MAX_ADDED_CHARACTERS = 1_000_000  # of all of them
+MAX_PIECE = 1_000  # characters
+MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
+MAX_WORD = 200  # characters that WordPiece takes for one word: its time grows with their square
+MAX_ENDS = 2  # conditions in all expressions of our own reading: a second and a half each on blanks without end
+MAX_TEMPLATE = 16  # special tokens and texts
+MAX_LENGTH = 10_000_000  # to pad or truncate to; the encoder does neither
+MAX_MAP_BYTES = 4_000_000
+
+# Expressions of real families that are more than _SIMPLE allows, and were found to take time that grows with the text:
+# Llama 3 and those after it, with digits in threes or one by one; Mistral's later ones.
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_KNOWN = frozenset(
+    {_WORDS + digits + _REST for digits in (r"\p{N}{1,3}", r"\p{N}")}
+    | {
+        rf"{_CASED}*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+|{_CASED}+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*|\p{{N}}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    }
+)
+# Alternatives of a few single characters or classes, of which only the last repeats: nothing is tried in many ways.
+_ATOM = r"(?:\\[pP]\{\^?\w{1,20}\}|\\[dDsSwWrnt]|\\[^\w]|\[(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}.*+?|^$])"
+_ONE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
+_SIMPLE = re.compile(rf"{_ONE}(?:\|{_ONE}){{0,15}}")
+_MAX_EXPRESSION = 4_000  # characters
+
+_TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "normalizer": frozenset(
+            {"BertNormalizer", "ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled", "Prepend"}
+            | {"Replace", "Strip", "StripAccents"}
+        ),
+        "pre_tokenizer": frozenset(
+            {"BertPreTokenizer", "ByteLevel", "CharDelimiterSplit", "Digits", "Metaspace", "Punctuation", "Split"}
+            | {"UnicodeScripts", "Whitespace", "WhitespaceSplit"}
+        ),
+        "post_processor": frozenset({"BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing"}),
+        "decoder": frozenset(
+            {"BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Fuse", "Metaspace", "Replace", "Strip", "WordPiece"}
+        ),
+    }
+)
+SECTIONS = tuple(_TYPES)
+
+Json = Mapping[str, Any]
+
+
+class _Odd(Exception):
+    """What about the tokenizer is not allowed; ends up in a sentence."""
+
+
+def check_tokenizer(tokenizer: Json, who: str) -> None:
+    """Look through a tokenizer.json. Raises ModelUnsupported for what could stop the app."""
+    with _in_words(who):
+        _steps(tokenizer)
+        _model(tokenizer["model"])
+        _rest(tokenizer)
+
+
+def check_steps(sections: Json, who: str) -> None:
+    """The same for the steps alone, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
+    with _in_words(who):
+        _steps(sections)
+
+
+def check_settings(settings: Json, who: str) -> None:
+    """Look through a tokenizer_config.json. Raises ModelUnsupported."""
+    with _in_words(who):
+        _added([*(settings.get("added_tokens_decoder") or {}).values()])
+        if settings.get("_spm_precompiled_charsmap"):
+            _map(settings["_spm_precompiled_charsmap"])
+
+
+def check_added(added: Json, who: str) -> None:
+    """Look through an added_tokens.json. Raises ModelUnsupported."""
+    with _in_words(who):
+        _added([{"content": content} for content in added])
+
+
+def check_sentencepiece(raw: bytes, who: str) -> None:
+    """Look at the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
+    with _in_words(who):
+        for spec in (value for number, value in _fields(raw) if number == 3):
+            for value in (value for number, value in _fields(spec) if number == 2 and value):
+                _mapped(value)
+
+
+@contextmanager
+def _in_words(who: str) -> Iterator[None]:
+    remedy = "Choose a model with the usual tokenizer of its family."
+    try:
+        yield
+    except _Odd as odd:
+        problem = f"{who}: its tokenizer {odd}, which could stop the app and is not opened here."
+        raise ModelUnsupported(problem, remedy) from None
+    except (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError):
+        raise ModelUnsupported(f"{who} has a tokenizer that is not written like any known one.", remedy) from None
+
+
+# ---- steps ----------------------------------------------------------------------------------------------------------
+
+
+def _steps(sections: Json) -> None:
+    steps = {name: list(_flat(sections.get(name))) for name in SECTIONS}
+    ends = 0
+    for name, listed in steps.items():
+        for step in listed:
+            if step["type"] not in _TYPES[name]:
+                raise _Odd(f"has a {name} of the kind “{step['type'][:40]}”")
+            if "pattern" in step:
+                ends += _pattern(step["pattern"])
+            if step["type"] == "TemplateProcessing":
+                _template(step)
+    if sum(step["type"] == "ByteLevel" for name in ("normalizer", "pre_tokenizer") for step in steps[name]) > 1:
+        raise _Odd("turns bytes into characters more than once")
+    if ends > MAX_ENDS:
+        raise _Odd("uses too many regular expressions that look ahead")
+    _grow(steps["normalizer"])
+
+
+def _flat(step: Any, depth: int = 0) -> Iterator[Json]:
+    """The steps of a section in order, sequences opened."""
+    if step is None:
+        return
+    if step["type"] != "Sequence":
+        yield step
+        return
+    inner = next(step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step)
+    if depth > 3 or len(inner) > MAX_STEPS:
+        raise _Odd("has too many steps")
+    for one in inner:
+        yield from _flat(one, depth + 1)
+
+
+def _grow(normalizers: list[Json]) -> None:
+    if len(normalizers) > MAX_STEPS:
+        raise _Odd("has too many steps")
+    growth, maps = 1.0, 0
+    for step in normalizers:
+        match step["type"]:
+            case "Prepend":
+                growth *= 1 + _decomposed(step["prepend"])
+            case "Replace":
+                shortest = len(step["pattern"].get("String", "1"))
+                growth *= max(1.0, _decomposed(step["content"]) / shortest)
+            case "Precompiled":
+                maps += 1
+                _map(step["precompiled_charsmap"])
+    if maps > 1 or growth > (MAX_GROWTH_MAPPED if maps else MAX_GROWTH):
+        raise _Odd("makes a text many times as long")
+
+
+def _decomposed(content: str) -> int:
+    """How long a text may become when a later step decomposes its characters."""
+    return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
+
+
+def _pattern(pattern: Any) -> int:
+    """How many conditions a pattern has that are tried in two ways; for these, time may grow with the text's square."""
+    plain, expression = pattern.get("String"), pattern.get("Regex")
+    if (expression is None and isinstance(plain, str) and plain) or expression in _KNOWN:
+        return 0
+    if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
+        raise _Odd(f"uses the regular expression “{str(expression)[:40]}”")
+    return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
+
+
+def _template(step: Json) -> None:
+    for part in ("single", "pair"):
+        texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
+        if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
+            raise _Odd("repeats a text")
+    for token in step["special_tokens"].values():
+        if len(token["ids"]) > MAX_TEMPLATE or len(token["tokens"]) > MAX_TEMPLATE:
+            raise _Odd("puts very many tokens around a text")
+
+
+def _map(encoded: Any) -> None:
+    """A character map as JSON holds it, in base64."""
+    if len(encoded) > 2 * MAX_MAP_BYTES:
+        raise _Odd("has a character map that is too large")
+    _mapped(base64.b64decode(encoded, validate=True))
+
+
+def _mapped(raw: bytes) -> None:
+    """A character map: the length of its index in 4 bytes, the index, then the texts, each ended by a zero byte."""
+    texts = raw[4 + int.from_bytes(raw[:4], "little") :]
+    if len(raw) > MAX_MAP_BYTES:
+        raise _Odd("has a character map that is too large")
+    for text in texts.split(b"\0"):
+        if len(text) > 4 * MAX_MAPPED or len(unicodedata.normalize("NFKD", text.decode(errors="replace"))) > MAX_MAPPED:
+            raise _Odd("makes a text many times as long")
+
+
+# ---- everything else ------------------------------------------------------------------------------------------------
+
+
+def _model(model: Any) -> None:
+    if model.get("type", "BPE") not in ("BPE", "Unigram", "WordLevel", "WordPiece"):
+        raise _Odd("has an unknown kind of vocabulary")
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if len(model.get(name) or "") > MAX_PREFIX:
+            raise _Odd("marks the pieces of a word with a long text")
+    if (model.get("max_input_chars_per_word") or 0) > MAX_WORD:
+        raise _Odd("takes very long words")
+    vocabulary = model["vocab"]
+    pieces = vocabulary if isinstance(vocabulary, Mapping) else (piece for piece, _ in vocabulary)
+    if max(map(len, pieces), default=0) > MAX_PIECE:
+        raise _Odd("has very long pieces")
+
+
+def _rest(tokenizer: Json) -> None:
+    _added(tokenizer.get("added_tokens") or [])
+    for name in ("truncation", "padding"):
+        settings = dict(tokenizer.get(name) or {})
+        strategy = settings.pop("strategy", None)
+        numbers = [*settings.values(), *(strategy.values() if isinstance(strategy, Mapping) else ())]
+        if any(isinstance(value, int | float) and not 0 <= value <= MAX_LENGTH for value in numbers):
+            raise _Odd(f"has a {name} without bound")
+
+
+def _added(tokens: list[Any]) -> None:
+    characters = [len(token["content"]) for token in tokens]
+    if len(tokens) > MAX_ADDED or sum(characters) > MAX_ADDED_CHARACTERS or max(characters, default=0) > MAX_PIECE:
+        raise _Odd("adds too many tokens")
+
+
+def _fields(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """The number and the bytes of each field that has a length, of a message in the wire format of protobuf."""
+    at = 0
+    while at < len(raw):
+        tag, at = _varint(raw, at)
+        kind = tag & 7
+        if kind == 2:
+            length, at = _varint(raw, at)
+            yield tag >> 3, raw[at : at + length]
+            at += length
+        elif kind == 0:
+            at = _varint(raw, at)[1]
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise ValueError("not protobuf")
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while raw[at] & 0x80:
+        value |= (raw[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | raw[at] << shift, at + 1

@@ -1,0 +1,48 @@
+"""Where the Hugging Face cache keeps the files of a model, without that library: it takes longer to import than to ask.
+
+Only paths and a look at whether files are there; whether they are good is ``folder.check_folder``'s to say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def root() -> Path:
+    """The folder of the cache, as huggingface_hub finds it, by the environment as it is now."""
+    environment = os.environ
+    home = environment.get("HF_HOME") or f"{environment.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
+    folder = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE") or f"{home}/hub"
+    path = Path(os.path.expandvars(folder))
+    try:
+        return path.expanduser()
+    except RuntimeError:  # an account without a home: a folder called "~", as that library has it
+        return path
+
+
+def storage(hub_id: str) -> Path:
+    """The folder of one model in the cache: blobs/, refs/main and snapshots/<commit>/."""
+    return root() / f"models--{hub_id.replace('/', '--')}"
+
+
+def snapshot(hub_id: str) -> Path | None:
+    """The folder of the model's files at the commit that ``refs/main`` names; None unless config and weights lie there.
+
+    Ours is written config.json and reference last, so what has both is whole, unless it was damaged later.
+    """
+    place = storage(hub_id)
+    try:
+        commit = (place / "refs" / "main").read_text(encoding="ascii").strip()
+        if COMMIT.fullmatch(commit) is None:
+            return None
+        folder = place / "snapshots" / commit
+        whole = (folder / "config.json").is_file() and any((folder / name).is_file() for name in (WEIGHTS, INDEX))
+        return folder if whole else None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,361 @@
+"""Downloads that last too long, take too much room, are forgotten or killed: what is kept, what is said to whom."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreachable, ModelUnsupported, SettingError
+from mha_viz.models import budget, catalog, downloads, storage
+from mha_viz.models import hub as door
+from mha_viz.models.catalog import Model, resolve
+from mha_viz.models.downloads import Download
+from mha_viz.models.hub import fetch, local_folder
+from tests.fake_hub import FakeHub, Repository, tiny_bert_files
+
+PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
+TINY = resolve("someone/tiny")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for setting in (door.SIZE_SETTING, budget.SETTING, catalog.SETTING, catalog.ACCESS):
+        monkeypatch.delenv(setting, raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with FakeHub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server
+
+
+@pytest.fixture
+def strangers(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is for strangers, who may choose these models."""
+    monkeypatch.setenv(catalog.SETTING, "minilm,someone/tiny,a/a,b/b,c/c")
+
+
+def left_over(cache: Path) -> list[Path]:
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+# ---- Time ------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_drips_is_given_up(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "SPARE_SECONDS", 1.0)
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.3))  # 6 s in all, and never silent
+    with pytest.raises(ModelUnreachable, match="too slowly"):
+        fetch(TINY)
+    assert local_folder(TINY) is None
+
+
+def test_a_large_model_may_take_longer(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "SPARE_SECONDS", 1.0)
+    monkeypatch.setattr(door, "SLOWEST", 100.0)  # bytes a second
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
+    assert fetch(TINY) == local_folder(TINY)
+
+
+# ---- Visitors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("strangers")
+def test_a_visitor_has_one_place(hub: FakeHub, cache: Path) -> None:
+    for name in ("a/a", "b/b"):
+        hub.add(name, Repository(tiny_bert_files(), stall="body"))
+    first = Download.start(resolve("a/a"), "Ann")
+    with pytest.raises(Busy, match="You are downloading “a/a” already"):
+        Download.start(resolve("b/b"), "Ann")
+    again = Download.start(resolve("a/a"), "Ann")  # in another tab
+    other = Download.start(resolve("b/b"), "Bob")
+    joined = Download.start(resolve("b/b"), "Ann")  # takes no place
+    for hold in (first, again, other, joined):
+        hold.cancel()
+    hub.add("b/b", Repository(tiny_bert_files()))
+    assert Download.start(resolve("b/b"), "Ann").wait(PATIENCE)
+
+
+def test_on_ones_own_machine_one_person_may_have_both_places(hub: FakeHub, cache: Path) -> None:
+    for name in ("a/a", "b/b"):
+        hub.add(name, Repository(tiny_bert_files(), stall="body"))
+    for hold in [Download.start(resolve(name), "Ann") for name in ("a/a", "b/b")]:
+        hold.cancel()
+
+
+@pytest.mark.usefixtures("strangers")
+def test_what_nobody_looks_at_stops(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "FORGOTTEN_SECONDS", 0.3)
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.3))
+    download = Download.start(TINY)
+    assert download._finished.wait(PATIENCE)  # not looking
+    assert isinstance(download.error, Cancelled)
+    watched = Download.start(TINY)
+    assert watched.wait(PATIENCE)
+    assert watched.folder == local_folder(TINY) is not None
+
+
+def test_on_ones_own_machine_a_forgotten_download_ends_well(
+    hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "FORGOTTEN_SECONDS", 0.1)
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.05))
+    download = Download.start(TINY)
+    assert download._finished.wait(PATIENCE)
+    assert download.error is None
+
+
+# ---- Words -----------------------------------------------------------------------------------------------
+
+
+def _failed(model: Model) -> MhaVizError:
+    with pytest.raises(MhaVizError) as caught:
+        fetch(model)
+    return caught.value
+
+
+@pytest.mark.parametrize("case", ["silent", "nonsense", "offline", "unwritable", "full", "too large"])
+@pytest.mark.parametrize("told", ["strangers", "owner"])
+def test_strangers_are_told_nothing_of_the_machine(
+    case: str,
+    told: str,
+    hub: FakeHub,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    repository = Repository(tiny_bert_files())
+    hub.add("someone/tiny", repository)
+    if told == "strangers":
+        monkeypatch.setenv(catalog.SETTING, "minilm,someone/tiny")
+    match case:
+        case "silent":
+            repository.cut = True
+        case "nonsense":
+            repository.commit = "main"
+        case "offline":
+            from huggingface_hub.errors import OfflineModeIsEnabled
+
+            monkeypatch.setattr(door, "_list_files", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
+        case "unwritable":
+            cache.write_text("a file where a folder should be")
+        case "full":
+            repository.announced["model.safetensors"] = 10**14
+            monkeypatch.setenv(door.SIZE_SETTING, "999999999")
+            monkeypatch.setenv(budget.SETTING, "999999999")
+        case "too large":
+            repository.announced["model.safetensors"] = 3 * 10**9
+    error = _failed(TINY)
+    inside = (hub.url, str(cache), "HF_", "MHA_VIZ_", "HF_HUB_CACHE", "disk has")
+    assert any(word in str(error) for word in inside) == (told == "owner")
+    assert "someone/tiny" in str(error) or case == "nonsense"
+    assert error.remedy
+    if told == "strangers" and case not in ("too large",):
+        assert caplog.records[-1].levelno == logging.WARNING
+
+
+def _raising(error: Exception) -> object:
+    def raises(*_: object) -> None:
+        raise error
+
+    return raises
+
+
+# ---- Room ------------------------------------------------------------------------------------------------
+
+LARGE = {**tiny_bert_files(), "vocab.txt": b"x" * 700_000}
+
+
+def add(hub: FakeHub, *names: str) -> None:
+    for name in names:
+        hub.add(name, Repository(LARGE))
+
+
+def age(name: str, seconds: float) -> None:
+    """As if the model had last been loaded so long ago."""
+    then = time.time() - seconds
+    os.utime(storage.storage(name) / budget.NOTE, (then, then))
+
+
+def here(*names: str) -> list[str]:
+    return [name for name in names if local_folder(resolve(name)) is not None]
+
+
+def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.SETTING, "2")
+    add(hub, "a/a", "b/b", "c/c")
+    for name in ("a/a", "b/b"):
+        fetch(resolve(name))
+    age("a/a", 7000)
+    age("b/b", 8000)
+    fetch(resolve("c/c"))
+    assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
+    assert not storage.storage("b/b").exists()
+
+
+def test_what_is_in_use_stays(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mha_viz.models.encoder import load
+
+    monkeypatch.setenv(budget.SETTING, "2")
+    add(hub, "a/a", "b/b", "c/c")
+    encoder = load("a/a")
+    fetch(resolve("b/b"))  # a moment ago
+    age("a/a", 8000)
+    with pytest.raises(ModelError, match="no room for “c/c”"):
+        fetch(resolve("c/c"))
+    assert encoder.encode("the animal").layers == 2
+    del encoder
+    fetch(resolve("c/c"))
+    assert here("a/a", "b/b", "c/c") == ["b/b", "c/c"]
+
+
+def test_downloads_under_way_count(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.SETTING, "1")
+    hub.add("a/a", Repository(LARGE, stall="body"))
+    add(hub, "b/b")
+    first = Download.start(resolve("a/a"))
+    assert hub.stalled.acquire(timeout=PATIENCE)
+    with pytest.raises(ModelError, match="no room for “b/b”"):
+        fetch(resolve("b/b"))
+    first.cancel()
+
+
+def test_the_files_of_other_programs_stay(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others keep their files in blobs/ and link to them."""
+    monkeypatch.setenv(budget.SETTING, "1")
+    add(hub, "a/a", "b/b")
+    theirs = storage.storage("other/model") / "snapshots" / ("1" * 40)
+    theirs.mkdir(parents=True)
+    (theirs / "model.safetensors").write_bytes(b"x" * 5_000_000)
+    folder = fetch(resolve("a/a"))
+    blob = storage.storage("a/a") / "blobs" / "1"
+    blob.parent.mkdir()
+    (folder / "vocab.txt").rename(blob)
+    (folder / "vocab.txt").symlink_to(blob)
+    (folder / "README.md").write_text("theirs")
+    age("a/a", 8000)
+    (storage.storage("a/a") / "snapshots" / ("2" * 40)).mkdir()
+    hub.add("b/b", Repository({**LARGE, "vocab.txt": b"x" * 920_000}))
+    fetch(resolve("b/b"))
+    assert (theirs / "model.safetensors").exists()
+    assert blob.exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "vocab.txt"]
+    assert here("a/a", "b/b") == ["b/b"]
+
+
+@pytest.mark.parametrize("noted", ["[]", "{", '{"../..": ["x"]}', '{"0": 1}', json.dumps({"0" * 40: ["../../keep"]})])
+def test_a_note_that_is_not_ours_removes_nothing(
+    noted: str, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(budget.SETTING, "1")
+    add(hub, "a/a")
+    place = storage.storage("other/model")
+    (place / "snapshots" / ("0" * 40)).mkdir(parents=True)
+    (place / "keep").write_bytes(b"x" * 900_000)
+    (place / budget.NOTE).write_text(noted)
+    age("other/model", 8000)
+    fetch(resolve("a/a"))
+    assert (place / "keep").exists()
+
+
+def test_a_model_beyond_all_room_is_refused(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.SETTING, "1")
+    hub.add("someone/tiny", Repository({**LARGE, "vocab.txt": b"x" * 1_000_000}))
+    with pytest.raises(ModelUnsupported, match="all downloads together"):
+        fetch(TINY)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "lots"])
+def test_a_wrong_budget_is_named(value: str, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.SETTING, value)
+    add(hub, "someone/tiny")
+    with pytest.raises(SettingError, match=budget.SETTING):
+        fetch(TINY)
+
+
+# ---- Sudden ends -----------------------------------------------------------------------------------------
+
+FETCH = (
+    "from mha_viz.models.hub import fetch; from mha_viz.models.catalog import resolve; fetch(resolve('someone/tiny'))"
+)
+
+
+def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, cache: Path) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
+    process = subprocess.Popen([sys.executable, "-c", FETCH])
+    try:
+        assert hub.stalled.acquire(timeout=PATIENCE)
+    finally:
+        process.kill()
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+    partial = next(storage.storage("someone/tiny").glob("partial-*"))
+    assert (partial / "config.json").exists(), "it was killed too early"
+    assert local_folder(TINY) is None
+    os.utime(partial, (0, 0))
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    assert fetch(TINY) == local_folder(TINY)
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_a_download_killed_while_it_is_put_in_place_is_never_used(
+    step: int, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each move is the last one once; what lies there then is no model, or the whole one."""
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    moves: list[str] = []
+    replace = Path.replace
+
+    def until(path: Path, target: Path) -> Path:
+        if len(moves) == step:
+            raise KeyboardInterrupt  # nothing handles it, as nothing handles SIGKILL
+        moves.append(path.name)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", until)
+    monkeypatch.setattr(door.shutil, "rmtree", lambda *_, **__: None)
+    watch = door._Watch()
+    try:
+        door._download(TINY, watch)
+    except KeyboardInterrupt:
+        assert local_folder(TINY) is None
+    else:
+        assert moves[-1] == "main"
+        assert local_folder(TINY) is not None
+    monkeypatch.undo()
+
+
+LIMITED = f"""
+import resource, sys
+from mha_viz.errors import ModelError
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    {FETCH}
+except ModelError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(hub: FakeHub, cache: Path) -> None:
+    """A limit on the size of files fails a write in the middle, as a full disk does."""
+    assert len(tiny_bert_files()["model.safetensors"]) > 20_000
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    run = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=PATIENCE)
+    assert "“someone/tiny” cannot be stored: File too large." in run.stdout
+    assert os.strerror(errno.EFBIG) == "File too large"
+    assert run.stderr == ""
+    assert left_over(cache) == []

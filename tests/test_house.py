@@ -22,6 +22,7 @@ FLOORS = {
     "training": 4,  # on sentences of grammar
     "models": 3,
     "analysis": 3,
+    "uploads": 3,  # what a file holds
     "grammar": 3,  # on the types of treebank
     "attention": 2,
     "treebank": 2,

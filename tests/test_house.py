@@ -23,6 +23,7 @@ FLOORS = {
     "training": 4,  # on sentences of grammar
     "models": 3,
     "analysis": 3,
+    "uploads": 3,  # what a file holds
     "grammar": 3,  # on the types of treebank
     "attention": 2,
     "treebank": 2,
@@ -34,6 +35,7 @@ FLOORS = {
     "fonts": 1,
     "bundle": 1,
     "assets": 1,
+    "apart": 1,  # work in a process of its own
     "errors": 0,
 }
 ONLY_IN = {

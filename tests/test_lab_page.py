@@ -15,7 +15,7 @@ from mha_viz.errors import Busy, Cancelled, SettingError
 from mha_viz.training import record
 from mha_viz.training.record import COUNT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Result, Settings
 from mha_viz.training.statements import statements
-from mha_viz.ui import lab
+from mha_viz.ui import jobs, lab
 from mha_viz.ui import trainings as desk
 from mha_viz.ui.lab_words import WORDS
 from mha_viz.ui.trainings import Trainings, trainings
@@ -271,7 +271,7 @@ def test_the_page_says_that_others_come_first(runs: Runs) -> None:
 
 def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     office, who = Trainings(), ["a"]
-    monkeypatch.setattr(desk, "_visitor", lambda: who[0])
+    monkeypatch.setattr(jobs, "visitor", lambda: who[0])
     training = office.start(of_seed(1))
     who[0] = "b"
     assert office.start(of_seed(1)) is training
@@ -279,11 +279,11 @@ def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypat
     training.look()  # what is left of the page may look once more
     assert training.left
     assert office.under_way(of_seed(1)) is None
-    assert not training.abandoned()
+    assert not training.stopped()
     who[0] = "a"
     assert office.under_way(of_seed(1)) is training
     training.let_go()
-    assert training.abandoned()
+    assert training.stopped()
 
 
 def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.M
 
 
 def test_too_many_trainings_are_refused_in_words(runs: Runs) -> None:
-    for seed in range(desk.WAITING):
+    for seed in range(desk.RULES.places):
         trainings().start(of_seed(seed + 10))
     with pytest.raises(Busy):
         trainings().start(of_seed(1))

@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
-from mha_viz import grammar
+from mha_viz import grammar, uploads
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled
 from mha_viz.figures.role_words import told
 from mha_viz.models import catalog
 from mha_viz.text import clean
+from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, studies
+from mha_viz.ui.profiles import HOME
+from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from tests import hostile
 from tests.visit import Visit, press, until
 
@@ -33,7 +35,7 @@ CONLLU = (
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own for what is measured."""
-    monkeypatch.setenv(studies_room.HOME, str(tmp_path / "home"))
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
     studies.clear()
     return tmp_path / "home"
 
@@ -130,7 +132,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callab
     page = visit(model=name)
     assert "has not been measured yet" in page.said
     press(page, "measure")
-    until(lambda: studies().under_way(catalog.resolve(name), built_in().digest) is None)
+    until(lambda: studies().profile(catalog.resolve(name), built_in().digest) is not None)
     page = visit(model=name, head="L2H3")
     assert "What the 12 heads of" in page.said
     assert "L2H3 (3-4) in full" in page.said
@@ -150,7 +152,8 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     press(page, "measure_file")
     until(lambda: studies().under_way(catalog.resolve(name), page.url["corpus"]) is None)
     said = visit(model=name, corpus=page.url["corpus"]).said
-    assert "Nothing of long.txt can be read." in said
+    assert "Nothing of an uploaded file can be read." in said
+    assert "long" not in said
     assert "pieces" in said
     assert "any more" not in said
 
@@ -171,9 +174,9 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
     tiny_folder: Callable[[str], Path], name: str, data: bytes
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    corpus = studies().corpus(data, name)
-    hold = studies().start(model, corpus)
-    until(lambda: hold.study.finished)
+    corpus = uploads.read(data, name)
+    study = studies().start(model, corpus)
+    until(lambda: study.finished)
     said = visit(model=model.name, corpus=corpus.digest).said
     assert "could be scored" in said or "too few for position" in said
 
@@ -181,10 +184,10 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 @pytest.mark.parametrize("family", ["gpt2", "albert"])
 def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
     model = catalog.resolve(str(tiny_folder(family)))
-    corpus = studies().corpus(grammar.as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
-    hold = studies().start(model, corpus)
-    until(lambda: hold.study.finished)
-    assert hold.study.error is None
+    corpus = uploads.read(grammar.as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
+    study = studies().start(model, corpus)
+    until(lambda: study.finished)
+    assert study.error is None
     page = visit(model=model.name, corpus=corpus.digest, head="L2H3")
     assert "L2H3 (3-4) in full" in page.said
 
@@ -197,36 +200,48 @@ def test_back_changes_the_choice_and_the_page_together() -> None:
     assert "UD English EWT" in page.said
 
 
-def test_a_study_that_everybody_left_stops_and_goes_on_later(tiny_folder: Callable[[str], Path], home: Path) -> None:
+def test_a_study_that_everybody_left_stops_and_goes_on_later(
+    tiny_folder: Callable[[str], Path], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = ["one"]
+    monkeypatch.setattr(jobs, "visitor", lambda: who[0])
     model = catalog.resolve(str(tiny_folder("bert")))
     desk = Studies()
-    one, other = desk.start(model, built_in()), desk.start(model, built_in())
-    assert one.study is other.study
-    one.let_go()
-    assert not one.study.stopped
-    other.let_go()
-    until(lambda: other.study.finished)
-    assert other.study.profile is None
-    again = desk.start(model, built_in())
-    until(lambda: again.study.finished)
-    assert again.study.error is None
-    assert desk.profile(model, built_in().digest) is again.study.profile
+    study = desk.start(model, sentences_given())
+    who[0] = "other"
+    assert desk.start(model, sentences_given()) is study
+    study.let_go()
+    assert not study.stopped()
+    who[0] = "one"
+    until(lambda: study.fraction > 0)
+    study.let_go()
+    until(lambda: study.finished)
+    assert isinstance(study.error, Cancelled)
+    assert [path.name for path in home.rglob("*.npz")], "what was done is kept"
+    again = desk.start(model, sentences_given())
+    until(lambda: again.finished)
+    assert again.error is None
+    assert desk.profile(model, built_in().digest) is not None
+    assert not list(home.rglob(".*"))
 
 
 def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, keep = Event(), Event()
+    usual = studies_room.apart.run
 
-    def slow(*_: Any, cancelled: Callable[[], bool], **__: Any) -> Any:
+    def slow(module: str, order: bytes, bounds: Any, progress: Any = print, *, cancelled: Callable[[], bool]) -> bytes:
+        if module != studies_room.CHILD:
+            return usual(module, order, bounds, progress, cancelled)
         asked.set()
         until(cancelled)
         assert keep.wait(60)  # as long as the sums are written
         raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
 
-    monkeypatch.setattr("mha_viz.study.study", slow)
+    monkeypatch.setattr(studies_room.apart, "run", slow)
     page = visit(model=str(tiny_folder("bert")), corpus="file")
-    page.at.file_uploader(key="corpus_file").set_value(("dogs.conllu", CONLLU.encode() * 30, "text/plain")).run()
+    uploaded(page, "dogs.conllu", CONLLU.encode() * 30)
     press(page, "measure_file")
     assert asked.wait(60)
     press(page, "stop_study")
@@ -240,15 +255,30 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     assert page.at.button(key="go_on")
 
 
-def test_a_file_of_ones_own_is_measured(tiny_folder: Callable[[str], Path]) -> None:
+def test_a_file_of_ones_own_is_measured_and_nobody_else_learns_its_name(
+    tiny_folder: Callable[[str], Path], home: Path
+) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name, corpus="file")
-    page.at.file_uploader(key="corpus_file").set_value(("dogs.conllu", CONLLU.encode() * 30, "text/plain")).run()
-    page.check()
+    uploaded(page, "Miller diagnosis.conllu", CONLLU.encode() * 30 + b"1\tgrieves\t_\tX\t_\t_\t7\tdep\t_\t_\n")
+    assert "has a head that is not there" in page.said
     press(page, "measure_file")
     digest = page.url["corpus"]
     until(lambda: studies().profile(catalog.resolve(name), digest) is not None)
-    assert "dogs\\.conllu" in visit(model=name, corpus=digest).said
+    page.at.run()
+    assert "Measured on Miller diagnosis\\.conllu (" in page.said
+    other = visit(model=name, corpus=digest)
+    assert "Measured on an uploaded file (31 sentences)" in other.said
+    assert "Miller" not in other.said
+    for path in (path for path in home.rglob("*") if path.is_file()):
+        assert "Miller" not in path.read_text()
+        assert "grieves" not in path.read_text()
+
+
+def uploaded(page: Visit, name: str, data: bytes) -> None:
+    """The visitor chooses a file."""
+    page.at.file_uploader(key="corpus_file").set_value((name, data, "text/plain")).run()
+    page.check()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.analysis.distance import divergence
+from mha_viz.apart import Failed
 from mha_viz.errors import Cancelled, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import DARK, LIGHT
@@ -366,7 +367,7 @@ def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPa
             super().__init__(*args, **how)
             begun.append(self)
 
-    monkeypatch.setattr(apart.subprocess, "Popen", Child)
+    monkeypatch.setattr(subprocess, "Popen", Child)
     with pytest.raises(Cancelled):
         apart.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].most_steps), lambda _: None, lambda: True)
     (child,) = begun
@@ -388,7 +389,7 @@ def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encod
 
 def test_a_child_process_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(apart.RunFailed):
+    with pytest.raises(Failed):
         apart.run(short(OUTPUT), lambda _: None, lambda: False)
 
 

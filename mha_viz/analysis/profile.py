@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import os
 from collections.abc import Mapping
@@ -20,6 +22,8 @@ from mha_viz.errors import CorpusError, ExportError
 if TYPE_CHECKING:
     import pandas as pd
 
+FACTS = "profile.json"
+TWIN = "untrained/"  # the folder of the control's tables
 DEFINITIONS = "2"  # of the measures; goes up when a number comes to mean something else
 
 _ACCURACY = ("n", "correct", "accuracy")
@@ -106,22 +110,36 @@ class Profile:
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
         return tuple(_finding(*line) for line in lines)
 
+    def files(self) -> dict[str, str]:
+        """The text of each file by its path in the folder of the profile; profile.json comes last."""
+        told = {
+            f"{below}{name}.csv": table.to_csv(index=False, float_format="%.9g", lineterminator="\n")
+            for below, tables in (("", self.tables), (TWIN, self.control))
+            for name, table in tables.items()
+        }
+        return told | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
+
     def write(self, folder: Path) -> None:
         """One CSV file a table, and profile.json last; each takes its place whole, nothing of an older profile stays.
 
-        Raises ExportError.
+        Raises ExportError, and leaves no part of a profile behind.
         """
         try:
-            for old in (folder / "profile.json", *(path for at in _both(folder) for _, path in _files(at))):
-                old.unlink(missing_ok=True)
-            for at, tables in zip(_both(folder), (self.tables, self.control), strict=True):
-                for name, table in tables.items():
-                    _put(at / f"{name}.csv", table.to_csv(index=False, float_format="%.9g", lineterminator="\n"))
-            _put(folder / "profile.json", json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n")
+            forget(folder)
+            for name, text in self.files().items():
+                _put(folder / name, text)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                forget(folder)
             raise ExportError(
                 f"{folder} cannot be written: {error.strerror or error}.", "Name a folder that can."
             ) from error
+
+
+def forget(folder: Path) -> None:
+    """Delete the files of a profile, and of one that was not finished; other files stay. Raises OSError."""
+    for name in (FACTS, *_every_table()):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _finding(
@@ -152,36 +170,41 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
 
 def read_profile(folder: Path) -> Profile:
     """The profile in ``folder``. Raises CorpusError when there is none, or it is damaged."""
+    try:
+        there = [name for name in (FACTS, *_every_table()) if (folder / name).is_file()]
+        return profile_of({name: (folder / name).read_bytes().decode() for name in there})
+    except (OSError, ValueError) as error:
+        raise CorpusError(
+            f"{folder} holds no profile that can be read: {error}", "Make it again: mha-viz profile."
+        ) from error
+
+
+def profile_of(files: Mapping[str, str]) -> Profile:
+    """The profile whose :meth:`Profile.files` these are. Raises ValueError with what does not fit."""
     import pandas as pd
 
     try:
-        facts = json.loads((folder / "profile.json").read_text("utf-8"))
+        facts = json.loads(files[FACTS])
         tables, control = (
-            {name: _table(pd, path, name) for name, path in _files(at)} for at in (folder, folder / "untrained")
+            {n: _table(pd, files[f"{below}{n}.csv"], n) for n in HEADINGS if f"{below}{n}.csv" in files}
+            for below in ("", TWIN)
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorpusError(
-            f"{folder} holds no profile that can be read: {error}", "Make it again: mha-viz profile."
-        ) from error
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
     return Profile(facts, tables, control)
 
 
-def _both(folder: Path) -> tuple[Path, Path]:
-    """Where the tables of the model and those of its untrained twin lie."""
-    return folder, folder / "untrained"
+def _every_table() -> list[str]:
+    return [f"{below}{name}.csv" for below in ("", TWIN) for name in HEADINGS]
 
 
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    return [(name, folder / f"{name}.csv") for name in HEADINGS if (folder / f"{name}.csv").is_file()]
-
-
-def _table(pandas: Any, path: Path, name: str) -> pd.DataFrame:
-    table: pd.DataFrame = pandas.read_csv(path, keep_default_na=False, na_values=[""])
+def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
+    table: pd.DataFrame = pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
     if tuple(table.columns) != HEADINGS[name]:
-        raise ValueError(f"{path.name} has the headings {', '.join(map(str, table.columns))[:200]}")
+        raise ValueError(f"{name}.csv has the headings {', '.join(map(str, table.columns))[:200]}")
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 

@@ -5,14 +5,13 @@ by one linear map, so that whatever has to be looked up, heads must look up. The
 feed-forward layer to do the work instead.
 
 ``OMP_NUM_THREADS=1 python -m mha_viz.training.experiments --store`` writes the default runs to ``assets/lab``: on
-matrices this small a second thread costs more than it brings. With ``--apart`` it is the
-child process of :mod:`mha_viz.training.apart`.
+matrices this small a second thread costs more than it brings. Without it this is the child process of
+:mod:`mha_viz.training.apart`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from mha_viz import apart
 from mha_viz.errors import Cancelled
 from mha_viz.training import costs, tasks
 from mha_viz.training.attention import (
@@ -383,26 +383,15 @@ def _store() -> None:
         print(f"{stored_at(name)}: {len(data):,} bytes")
 
 
-def _apart() -> None:
-    """Settings as JSON from standard input; to standard output a line of JSON for each progress, then the length of the
-    run and its bytes. Everything else this process prints goes to standard error."""
-    out, sys.stdout = sys.stdout.buffer, sys.stderr
-    if hasattr(os, "nice"):
-        os.nice(5)  # the explorer's readings come first
-
-    def say(line: object) -> None:
-        out.write(json.dumps(line).encode() + b"\n")
-        out.flush()
+def _asked(order: bytes, tell: apart.Tell, stop: Stop) -> bytes:
+    """The run of settings that come as JSON."""
 
     def progress(so_far: Progress) -> None:
         if so_far.step % 5 == 0:
-            say(so_far)
+            tell(so_far.fraction)
 
-    data = to_bytes(run(Settings(**json.load(sys.stdin)), progress))
-    say(len(data))
-    out.write(data)
-    out.flush()
+    return to_bytes(run(Settings(**json.loads(order)), progress, stop))
 
 
 if __name__ == "__main__":
-    _apart() if "--apart" in sys.argv else _store() if "--store" in sys.argv else sys.exit(__doc__)
+    _store() if "--store" in sys.argv else sys.exit(__doc__) if sys.stdin.isatty() else apart.serve(_asked)

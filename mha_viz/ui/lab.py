@@ -20,9 +20,10 @@ from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Arm, Field
 from mha_viz.training.statements import Statement, pair_names, pairs, statements
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
+from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab_words import LANGUAGE, WORDS
 from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint, theme
-from mha_viz.ui.trainings import Training, trainings
+from mha_viz.ui.trainings import trainings
 
 LABELS: Mapping[Field, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),
@@ -174,7 +175,7 @@ def _start(experiment: str) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _progress(training: Training) -> None:
+def _progress(training: Job) -> None:
     if training.finished or training.left:
         if training.error is not None and not training.left:
             complain_later(training.error)
@@ -185,7 +186,7 @@ def _progress(training: Training) -> None:
     right.button("Stop", key="lab_stop", on_click=training.let_go, width="stretch")
 
 
-def _standing(training: Training) -> str:
+def _standing(training: Job) -> str:
     first = trainings().before(training)
     if first:
         return f"Waits for {first} training{'s' if first > 1 else ''} of other visitors"

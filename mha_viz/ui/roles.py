@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.profile import Finding, Profile
 from mha_viz.attention import Head
-from mha_viz.errors import CorpusError, MhaVizError
+from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
@@ -20,10 +19,13 @@ from mha_viz.ui import address, frame, head_card, learning, reading, relations
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
+from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint, theme
-from mha_viz.ui.studies import Evidence, Hold, given, studies
+from mha_viz.ui.studies import Evidence, given, sentences_given, studies
+from mha_viz.uploads import Source
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
+SOON = 0.1  # seconds between two looks at whether a file is read
 FEW = 1000  # pieces of text
 FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
@@ -133,18 +135,22 @@ def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     digest = built_in().digest if corpus == GRAMMAR else corpus
     profile = studies().profile(model, digest)
     if profile is not None:
-        return Evidence("the built-in sentences" if corpus == GRAMMAR else profile.corpus, (profile,))
+        unkept = studies().unkept(model, digest)
+        if unkept is not None:
+            remark(f"This is known until the server ends: it could not be written to the disk. {unkept.problem}")
+        return Evidence("the built-in sentences" if corpus == GRAMMAR else _name(profile), (profile,))
     under_way = studies().under_way(model, digest)
     if under_way is not None:
-        _progress(Hold(under_way), model)
+        _progress(under_way, model)
         return None
     if studies().stopping(model, digest):
         _stopping(model, digest)
         return None
     failed = studies().failed(model, digest)
-    if failed is not None and failed.error is not None:
-        complain(failed.error)
-        st.button("Go on", key="go_on", on_click=_start, args=(model, failed.corpus))
+    if failed is not None:
+        error, source = failed
+        complain(error)
+        st.button("Go on", key="go_on", on_click=_start, args=(model, source))
     elif corpus == GRAMMAR:
         _offer(model)
     else:
@@ -159,24 +165,35 @@ def _offer(model: catalog.Model) -> None:
         f"{len(built_in().sentences)} English sentences with gold dependencies and coreference; a small model reads "
         "them in seconds, a large one in minutes."
     )
-    st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, built_in()))
+    st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, sentences_given()))
 
 
-def _start(model: catalog.Model, corpus: Any) -> None:
+def _start(model: catalog.Model, source: Source) -> None:
     try:
-        studies().start(model, corpus)
+        studies().start(model, source)
     except MhaVizError as error:
         complain_later(error)
 
 
 @st.fragment(run_every=0.5)
-def _progress(hold: Hold, model: catalog.Model) -> None:
-    study = hold.study
-    if study.finished or study.stopped:
+def _progress(study: Job, model: catalog.Model) -> None:
+    if study.finished or study.stopped():
         st.rerun()
+    study.look()
     left, right = st.columns([5, 1], vertical_alignment="center")
-    left.progress(study.fraction, text=f"{plain(model.label)} is read, sentence by sentence: {study.fraction:.0%}")
-    right.button("Stop", key="stop_study", on_click=hold.let_go, width="stretch")
+    if study.left:
+        left.progress(study.fraction, text=f"Another visitor waits for this study: {study.fraction:.0%}")
+        right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
+        return
+    left.progress(study.fraction, text=_standing(study, model))
+    right.button("Stop", key="stop_study", on_click=study.let_go, width="stretch")
+
+
+def _standing(study: Job, model: catalog.Model) -> str:
+    first = studies().before(study)
+    if first:
+        return f"Waits for {first} stud{'ies' if first > 1 else 'y'} of other visitors"
+    return f"{plain(model.label)} is read, sentence by sentence: {study.fraction:.0%}"
 
 
 @st.fragment(run_every=0.3)
@@ -190,23 +207,49 @@ def _upload(model: catalog.Model) -> None:
     st.markdown(
         "CoNLL-U gives everything: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
         "gives pronouns and names. Plain text, one sentence a line, gives position, delimiters, entropy and distances. "
-        "At most 8 MB. The text is not kept: only its name, the numbers, and the lines that had to be left out."
+        "At most 8 MB. Of the file only the numbers are kept, and which lines had to be left out; its name is shown "
+        "during this visit, and to nobody else."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
     _earlier(model)
     if file is None:
         return
     try:
-        with st.spinner("Reading the file…", show_time=True):
-            corpus = studies().corpus(file.getvalue(), clean(file.name)[:80])
-    except CorpusError as error:
+        source = _source(file.getvalue(), clean(file.name)[:80])
+    except MhaVizError as error:
         complain(error)
         return
-    for line in getattr(corpus, "left_out", ())[:5]:
+    for line in source.left_out:
         remark(f"Left out: {line}")
     st.button(
-        f"Measure {plain(corpus.name)}", type="primary", key="measure_file", on_click=_start_file, args=(model, corpus)
+        f"Measure {plain(source.name)}", type="primary", key="measure_file", on_click=_start_file, args=(model, source)
     )
+
+
+def _source(data: bytes, name: str) -> Source:
+    """What a file holds, once it is read. Raises CorpusError, and Busy. A visitor who leaves stops the reading."""
+    source = studies().source(data, name)
+    if source is not None:
+        return source
+    job = studies().read(data, name)
+    try:
+        with st.spinner("Reading the file…", show_time=True):
+            sign = st.empty()
+            while not job.wait(SOON):
+                job.look()
+                sign.empty()  # here Streamlit ends a run that nobody waits for any more
+    finally:
+        job.let_go()
+    source = studies().source(data, name)
+    if source is None:
+        raise job.error or Cancelled("The file was not read to its end.", "Choose it again.")
+    return source
+
+
+def _name(profile: Profile) -> str:
+    """What a corpus is called: by its file for whoever had it during this visit, else without a name."""
+    names: dict[str, str] = st.session_state.get(FILES, {})
+    return names.get(profile.facts["sha256"], profile.corpus)
 
 
 def _earlier(model: catalog.Model) -> None:
@@ -216,10 +259,14 @@ def _earlier(model: catalog.Model) -> None:
                   help=None if studies().profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
 
 
-def _start_file(model: catalog.Model, corpus: Any) -> None:
-    st.session_state[FILES] = {**st.session_state.get(FILES, {}), corpus.digest: corpus.name}
-    _start(model, corpus)
-    address.go(corpus=corpus.digest)
+def _start_file(model: catalog.Model, source: Source) -> None:
+    try:
+        studies().start(model, source)
+    except MhaVizError as error:
+        complain_later(error)
+        return
+    st.session_state[FILES] = {**st.session_state.get(FILES, {}), source.digest: source.name}
+    address.go(corpus=source.digest)
 
 
 # ---- The map --------------------------------------------------------------------------------------------

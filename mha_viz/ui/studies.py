@@ -1,7 +1,8 @@
 """Profiles for the app: those that come with it, those that were measured here, and the measuring itself.
 
-One study runs at a time; visitors who ask for the same one share it. What is finished is kept in a folder, so that a
-server that starts again still knows it, and one that was stopped goes on.
+Files are read and models are measured in child processes. One study runs at a time; visitors who ask for the same one
+share it, and one that no open session looks at any more stops. Unfinished sums are kept in a folder, so that a study
+that was stopped goes on; so is what is finished, so that a server that starts again still knows it.
 """
 
 from __future__ import annotations
@@ -9,31 +10,51 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 import streamlit as st
 
-from mha_viz.analysis.profile import Finding, Profile, read_findings, read_profile
+from mha_viz import apart, uploads
+from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
 from mha_viz.assets import asset
-from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
+from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.models import catalog, hub
 from mha_viz.reader import Reader
-from mha_viz.treebank import Corpus, Gap, read
+from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Shelf
+from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.profiles import tidy
+from mha_viz.uploads import NEUTRAL, Source, words
 
-HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
-WAITING = 8  # studies that may wait
+CHILD = "mha_viz.study.child"
 KEPT_BYTES = 200_000_000  # in memory, of each kind
-KEPT_FOLDERS = 200  # on the disk; the oldest go
+SOURCE_BYTES = 60_000_000  # of files that were uploaded
+MOST_WORDS = 100_000  # of a study for strangers
+GRACE = 20.0  # seconds in which a study that is stopped keeps its sums
+HIDDEN = 75.0  # seconds without a look after which a stranger counts as gone: a hidden tab looks once a minute
+AT_HOME = 600.0  # the same on one's own machine, where other pages may be read meanwhile
+STUDIES = Rules(
+    one="study",
+    many="studies",
+    stop="Stop it on the page Roles, or wait until it is done.",
+    places=8,
+    forgotten=lambda: HIDDEN if hosted() else AT_HOME,
+)
+FILES = Rules(
+    one="file",
+    many="files",
+    stop="Wait until it is read, then choose this one again.",
+    places=16,
+    forgotten=lambda: 5.0,
+    workers=2,
+)
 GIVEN = ("ewt", "gum", "gap", "grammar")  # of a shipped profile, in the order in which a table is taken from them
 
 
@@ -111,68 +132,74 @@ def _folders(above: Path) -> list[Path]:
     return [path for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
 
 
-class Study:
-    """A study under way or done. ``fraction`` is the share that is done; ``finished`` when ``error`` or ``profile`` is
-    set. It stops when every visitor who waited for it has let go."""
-
-    def __init__(self, corpus: Corpus | Gap) -> None:
-        self.corpus = corpus
-        self.fraction = 0.0
-        self.profile: Profile | None = None
-        self.error: MhaVizError | None = None
-        self.holds: WeakSet[Hold] = WeakSet()
-        self.stopped = False
-
-    @property
-    def finished(self) -> bool:
-        """True when nothing more will come."""
-        return self.profile is not None or self.error is not None
-
-
-class Hold:
-    """One visitor's wish for a study. A hold that is simply forgotten stops nothing."""
-
-    def __init__(self, study: Study) -> None:
-        self.study = study
-        study.holds.add(self)
-
-    def let_go(self) -> None:
-        """This visitor waits no longer."""
-        self.study.holds.discard(self)
-        self.study.stopped = not self.study.holds
+def sentences_given() -> Source:
+    """The built-in sentences, to be measured."""
+    corpus = built_in()
+    return Source("the built-in sentences", corpus.digest, words(corpus))
 
 
 class Studies:
-    """The process-wide desk for studies."""
+    """The process-wide desks: one where files are read, one where models are measured over them."""
 
     def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="study")
+        tidy()
+        self._desk: Desk[str] = Desk(STUDIES)
+        self._reading: Desk[str] = Desk(FILES)
         self._pointing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pointing")
         self._lock = threading.Lock()
-        self._running: dict[str, Study] = {}
         self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size)
         self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda found: sum(p.row.nbytes * 2 for p in found if p))
-        self._failed: Shelf[str, Study] = Shelf(WAITING, lambda _: 1)
-        self._corpora: Shelf[str, Corpus | Gap] = Shelf(KEPT_BYTES, lambda corpus: 300 * _words(corpus))
+        self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
+        self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
+        self._unkept: Shelf[str, MhaVizError] = Shelf(STUDIES.places, lambda _: 1)
         self._asked: dict[str, Future[Any]] = {}  # pointers under way
+
+    # ---- Files ----------------------------------------------------------------------------------------------
+
+    def source(self, data: bytes, name: str) -> Source | None:
+        """What is known of this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
+        key = _of_file(data, name)
+        source, failed = self._sources.get(key), self._reading.failed(key)
+        if source is None and failed is not None and isinstance(failed.error, CorpusError):
+            raise failed.error
+        return source
+
+    def read(self, data: bytes, name: str) -> Job:
+        """Begin to read a file, or join the reading that is under way; then :meth:`source` knows it. Raises Busy."""
+        key = _of_file(data, name)
+
+        def work(job: Job) -> None:
+            self._sources.put(key, uploads.read(data, name, job.stopped))
+
+        return self._reading.order(key, name, work)
+
+    # ---- Profiles -------------------------------------------------------------------------------------------
 
     def profile(self, model: catalog.Model, digest: str) -> Profile | None:
         """What was measured of a model on the corpus with this digest, if anything was."""
-        key = _key(model, digest)
+        key = profiles.key(model, digest)
+        folder = profiles.home() / key
         kept = self._profiles.get(key)
-        if kept is None and (_home() / key / "profile.json").is_file():
+        if kept is None and (folder / FACTS).is_file():
             try:
-                kept = self._profiles.put(key, read_profile(_home() / key))
+                kept = self._profiles.put(key, read_profile(folder))
             except MhaVizError:  # damaged, or of an older version: measured again when asked for
                 return None
+        if kept is not None:
+            profiles.used(folder)
         return kept
+
+    def unkept(self, model: catalog.Model, digest: str) -> MhaVizError | None:
+        """Why a profile could not be written to the disk, if so: it is known until the server ends."""
+        return self._unkept.get(profiles.key(model, digest))
 
     def roles(self, model: catalog.Model) -> tuple[Finding, ...]:
         """The roles of a model's heads as far as they are known here; read without pandas or torch."""
         if model.kind in ("bundled", "own"):
             return given_roles(model.name)
+        folder = profiles.home() / profiles.key(model, built_in().digest)
         try:
-            return read_findings(_home() / _key(model, built_in().digest))
+            return read_findings(folder) if (folder / FACTS).is_file() else ()
         except MhaVizError:
             return ()
 
@@ -181,64 +208,68 @@ class Studies:
         named = given_corpora(model.name) if model.kind in ("bundled", "own") else ""
         return named or "the built-in sentences"
 
-    def start(self, model: catalog.Model, corpus: Corpus | Gap) -> Hold:
-        """Begin a study, or join the one that is under way. Raises Busy when too many wait."""
-        key = _key(model, corpus.digest)
-        with self._lock:
-            study = self._running.get(key)
-            if study is None or study.stopped or study.finished:
-                if len(self._running) >= WAITING:
-                    raise Busy("Too many studies wait on this server.", "Try again in a few minutes.")
-                study = self._running[key] = Study(corpus)
-                self._worker.submit(self._run, key, study, model, corpus)
-            return Hold(study)
+    # ---- Measuring ------------------------------------------------------------------------------------------
 
-    def under_way(self, model: catalog.Model, digest: str) -> Study | None:
-        """The study of a model on a corpus that runs or waits now."""
-        study = self._running.get(_key(model, digest))
-        return None if study is None or study.stopped else study
+    def start(self, model: catalog.Model, source: Source) -> Job:
+        """Begin a study, or join the one that is under way.
+
+        Raises CorpusError for more words than a server for strangers measures, and Busy when this visitor has another
+        study, or too many wait.
+        """
+        if hosted() and source.words > MOST_WORDS:
+            raise CorpusError(
+                f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
+                "Split it, or measure it on your own machine: mha-viz profile.",
+            )
+        key = profiles.key(model, source.digest)
+        self._measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
+        return self._desk.order(key, f"{model.label} on {source.name}", partial(self._measure, key, model, source))
+
+    def under_way(self, model: catalog.Model, digest: str) -> Job | None:
+        """The study of a model on a corpus that runs or waits now, whoever ordered it."""
+        return self._desk.under_way(profiles.key(model, digest))
+
+    def before(self, study: Job) -> int:
+        """How many studies come first."""
+        return self._desk.before(study)
 
     def stopping(self, model: catalog.Model, digest: str) -> bool:
         """True from the stop of a study until what it has done is kept."""
-        study = self._running.get(_key(model, digest))
-        return study is not None and study.stopped
+        return self._desk.stopping(profiles.key(model, digest))
 
-    def failed(self, model: catalog.Model, digest: str) -> Study | None:
-        """The last study of a model on a corpus, if it came to no end: its error, and the corpus to start it again."""
-        study = self._failed.get(_key(model, digest))
-        return study if study is not None and study.profile is None else None
+    def failed(self, model: catalog.Model, digest: str) -> tuple[MhaVizError, Source] | None:
+        """Why the last study of a model on a corpus came to nothing, if it did, and what to start it again with: a
+        file without its name, which is known to the visitor who had it alone."""
+        key = profiles.key(model, digest)
+        job, source = self._desk.failed(key), self._measured.get(key)
+        return (job.error, source) if job and job.error and source else None
 
-    def _run(self, key: str, study: Study, model: catalog.Model, corpus: Corpus | Gap) -> None:
-        from mha_viz.models.encoder import load  # torch
-        from mha_viz.study import Progress
-        from mha_viz.study import study as measure
-
-        def progress(so_far: Progress) -> None:
-            study.fraction = so_far.fraction
-
-        try:
-            if study.stopped:
-                raise Cancelled("The study was stopped before it began.", "Start it again.")
-            encoder = load(model.name)
-            folder = _made(_home() / key)
-            profile = measure(encoder, corpus, resume=folder, progress=progress, cancelled=lambda: study.stopped)
-            if folder:
-                profile.write(folder)
-            study.profile = self._profiles.put(key, profile)
-        except MhaVizError as error:
-            study.error = error
-        except Exception as error:  # a fault of ours or of a library: the page says so, the server lives on
-            study.error = ModelBroken(f"The study failed: {type(error).__name__}: {str(error)[:200]}", "Try again.")
-        finally:
-            if study.error is not None:
-                self._failed.put(key, study)
-            with self._lock:
-                if self._running.get(key) is study:
-                    del self._running[key]
+    def _measure(self, key: str, model: catalog.Model, source: Source, job: Job) -> None:
+        folder = hub.local_folder(model)
+        if folder is None:
+            raise ModelUnreachable(f"The files of {model.label} are not here.", "Open the model in Explore.")
+        sums = profiles.made(profiles.home() / key)
+        tidy(sums)
+        asked = {
+            "folder": str(folder),
+            "name": model.name,
+            "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
+            "sums": str(sums) if sums else None,
+        }
+        order = json.dumps(asked).encode() + b"\n" + source.data
+        profile = profile_of(json.loads(apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)))
+        self._profiles.put(key, profile)
+        self._unkept.drop(key)
+        if sums:
+            try:
+                profile.write(sums)
+            except ExportError as error:
+                self._unkept.put(key, error)
+            tidy(sums)
 
     def pointers(self, model: catalog.Model) -> Future[Any]:
         """Where every head points in every sentence of the built-in corpus."""
-        key = _key(model, built_in().digest)
+        key = profiles.key(model, built_in().digest)
         kept = self._pointers.get(key)
         if kept is not None:
             done: Future[Any] = Future()
@@ -250,10 +281,31 @@ class Studies:
                 asked = self._asked[key] = self._pointing.submit(lambda: self._pointers.put(key, _pointed(model)))
             return asked
 
-    def corpus(self, data: bytes, name: str) -> Corpus | Gap:
-        """The corpus in a file, read once. Raises CorpusError."""
-        key = hashlib.sha256(data).hexdigest() + name
-        return self._corpora.get(key) or self._corpora.put(key, read(data, name))
+
+def hosted() -> bool:
+    """True when strangers use this server."""
+    strangers: Callable[[], bool] = getattr(catalog, "hosted", catalog.restricted)
+    return strangers()
+
+
+def _bounds(folder: Path) -> apart.Bounds:
+    """On one's own machine a study takes all cores, behind other work, as long as it needs; for strangers half of the
+    cores and ten minutes at a time. The model is held twice, trained and untrained, each with packed copies."""
+    if not hosted():
+        return apart.Bounds(threads=0, grace=GRACE, what="The study")
+    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    return apart.Bounds(
+        seconds=600,
+        megabytes=3_000 + 6 * weights // 10**6,
+        threads=max(1, (os.cpu_count() or 1) // 2),
+        grace=GRACE,
+        what="The study",
+        less="What is done is kept; start it again to go on.",
+    )
+
+
+def _of_file(data: bytes, name: str) -> str:
+    return hashlib.sha256(data).hexdigest() + name
 
 
 def _pointed(model: catalog.Model) -> Any:
@@ -267,37 +319,9 @@ def studies() -> Studies:
     return Studies()
 
 
-def _key(model: catalog.Model, digest: str) -> str:
-    """A folder's name for a model and a corpus: other weights under the same name are another model."""
-    folder = hub.local_folder(model)
-    files = sorted(folder.glob("*.safetensors")) if folder else []
-    stamp = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return hashlib.sha256(repr((model.name, stamp, digest)).encode()).hexdigest()[:32]
-
-
-def _home() -> Path:
-    return Path(os.environ.get(HOME) or Path("~/.cache/mha_viz").expanduser()) / "profiles"
-
-
-def _made(folder: Path) -> Path | None:
-    """The folder, made if need be; None where nothing can be written: then profiles live in memory only."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        kept = sorted(_folders(folder.parent), key=lambda path: path.stat().st_mtime)
-        for old in kept[:-KEPT_FOLDERS]:
-            shutil.rmtree(old, ignore_errors=True)
-    except OSError:
-        return None
-    return folder
-
-
 def _size(profile: Profile) -> int:
     tables = (*profile.tables.values(), *profile.control.values())
     return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
-
-
-def _words(corpus: Corpus | Gap) -> int:
-    return len(corpus.rows) * 100 if isinstance(corpus, Gap) else sum(len(s.words) for s in corpus.sentences)
 
 
 def _listed(names: Sequence[str]) -> str:

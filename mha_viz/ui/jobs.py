@@ -1,0 +1,177 @@
+"""Work that visitors order and look at from time to time: who waits for it, whose it is, and when it stops.
+
+One visitor has one place at a desk, in however many tabs, and may join whatever others have ordered. What nobody looks
+at any more stops. Threads of a desk end with the process, whatever they wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from queue import SimpleQueue
+from typing import Generic, NamedTuple, TypeVar
+
+from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
+from mha_viz.ui.cache import Shelf
+from mha_viz.ui.visitors import NOBODY, visitor
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Rules(NamedTuple):
+    """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about an own
+    order; ``places`` may wait or run, ``workers`` run at once; after ``forgotten`` seconds without a look somebody
+    counts as gone."""
+
+    one: str
+    many: str
+    stop: str
+    places: int
+    forgotten: Callable[[], float]
+    workers: int = 1
+
+
+class Job:
+    """An order under way or done. ``fraction`` is the share that is done; ``error`` says why it came to nothing."""
+
+    def __init__(self, rules: Rules, name: str) -> None:
+        self.name = name
+        self.owner = visitor()
+        self.fraction = 0.0
+        self.error: MhaVizError | None = None
+        self._rules = rules
+        self._over = threading.Event()
+        self._stopped = False
+        self._seen: dict[str, float] = {}  # when each visitor last looked
+        self._gone: set[str] = set()  # visitors who pressed Stop
+        self.join()
+
+    def join(self) -> None:
+        """This visitor wants it, after a Stop too."""
+        self._gone.discard(visitor())
+        self.look()
+
+    def look(self) -> None:
+        """This visitor still waits for it."""
+        if not self.left:
+            self._seen[visitor()] = time.monotonic()
+
+    def let_go(self) -> None:
+        """This visitor waits no longer; without any other, it stops."""
+        self._gone.add(visitor())
+        self._seen.pop(visitor(), None)
+
+    @property
+    def left(self) -> bool:
+        """True when this visitor has let go."""
+        return visitor() in self._gone
+
+    @property
+    def finished(self) -> bool:
+        """True when nothing more will come."""
+        return self._over.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """True as soon as nothing more will come; False when that takes longer."""
+        return self._over.wait(seconds)
+
+    def tell(self, fraction: float) -> None:
+        """The share that is done."""
+        self.fraction = fraction
+
+    def stopped(self) -> bool:
+        """True once nobody waited for it: it comes to an end, and who wants it after all orders it again."""
+        now, longest = time.monotonic(), self._rules.forgotten()
+        self._stopped = self._stopped or not any(now - seen < longest for seen in list(self._seen.values()))
+        return self._stopped
+
+    def belongs_to(self, who: str) -> bool:
+        """True while it takes this visitor's place at the desk."""
+        return self.owner == who != NOBODY and who not in self._gone and not self.stopped()
+
+    def finish(self, error: MhaVizError | None) -> None:
+        """Nothing more will come."""
+        self.error = error
+        self._over.set()
+
+
+class Desk(Generic[K]):
+    """Orders by what they are of; in the order in which they came, so many at a time as there are workers."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._lock = threading.Lock()
+        self._orders: dict[K, Job] = {}
+        self._failed: Shelf[K, Job] = Shelf(rules.places, lambda _: 1)
+        self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        for _ in range(rules.workers):
+            threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
+
+    def order(self, key: K, name: str, work: Callable[[Job], None]) -> Job:
+        """Begin this work, or join the same that is under way. ``work`` is to end soon after ``job.stopped()``, and to
+        keep its result itself.
+
+        Raises Busy when this visitor has another order here, and when too many wait.
+        """
+        with self._lock:
+            job = self._orders.get(key)
+            if job is None or job.stopped():
+                self._check_place()
+                job = self._orders[key] = Job(self._rules, name)
+                self._queue.put(lambda ordered=job: self._run(key, ordered, work))  # type: ignore[misc]
+            job.join()
+            return job
+
+    def _check_place(self) -> None:
+        rules, who = self._rules, visitor()
+        mine = next((job for job in self._orders.values() if job.belongs_to(who)), None)
+        if mine is not None:
+            raise Busy(f"You have a {rules.one} under way already: {mine.name}.", rules.stop)
+        if len(self._orders) >= rules.places:
+            raise Busy(f"Too many {rules.many} wait on this server.", "Try again in a few minutes.")
+
+    def under_way(self, key: K) -> Job | None:
+        """What runs or waits now and comes to an end by itself, whoever ordered it."""
+        job = self._orders.get(key)
+        return None if job is None or job.stopped() else job
+
+    def stopping(self, key: K) -> bool:
+        """True from the stop of an order until what it has done is kept."""
+        job = self._orders.get(key)
+        return job is not None and job.stopped()
+
+    def before(self, job: Job) -> int:
+        """How many orders come first."""
+        with self._lock:
+            orders = list(self._orders.values())
+        return orders.index(job) if job in orders else 0
+
+    def failed(self, key: K) -> Job | None:
+        """The last order of this kind that came to nothing, if it is still known."""
+        return self._failed.get(key)
+
+    def _serve(self) -> None:
+        while True:
+            self._queue.get()()
+
+    def _run(self, key: K, job: Job, work: Callable[[Job], None]) -> None:
+        error: MhaVizError | None = None
+        try:
+            if job.stopped():
+                raise Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again.")
+            work(job)
+        except MhaVizError as raised:
+            error = raised
+        except Exception as raised:  # a fault of ours or of the machine: the page says so, the server lives on
+            said = f"{type(raised).__name__}: {str(raised)[:200]}"
+            error = ModelBroken(f"The {self._rules.one} failed: {said}", "Try again.")
+        if error is None:
+            self._failed.drop(key)
+        else:
+            job.error = error
+            self._failed.put(key, job)
+        with self._lock:
+            if self._orders.get(key) is job:
+                del self._orders[key]
+        job.finish(error)

@@ -1,0 +1,45 @@
+"""Who asks: one key for all tabs of one browser, so that what a server can do is shared fairly among people.
+
+The key is made of the address that the connection comes from and of the token in Streamlit's XSRF cookie, which every
+browser is given with its first page. A class behind one address, or everybody behind one proxy, are therefore as many
+visitors as there are browsers. It is a means of fairness and none of security: a program can make up tokens, and what
+holds against that is that every desk has a bounded number of places.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+COOKIE = "_streamlit_xsrf"
+TOKEN_BYTES = 16
+NOBODY = ""  # where no session asks: a worker thread, a test, a notebook
+
+
+def visitor() -> str:
+    """A key for the person whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
+
+    Tabs of one browser share it; without a cookie each session is a visitor of its own. :data:`NOBODY` in a thread
+    without a session, so ask before work is handed to another thread.
+    """
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        return NOBODY
+    browser = token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
+    return hashlib.sha256(f"{st.context.ip_address}/".encode() + browser).hexdigest()[:16]
+
+
+def token(cookie: object) -> bytes:
+    """The token of an XSRF cookie, "2|mask|masked token|time": the mask is another for each page, the token stays.
+    Empty for anything else."""
+    try:
+        version, mask, masked, _ = str(cookie).strip("\"'").split("|")
+        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked)
+    except ValueError:  # binascii's own error is one of these
+        return b""
+    if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:
+        return b""
+    return bytes(byte ^ key[at % 4] for at, byte in enumerate(hidden))

@@ -1,0 +1,141 @@
+"""Work in a child process: bytes there and back, bounds that hold, and no child that outlives whoever began it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mha_viz.apart import NICE, Bounds, Failed, TooLarge, TooSlow, run
+from mha_viz.errors import Cancelled, CorpusError
+from tests.visit import until
+
+ROOT = Path(__file__).resolve().parent.parent
+CHILD = "tests.children"
+posix = pytest.mark.skipif(os.name != "posix", reason="the system bounds no process")
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The children of a test, in order."""
+    found: list[subprocess.Popen[bytes]] = []
+
+    class Child(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **how: Any) -> None:
+            super().__init__(*args, **how)
+            found.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Child)
+    return found
+
+
+def order(do: str, **more: Any) -> bytes:
+    return json.dumps({"do": do, **more}).encode()
+
+
+def gone(child: subprocess.Popen[bytes]) -> bool:
+    """True when the process has ended and was awaited, and its pipes are closed."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    return child.returncode is not None and child.stdin.closed and child.stdout.closed
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 3_000_000])
+def test_bytes_go_there_and_back(size: int, begun: list[subprocess.Popen[bytes]]) -> None:
+    said: list[float] = []
+    assert run(CHILD, order("echo", bytes="é" * size), Bounds(), said.append) == ("é" * size).encode()
+    assert said == [0.5]
+    assert gone(begun[0])
+
+
+@posix
+def test_a_child_steps_back_and_is_bounded() -> None:
+    most = json.loads(run(CHILD, order("bounds"), Bounds(seconds=7, megabytes=700, threads=1)))
+    assert most == {"DATA": 700_000_000, "CPU": 8, "CORE": 0, "nice": min(19, os.nice(0) + NICE), "threads": "1"}
+
+
+@posix
+def test_a_child_that_needs_too_much_memory_is_ended_in_words(begun: list[subprocess.Popen[bytes]]) -> None:
+    with pytest.raises(TooLarge, match=r"The file needed more than 300 MB of memory\. Split it\."):
+        run(CHILD, order("fill", megabytes=400), Bounds(megabytes=300, what="The file", less="Split it."))
+    assert gone(begun[0])
+    assert len(run(CHILD, order("fill", megabytes=100), Bounds(megabytes=300))) == 10**8
+
+
+@posix
+def test_a_library_that_gives_up_without_memory_is_told_as_that() -> None:
+    with pytest.raises(TooLarge):
+        run(CHILD, order("abort"), Bounds())
+
+
+def test_a_child_that_holds_its_interpreter_is_ended_at_its_time(begun: list[subprocess.Popen[bytes]]) -> None:
+    with pytest.raises(TooSlow, match=r"The file took longer than 2 s\. Split it\."):
+        run(CHILD, order("hold"), Bounds(seconds=2, what="The file", less="Split it."))
+    assert gone(begun[0])
+
+
+@pytest.mark.parametrize("how", ["exit", "cut"])
+def test_a_child_that_ends_in_the_middle_says_so(how: str, begun: list[subprocess.Popen[bytes]]) -> None:
+    with pytest.raises(Failed, match="The work ended without a result"):
+        run(CHILD, order(how), Bounds())
+    assert gone(begun[0])
+
+
+def test_an_error_of_a_person_comes_back_as_it_is() -> None:
+    with pytest.raises(CorpusError) as raised:
+        run(CHILD, order("refuse"), Bounds())
+    assert (raised.value.problem, raised.value.remedy) == ("line 3: no.", "Mend it.")
+
+
+def test_a_fault_is_told_without_the_text_that_was_read(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Failed, match="The work failed: RuntimeError"):
+        run(CHILD, order("fault", text="private"), Bounds())
+    log = capfd.readouterr().err
+    assert "children.py" in log
+    assert "private" not in log
+
+
+@posix
+def test_a_child_that_is_stopped_may_keep_what_it_has(begun: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
+    kept, pid = tmp_path / "kept", tmp_path / "pid"
+    with pytest.raises(Cancelled, match="What is done is kept"):
+        run(CHILD, order("keep", file=str(kept), pid=str(pid)), Bounds(grace=60), cancelled=pid.exists)
+    assert kept.read_text() == "kept"
+    assert gone(begun[0])
+
+
+def test_a_child_that_does_not_listen_is_killed(begun: list[subprocess.Popen[bytes]]) -> None:
+    with pytest.raises(Cancelled):
+        run(CHILD, order("hold"), Bounds(grace=0.5), cancelled=lambda: True)
+    assert gone(begun[0])
+
+
+def test_a_child_that_cannot_begin_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(Failed):
+        run(CHILD, order("echo", bytes="x" * 10**6), Bounds())
+
+
+@posix
+def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
+    """Killed with -9, a process can tell its children nothing: they see that nobody holds the other end any more."""
+    kept, pid = tmp_path / "kept", tmp_path / "pid"
+    asked = order("keep", file=str(kept), pid=str(pid))
+    script = f"from mha_viz.apart import *; run({CHILD!r}, {asked!r}, Bounds(grace=9))"
+    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) as parent:
+        until(lambda: pid.exists() and bool(pid.read_text()))
+        parent.send_signal(signal.SIGKILL)
+    until(lambda: not _alive(int(pid.read_text())))
+    assert kept.read_text() == "kept"
+
+
+def _alive(pid: int) -> bool:
+    """True while a process runs; one that ended and that nobody awaited yet does not."""
+    state = Path(f"/proc/{pid}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"

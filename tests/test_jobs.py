@@ -1,0 +1,120 @@
+"""Orders of visitors: one place each, shared with whoever asks for the same, and an end for what nobody looks at."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from mha_viz.errors import Busy, Cancelled
+from mha_viz.ui import jobs
+from mha_viz.ui.jobs import Desk, Job, Rules
+from tests.visit import until
+
+
+class Visitors:
+    """Who asks now, how long a desk waits for a look, and work that goes on until it is let go."""
+
+    def __init__(self) -> None:
+        self.who = "ann"
+        self.forgotten = 600.0
+        self.end = threading.Event()
+        self.begun: list[str] = []
+        self.desk: Desk[str] = Desk(
+            Rules("training", "trainings", "Stop it first.", places=3, forgotten=lambda: self.forgotten)
+        )
+
+    def order(self, key: str, who: str) -> Job:
+        self.who = who
+        return self.desk.order(key, f"run {key}", self.work(key))
+
+    def work(self, key: str) -> Callable[[Job], None]:
+        def work(job: Job) -> None:
+            self.begun.append(key)
+            until(lambda: self.end.is_set() or job.stopped())
+            if job.stopped():
+                raise Cancelled("It was stopped.")
+
+        return work
+
+
+@pytest.fixture
+def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
+    found = Visitors()
+    monkeypatch.setattr(jobs, "visitor", lambda: found.who)
+    yield found
+    found.end.set()
+
+
+def test_one_visitor_has_one_place_and_is_told_what_to_do(visitors: Visitors) -> None:
+    visitors.order("a", "ann")
+    with pytest.raises(Busy, match=r"You have a training under way already: run a\. Stop it first\."):
+        visitors.order("b", "ann")
+    assert visitors.order("b", "bob").owner == "bob"
+
+
+def test_joining_is_always_allowed_and_takes_no_place(visitors: Visitors) -> None:
+    first = visitors.order("a", "ann")
+    visitors.order("b", "bob")
+    assert visitors.order("a", "bob") is first
+    assert visitors.order("a", "eve") is first
+    assert visitors.order("c", "eve").owner == "eve"
+
+
+def test_a_place_is_free_again_after_stop_though_others_go_on(visitors: Visitors) -> None:
+    first = visitors.order("a", "ann")
+    visitors.order("a", "bob")
+    visitors.who = "ann"
+    first.let_go()
+    assert not first.stopped()
+    assert visitors.order("b", "ann") is not first
+
+
+def test_a_place_is_free_again_when_the_order_is_done(visitors: Visitors) -> None:
+    visitors.end.set()
+    first = visitors.order("a", "ann")
+    until(lambda: first.finished)
+    assert first.error is None
+    assert visitors.order("b", "ann")
+
+
+def test_what_nobody_looks_at_stops_and_is_not_joined_any_more(visitors: Visitors) -> None:
+    first = visitors.order("a", "ann")
+    until(lambda: visitors.begun == ["a"])
+    visitors.forgotten = 0.0
+    until(lambda: first.finished)
+    assert isinstance(first.error, Cancelled)
+    assert visitors.desk.failed("a") is first
+    visitors.forgotten = 600.0
+    assert first.stopped(), "a late look brings nothing back to life"
+    assert visitors.order("a", "ann") is not first
+
+
+def test_orders_that_nobody_looked_at_while_they_waited_never_begin(visitors: Visitors) -> None:
+    visitors.order("a", "ann")
+    until(lambda: visitors.begun == ["a"])
+    waiting = visitors.order("b", "bob")
+    assert visitors.desk.before(waiting) == 1
+    waiting.let_go()
+    visitors.end.set()
+    until(lambda: waiting.finished)
+    assert visitors.begun == ["a"]
+
+
+def test_a_full_desk_refuses_whoever_is_new_and_nobody_else(visitors: Visitors) -> None:
+    for who in ("ann", "bob", "eve"):
+        visitors.order(who, who)
+    with pytest.raises(Busy, match="Too many trainings wait"):
+        visitors.order("d", "dan")
+    assert visitors.order("ann", "dan").owner == "ann"
+
+
+def test_nobody_in_particular_is_not_counted(visitors: Visitors) -> None:
+    visitors.order("a", jobs.NOBODY)
+    assert visitors.order("b", jobs.NOBODY)
+
+
+def test_a_desk_does_not_keep_its_process_alive(visitors: Visitors) -> None:
+    visitors.order("a", "ann")
+    assert all(t.daemon for t in threading.enumerate() if t.name == "training")

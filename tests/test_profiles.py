@@ -1,0 +1,104 @@
+"""Profiles on the disk: a budget in bytes, oldest use first, unfinished sums for a day, and a disk that is full."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mha_viz.errors import SettingError
+from mha_viz.ui import profiles
+from mha_viz.ui.profiles import budget, made, tidy, used
+
+HOUR = 3600
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(profiles.HOME, str(tmp_path))
+    monkeypatch.setenv(profiles.DISK, "1")
+    return tmp_path / "profiles"
+
+
+def folder(home: Path, name: str, kilobytes: int, hours: float, file: str = "syntax.csv") -> Path:
+    """A folder with one file that was written so long ago."""
+    (home / name).mkdir(parents=True)
+    (home / name / file).write_bytes(b"x" * kilobytes * 1000)
+    then = time.time() - hours * HOUR
+    for path in (home / name / file, home / name):
+        os.utime(path, (then, then))
+    return home / name
+
+
+def names(home: Path) -> set[str]:
+    return {path.name for path in home.iterdir()}
+
+
+def test_what_was_used_longest_ago_goes_first(home: Path) -> None:
+    for name, hours in (("a", 5), ("b", 9), ("c", 1)):
+        folder(home, name, 400, hours)
+    tidy()
+    assert names(home) == {"a", "c"}
+    used(home / "a")
+    folder(home, "d", 400, 0.5)
+    tidy()
+    assert names(home) == {"a", "d"}
+
+
+def test_the_folder_at_work_never_goes(home: Path) -> None:
+    work = folder(home, "a", 3_000, 99)
+    folder(home, "b", 100, 1)
+    tidy(work)
+    assert names(home) == {"a"}
+
+
+def test_within_the_budget_everything_stays(home: Path) -> None:
+    for number in range(9):
+        folder(home, str(number), 90, number)
+    tidy()
+    assert len(names(home)) == 9
+
+
+def test_sums_that_nobody_finished_go_after_a_day(home: Path) -> None:
+    folder(home, "old", 1, 25, ".trained.npz")
+    folder(home, "part", 1, 25, ".syntax.csv.77.part")
+    folder(home, "new", 1, 23, ".trained.npz")
+    done = folder(home, "done", 1, 25, "profile.json")
+    work = folder(home, "work", 1, 25, ".trained.npz")
+    tidy(work)
+    assert names(home) == {"new", "done", "work"}
+    assert (done / "profile.json").is_file()
+    assert (work / ".trained.npz").is_file()
+
+
+def test_a_home_that_is_not_there_needs_no_tidying(home: Path) -> None:
+    tidy()
+    assert not home.exists()
+
+
+def test_a_link_to_a_folder_elsewhere_is_left_alone(home: Path, tmp_path: Path) -> None:
+    elsewhere = folder(tmp_path / "elsewhere", "mine", 3_000, 99)
+    home.mkdir()
+    (home / "link").symlink_to(elsewhere)
+    tidy()
+    assert (elsewhere / "syntax.csv").is_file()
+
+
+@pytest.mark.parametrize("odd", ["-1", "5 GB", "1e3", "٣", "9" * 12])
+def test_a_budget_that_is_no_number_is_named(home: Path, odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(profiles.DISK, odd)
+    with pytest.raises(SettingError, match=profiles.DISK):
+        budget()
+
+
+def test_the_usual_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(profiles.DISK, raising=False)
+    assert budget() == 500_000_000
+
+
+def test_where_nothing_can_be_written_there_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert made(tmp_path / "file" / "below") is None
+    assert made(tmp_path / "new" / "one") == tmp_path / "new" / "one"

@@ -1,0 +1,127 @@
+"""Files of strangers: what is said of them equals what reading them here says, and none takes the server with it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mha_viz import apart, grammar, treebank, uploads
+from mha_viz.errors import CorpusError
+from mha_viz.study.child import without_words
+from tests import hostile
+
+FILES: dict[str, tuple[str, bytes]] = {
+    "grammar": ("toy.conllu", grammar.as_conllu(grammar.corpus(12, 3).sentences).encode()),
+    "plain": ("two.txt", "Zwei Sätze.\r\nHier, \u2028dort.\n\n".encode()),
+    "marked": ("bom.txt", b"\xef\xbb\xbfOne line.\n"),
+    "broken tree": ("b.conllu", b"1\tgrieves\t_\tX\t_\t_\t7\tdep\t_\t_\n\n"),
+    "open bracket": ("o.conllu", b"1\ta\t_\tX\t_\t_\t0\troot\t_\tEntity=(secret\n\n"),
+    "gap": (
+        "gap.tsv",
+        b"ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\n"
+        b"1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tFALSE\tBea\t8\tFALSE\n",
+    ),
+    "empty": ("e.txt", b" \n"),
+    "bytes": ("x.txt", b"\xff\xfe\x00"),
+    "no table": ("x.tsv", b"a\tb\n"),
+    "nine columns": ("n.conllu", b"1\ta\tb\n"),
+}
+
+
+def here(data: bytes, name: str) -> Any:
+    """What reading a file in this process says."""
+    try:
+        corpus = treebank.read(data, name)
+    except CorpusError as error:
+        return error.problem, error.remedy
+    left_out = getattr(corpus, "left_out", ())
+    return name, corpus.digest, uploads.words(corpus), left_out[: uploads.LEFT_OUT], data
+
+
+def there(data: bytes, name: str) -> Any:
+    """What a child process says."""
+    try:
+        return tuple(uploads.read(data, name))
+    except CorpusError as error:
+        return error.problem, error.remedy
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_what_is_said_of_a_file_is_what_reading_it_here_says(kind: str) -> None:
+    name, data = FILES[kind]
+    assert there(data, name) == here(data, name)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")),
+        st.lists(
+            st.sampled_from(["1\ta\t_\tX\t_\t_\t0\troot\t_\t_", "2\tb\t_\tX\t_\t_\t1\tobj\t_\tEntity=(1)", "", "#"])
+        )
+        .map("\n".join)
+        .map(str.encode),
+    ),
+    st.sampled_from(["a.txt", "b.conllu", "ç.tsv", "", 'quote".txt']),
+)
+def test_any_bytes_are_answered_as_reading_them_here_answers(data: bytes, name: str) -> None:
+    assert there(data, name) == here(data, name)
+
+
+@pytest.mark.parametrize("name", list(hostile.TEXTS)[:12])
+def test_hostile_names_and_texts_go_through_as_they_are(name: str) -> None:
+    text = hostile.TEXTS[name][:2000].encode("utf-8", "surrogatepass")
+    assert there(text, "x.txt") == here(text, "x.txt")
+
+
+def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "CHILD", "tests.children")
+    monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(seconds=1))
+    monkeypatch.setattr(uploads.json, "dumps", lambda _: '{"do": "hold"}')
+    with pytest.raises(CorpusError, match="This file took longer than 1 s to read"):
+        uploads.read(b"", "slow.txt")
+
+
+def test_a_file_that_needs_too_much_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=60))
+    with pytest.raises(CorpusError, match="This file needs more than 60 MB of memory"):
+        uploads.read(b"a b c d e f g h\n" * 50_000, "large.txt")
+
+
+def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, answers = b"private words of a person\n" * 40_000, []
+    usual: Callable[..., bytes] = apart.run
+
+    def heard(*args: Any, **more: Any) -> bytes:
+        answers.append(usual(*args, **more))
+        return answers[-1]
+
+    monkeypatch.setattr(apart, "run", heard)
+    tracemalloc.start()
+    uploads.read(data, "large.txt")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert b"private" not in answers[0]
+    assert len(answers[0]) < 1000
+    assert most < 5 * len(data)
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("line 5: The tokenizer of m keeps nothing of word 2, “Miller”.", "keeps nothing of word 2, “…”."),
+        ("line 5: word 2, “a” and ” b”. Rest", "word 2, “…”. Rest"),
+        ("line 7: Entity=(Miller-x never closes: the rest.", "line 7: Entity=… never closes: the rest."),
+        ("line 7: Entity=Miller) closes what was never opened: x", "line 7: Entity=… closes what was never opened: x"),
+        ("line 3: the ids are not 1 to 4 in order.", "the ids are not 1 to 4 in order."),
+    ],
+)
+def test_what_is_kept_of_a_line_that_was_left_out_holds_none_of_its_words(line: str, kept: str) -> None:
+    assert kept in without_words(line)
+    assert "Miller" not in without_words(line)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError
-from mha_viz.ui import tour, tray
+from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
 from mha_viz.ui.parts import complain
 
@@ -75,7 +75,7 @@ def show() -> None:
 
 def _mast(found: list[st.Page], here: st.Page) -> None:
     """Name and pages. The links carry the address along: a visit to another page forgets nothing."""
-    kept = st.query_params.to_dict()
+    kept = address.now()
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         for page in found:

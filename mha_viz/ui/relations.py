@@ -16,6 +16,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
+from mha_viz.ui import role_filters
 from mha_viz.ui.parts import complain, plain, remark
 from mha_viz.ui.studies import Evidence, given, studies
 
@@ -41,18 +42,8 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
         "of the same architecture with random weights."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
-    typed = (
-        left.text_input("Filter relations", key="relation", bind="query-params", placeholder="nsubj").strip().lower()
-    )
-    level = right.segmented_control(
-        "Level",
-        ["base", "full", "agg"],
-        default="base",
-        key="level",
-        bind="query-params",
-        format_func=LEVELS.__getitem__,
-    )
-    table = _readable(chosen[(chosen["level"] == (level or "base")) & (chosen["n_odd"] >= FEWEST)])
+    typed, level = role_filters.relation(left), role_filters.level(right)
+    table = _readable(chosen[(chosen["level"] == level) & (chosen["n_odd"] >= FEWEST)])
     table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
@@ -66,9 +57,6 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
             + ", ".join(plain(name) for name in beaten["relation"])
             + "."
         )
-
-
-LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
 
 
 def _readable(chosen: Any) -> Any:

@@ -16,7 +16,7 @@ from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, by_head, told
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame, head_card, learning, reading, relations
+from mha_viz.ui import address, frame, head_card, learning, reading, relations, role_filters
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -99,6 +99,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         default=known if known in offered else UPLOAD,
         key=f"roles_corpus_{known}",  # another value in the URL is another widget: Back changes both
         format_func=lambda name: CORPORA[GRAMMAR if own and name == GOLD else name],
+        required=True,
         on_change=_on_corpus,
         args=(f"roles_corpus_{known}",),
     )
@@ -112,15 +113,15 @@ def _given(model: catalog.Model) -> Evidence | None:
 def _on_model(key: str) -> None:
     name = st.session_state[key]
     chosen = None if name == catalog.default().name else name
-    address.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+    role_filters.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
 
 
 def _on_corpus(key: str) -> None:
-    address.go(corpus=st.session_state[key])
+    role_filters.go(corpus=st.session_state[key])
 
 
 def _on_file() -> None:
-    address.go(corpus=UPLOAD)
+    role_filters.go(corpus=UPLOAD)
 
 
 def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
@@ -279,19 +280,12 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
 
 
 def _filtered(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    chosen = st.pills(
-        "Show",
-        list(COLOURS),
-        selection_mode="multi",
-        key="kinds",
-        bind="query-params",
-        help="All roles when none is chosen.",
-    )
+    chosen = role_filters.kinds(st)
     return tuple(f for f in findings if not chosen or f.role in chosen)
 
 
 def _kept() -> dict[str, str]:
-    return {name: value for name, value in st.query_params.to_dict().items() if name not in ("on", "pin", "corpus")}
+    return {name: value for name, value in address.now().items() if name not in ("on", "pin", "corpus")}
 
 
 def _listed(findings: tuple[Finding, ...]) -> None:
@@ -323,13 +317,7 @@ def _hint(evidence: Evidence) -> None:
 
 def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
-    typed = st.text_input(
-        "Find a head",
-        key="find",
-        bind="query-params",
-        placeholder="L3H1, or 4-2",
-        help="L3H1 counts from 0, 4-2 as papers do, from 1.",
-    ).strip()
+    typed = role_filters.find(st, placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1.")
     heads = evidence.profiles[0].heads()
     if not typed:
         return asked if asked in heads else None

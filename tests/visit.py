@@ -48,6 +48,13 @@ class Visit:
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
 
+    def pick(self, chart: str, *points: dict[str, object]) -> None:
+        """A click on marks of the chart with this key."""
+        name = next(c.proto.id for c in self.at.get("plotly_chart") if c.proto.id.endswith(f"-{chart}"))
+        sent = json.dumps({"selection": {"points": list(points), "point_indices": [], "box": [], "lasso": []}})
+        self.at._run(WidgetStates(widgets=[WidgetState(id=name, string_value=sent)]))
+        self.check()
+
     def view(self, **changes: object) -> None:
         """The visitor changes the view of what is drawn."""
         self.send("mha_explorer", "view", {"of": self.shown().header["of"], **changes})

@@ -14,6 +14,7 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.ui.parts import UNFORESEEN
 from tests.test_packet import Unpacked, unpack
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +41,7 @@ class Visit:
 
     def check(self) -> None:
         assert not self.at.exception, [e.value for e in self.at.exception]
+        assert UNFORESEEN not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
         """What the browser sends when a component triggers an event."""

@@ -20,7 +20,7 @@ from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
 from mha_viz.ui import address, frame, reading
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain, theme
+from mha_viz.ui.parts import complain, guarded, theme
 
 TASKS = {
     "previous_token": "the token before",
@@ -77,6 +77,7 @@ def show() -> None:
 
 
 @st.fragment
+@guarded(complain)
 def _at_a_step(kept: list[int], colours: Theme, explore: Any) -> None:
     asked = st.query_params.get(PARAMETER, "")
     st.session_state[PARAMETER] = int(asked) if asked in map(str, kept) else kept[-1]  # the URL is the state
@@ -96,6 +97,7 @@ def _at_a_step(kept: list[int], colours: Theme, explore: Any) -> None:
             st.plotly_chart(chart, key=f"scores_{task}", theme=None, config=CONFIG)
 
 
+@guarded()
 def _on_step(last: int) -> None:
     step = st.session_state[PARAMETER]
     address.go(**{PARAMETER: None if step == last else str(step)})

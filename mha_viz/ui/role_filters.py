@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.figures.role_words import COLOURS
 from mha_viz.text import clean
 from mha_viz.ui import address
+from mha_viz.ui.parts import guarded
 
 LONGEST = 60  # characters of what is typed
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
@@ -39,6 +40,7 @@ def asked() -> Filters:
     )
 
 
+@guarded()
 def go(**changes: str | None) -> None:
     """As :func:`address.go`, together with what stands in the controls: a click that follows on typing comes with a URL
     that does not say yet what was typed."""

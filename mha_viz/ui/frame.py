@@ -55,7 +55,7 @@ def pages() -> list[st.Page]:
 
 def page(name: str) -> st.Page:
     """The page called ``name``, as in its file's name."""
-    return next(_page(file) for file in _files() if _name(file) == name)
+    return next(_page(file) for file in _files() if _name(file) == name.replace(" ", "_"))
 
 
 @cache

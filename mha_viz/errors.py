@@ -79,5 +79,9 @@ class TrayFull(MhaVizError):
     """The tray of heads to compare has no room for another."""
 
 
+class Fault(MhaVizError):
+    """Something went wrong that nobody foresaw: the server's log holds the traceback, the person one sentence."""
+
+
 class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""

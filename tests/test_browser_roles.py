@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from mha_viz import grammar
 from tests.visitor import PHONE, Visitor
@@ -89,3 +90,49 @@ def test_charts_follow_when_the_page_turns_from_dark_to_light(newcomer: Callable
     expect(tick).to_have_css("fill", "rgb(163, 168, 174)")
     page.emulate_media(color_scheme="light")
     expect(tick).to_have_css("fill", "rgb(93, 98, 104)")
+
+
+def _built_in_sentences(page: Page) -> None:
+    page.get_by_role("radio", name="built-in sentences").click()
+    page.wait_for_function("new URLSearchParams(location.search).get('corpus') === 'grammar'")
+    expect(page.get_by_text(re.compile("has not been measured yet|Measured on the built-in"))).to_be_visible()
+
+
+def test_a_click_after_a_typed_head_works(visitor: Visitor) -> None:
+    page = visitor.visit("/roles")
+    field = page.get_by_role("textbox", name="Find a head")
+    field.fill("L3H1")
+    field.press("Enter")
+    expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
+    _built_in_sentences(page)
+    assert visitor.address["find"] == "L3H1"
+
+
+@pytest.mark.parametrize("parameters", [{"find": "L3H1"}, {"kinds": "syntax"}])
+def test_a_click_after_a_link_works(visitor: Visitor, parameters: dict[str, str]) -> None:
+    page = visitor.visit("/roles", **parameters)
+    expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
+    _built_in_sentences(page)
+    assert visitor.address == {**parameters, "corpus": "grammar"}
+    page.go_back()
+    visitor.asked(corpus=None, **parameters)
+    expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
+
+
+def test_a_cell_of_a_filtered_map_opens_the_head(visitor: Visitor) -> None:
+    page = visitor.visit("/roles")
+    page.get_by_role("button", name="syntax").click()
+    visitor.asked(kinds="syntax")
+    chart = page.locator(".st-key-role_map_box .js-plotly-plot")
+    expect(chart.locator("text", has_text="prev")).to_have_count(0)
+    chart.locator("text", has_text="obj").first.click(force=True)
+    expect(page.locator(".explorer h2 code")).to_be_visible()
+    assert visitor.address["kinds"] == "syntax"
+
+
+def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: Visitor) -> None:
+    page = visitor.visit("/roles")
+    page.get_by_role("textbox", name="Find a head").fill("L3H1")
+    page.get_by_role("button", name="syntax").click()
+    visitor.asked(find="L3H1", kinds="syntax")
+    expect(page.get_by_role("textbox", name="Find a head")).to_have_value("L3H1")

@@ -127,6 +127,90 @@ def test_relations_are_filtered_by_what_is_typed() -> None:
     assert "No relation that matches “(*[” has" in page.said
 
 
+# What somebody looks for, in a link or by a control, and the clicks that write the URL afterwards.
+LOOKED_FOR: dict[str, Callable[[], Visit]] = {
+    "a head that was typed": lambda: typed("find", "L3H1"),
+    "a head in a link": lambda: visit(find="L3H1"),
+    "a kind in a link": lambda: visit(kinds="syntax"),
+    "a kind that was chosen": lambda: chosen("kinds", ["syntax"]),
+    "a relation that was typed": lambda: typed("relation", "mod"),
+    "a level in a link": lambda: visit(level="full"),
+    "a step in a link": lambda: visit(model="toy", snapshot="0"),
+}
+
+
+def typed(key: str, text: str) -> Visit:
+    page = visit()
+    page.at.text_input(key=key).set_value(text).run()
+    page.check()
+    return page
+
+
+def chosen(key: str, values: list[str]) -> Visit:
+    page = visit()
+    page.at.pills(key=key).set_value(values).run()
+    page.check()
+    return page
+
+
+@pytest.mark.parametrize("looked_for", LOOKED_FOR)
+def test_a_click_after_a_filter_works_and_keeps_the_filter(looked_for: str) -> None:
+    page = LOOKED_FOR[looked_for]()
+    before = page.url
+    assert before, "the URL says what is looked for"
+    page.at.segmented_control(key="roles_corpus_gold").set_value("file").run()
+    page.check()
+    assert page.url == {**before, "corpus": "file"}
+
+
+def test_a_cell_of_a_filtered_map_opens_the_head_in_explore() -> None:
+    page = chosen("kinds", ["syntax"])
+    page.pick("role_map", {"customdata": "L3H1"})
+    assert page.picture is not None
+    assert page.url == {"kinds": "syntax", "head": "L3H1"}
+
+
+def test_another_model_is_chosen_while_a_head_is_looked_for() -> None:
+    page = visit(find="L1H0")
+    page.at.selectbox(key="roles_model_minilm").set_value("toy").run()
+    page.check()
+    assert page.url == {"find": "L1H0", "model": "toy"}
+    assert "#### L1H0" in page.said
+
+
+@pytest.mark.parametrize("kinds", [["position", "syntax"], "position.syntax", "syntax.position.nonsense"])
+def test_links_of_several_kinds_are_read_old_and_new(kinds: Any) -> None:
+    page = visit(kinds=kinds)
+    assert page.at.pills(key="kinds").value == ["syntax", "position"]
+    page.at.text_input(key="find").set_value("L0H2").run()
+    page.check()
+    assert page.url == {"kinds": "syntax.position", "find": "L0H2"}
+
+
+def test_controls_follow_the_url_back() -> None:
+    page = visit(find="L3H1", kinds="syntax", relation="mod", level="full")
+    page.at.query_params.clear()
+    page.at.run()
+    page.check()
+    assert [page.at.text_input(key=key).value for key in ("find", "relation")] == ["", ""]
+    assert page.at.pills(key="kinds").value == []
+    assert page.at.segmented_control(key="level").value == "base"
+    assert page.url == {}
+
+
+def test_a_click_sent_before_the_url_changed_loses_nothing_that_was_typed() -> None:
+    page = typed("find", "L3H1")
+    page.at.query_params.clear()  # the browser sends the next click before it hears of the new URL
+    page.at.pills(key="kinds").set_value(["syntax"]).run()
+    page.check()
+    assert page.url == {"find": "L3H1", "kinds": "syntax"}
+
+
+def test_no_parameter_of_the_url_has_a_second_master() -> None:
+    sources = [path for path in Path(studies_room.__file__).parent.rglob("*.py") if "bind=" in path.read_text("utf-8")]
+    assert sources == []
+
+
 def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callable[[str], Path], home: Path) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name)

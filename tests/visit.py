@@ -14,6 +14,7 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.ui.parts import UNFORESEEN
 from tests.test_packet import Unpacked, unpack
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,12 +41,20 @@ class Visit:
 
     def check(self) -> None:
         assert not self.at.exception, [e.value for e in self.at.exception]
+        assert UNFORESEEN not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
         """What the browser sends when a component triggers an event."""
         name = _make_trigger_id(self._drawn()[component].id, "events")
         sent = json.dumps([{"event": event, "value": value}])
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
+        self.check()
+
+    def pick(self, chart: str, *points: dict[str, object]) -> None:
+        """A click on marks of the chart with this key."""
+        name = next(c.proto.id for c in self.at.get("plotly_chart") if c.proto.id.endswith(f"-{chart}"))
+        sent = json.dumps({"selection": {"points": list(points), "point_indices": [], "box": [], "lasso": []}})
+        self.at._run(WidgetStates(widgets=[WidgetState(id=name, string_value=sent)]))
         self.check()
 
     def view(self, **changes: object) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-import plotly.graph_objects as go
 
 from mha_viz.analysis.distance import Map, Matrix
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
+from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, palette, paper
 
 # Plotly's own camera button saves what a paper can use.

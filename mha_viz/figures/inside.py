@@ -11,9 +11,8 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from mha_viz.figures.charts import go, make_subplots
 from mha_viz.figures.theme import Theme, faint, paper, scale
 from mha_viz.inside import Array, Trace, entropy, split
 

@@ -7,11 +7,11 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
+from mha_viz.figures.charts import go
 from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, told
 from mha_viz.figures.theme import Theme, faint, paper
@@ -32,47 +32,60 @@ def role_map(
     """
     roles = by_head(findings)
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
-    figure = go.Figure()
-    for role in [name for name in COLOURS if any(f.role == name for f in findings)]:
-        _of_role(figure, role, roles, shape, theme)
-    figure.add_scatter(
-        x=[head.head for head in every],
-        y=[head.layer for head in every],
-        mode="text+markers",
-        text=[_cell(roles.get(head, [])) for head in every],
-        textfont={"size": 11, "color": [_ink(roles.get(head), theme) for head in every]},
-        marker={"symbol": "square", "size": 30, "opacity": 0},
-        customdata=[str(head) for head in every],
-        hovertext=[_hover(head, roles.get(head, []), beside) for head in every],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
-    if chosen is not None:
-        box = {"x0": chosen.head - 0.5, "x1": chosen.head + 0.5, "y0": chosen.layer - 0.5, "y1": chosen.layer + 0.5}
-        figure.add_shape(type="rect", line={"color": theme.accent, "width": 3}, **box)
-    figure.update_layout(**_sheet(theme, shape))
-    return figure
+    marks = [
+        trace
+        for role in COLOURS
+        if any(f.role == role for f in findings)
+        for trace in _of_role(role, roles, shape, theme)
+    ]
+    cells = {
+        "type": "scatter",
+        "x": [head.head for head in every],
+        "y": [head.layer for head in every],
+        "mode": "text+markers",
+        "text": [_cell(roles.get(head, [])) for head in every],
+        "textfont": {"size": 11, "color": [_ink(roles.get(head), theme) for head in every]},
+        "marker": {"symbol": "square", "size": 30, "opacity": 0},
+        "customdata": [str(head) for head in every],
+        "hovertext": [_hover(head, roles.get(head, []), beside) for head in every],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": False,
+    }
+    return go.Figure([*marks, cells], {**_sheet(theme, shape), **_ring(chosen, theme)})
+
+
+def _ring(chosen: Head | None, theme: Theme) -> dict[str, Any]:
+    """The frame around the cell of the chosen head, for the layout."""
+    if chosen is None:
+        return {}
+    box = {"x0": chosen.head - 0.5, "x1": chosen.head + 0.5, "y0": chosen.layer - 0.5, "y1": chosen.layer + 0.5}
+    return {"shapes": [{"type": "rect", "line": {"color": theme.accent, "width": 3}, **box}]}
 
 
 def _of_role(
-    figure: go.Figure, role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
-) -> None:
+    role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
+) -> tuple[dict[str, Any], ...]:
     """The cells whose strongest role is this one, and small squares on those that have it beside another."""
     strength = np.full(shape, np.nan)
     for head, found in roles.items():
         if found[0].role == role:
             strength[head] = _strength(found[0])
     scale = [[0, theme.paper], [1, theme.heads[COLOURS[role]]]]
-    figure.add_heatmap(z=strength, zmin=0, zmax=1, colorscale=scale, showscale=False, hoverinfo="skip", xgap=2, ygap=2)
-    figure.add_scatter(x=[None], y=[None], mode="markers", name=role, marker=_square(theme, role, 12))
     beside = [head for head, found in roles.items() if role in {f.role for f in found} - {found[0].role}]
-    figure.add_scatter(
-        x=[head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside],
-        y=[head.layer + 0.34 for head in beside],
-        mode="markers",
-        marker={**_square(theme, role, 7), "line": {"width": 1, "color": theme.paper}},
-        hoverinfo="skip",
-        showlegend=False,
+    silent = {"hoverinfo": "skip"}
+    colours = {"zmin": 0, "zmax": 1, "colorscale": scale, "showscale": False, "xgap": 2, "ygap": 2}
+    dots = {"type": "scatter", "mode": "markers"}
+    return (
+        {"type": "heatmap", "z": strength, **colours, **silent},
+        {**dots, "x": [None], "y": [None], "name": role, "marker": _square(theme, role, 12)},
+        {
+            **dots,
+            **silent,
+            "x": [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside],
+            "y": [head.layer + 0.34 for head in beside],
+            "marker": {**_square(theme, role, 7), "line": {"width": 1, "color": theme.paper}},
+            "showlegend": False,
+        },
     )
 
 

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from mha_viz.figures.charts import go, make_subplots
 from mha_viz.figures.head_map import readable
 from mha_viz.figures.theme import Theme, faint, palette, paper, scale
 

@@ -23,6 +23,7 @@ from mha_viz.ui import tray
 MAX_ENCODED = 7_000
 LONG = ("text", "pair", "second", "tray")
 MAX_OTHER = 500  # characters that are read of any other parameter
+MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
 VIEW = {
@@ -170,10 +171,16 @@ def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
     return two if two and max(two) < count and two[0] != two[1] else None
 
 
+def now() -> dict[str, str]:
+    """The parameters of the URL, each with one value."""
+    given = st.query_params
+    return given.to_dict() | {name: ".".join(given.get_all(name)) for name in MANY if name in given}
+
+
 def go(**changes: str | None) -> None:
     """Set parameters of the URL (None takes one out) as one step of the browser's history. Raises TrayFull when the
     tray has grown beyond what the link has left."""
-    before = st.query_params.to_dict()
+    before = now()
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):
         raise tray.too_long()

@@ -13,7 +13,7 @@ from mha_viz.attention import Attention
 from mha_viz.errors import SettingError
 from mha_viz.models import catalog
 from mha_viz.ui import address
-from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.parts import complain, guarded, plain
 
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number and a link can hold
@@ -72,6 +72,7 @@ def _inputs(chosen: tuple[int, int, int]) -> None:
             st.number_input(label, key=f"costs_{name}", step=1, on_change=_on_change, width=140)
 
 
+@guarded()
 def _on_change() -> None:
     wanted = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
     numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in wanted)

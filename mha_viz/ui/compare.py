@@ -21,7 +21,7 @@ from mha_viz.ui import address, explore, frame, reading, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.explore import Asked
-from mha_viz.ui.parts import complain, complain_later, message, plain, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -101,6 +101,7 @@ def _choice(pins: Tray) -> str:
     return current
 
 
+@guarded()
 def _on_choice() -> None:
     chosen = st.session_state["show"]
     address.go(show=chosen, **_fresh(chosen))
@@ -146,6 +147,7 @@ def _panel_of(pin: Pin, number: int) -> Panel | None:
     return None
 
 
+@guarded()
 def _on_remove(number: int) -> None:
     pins, _ = tray.read(st.query_params.get("tray"))
     address.go(tray=tray.write(tray.remove(pins, number)))
@@ -158,6 +160,7 @@ def _missing(model: catalog.Model, who: str) -> None:
         st.page_link(frame.page("explore"), label="Download it on the Explore page", query_params=kept)
 
 
+@guarded()
 def _on_edit() -> None:
     """The person changed the tray, or set a head of a ready-made comparison aside, or asked to see it on Explore."""
     said = message("compare", "edit")
@@ -201,6 +204,7 @@ def _edited(pins: Tray, said: dict[str, object]) -> Tray:
     return tray.rename(pins, index, str(name or "")) if action == "rename" else pins
 
 
+@guarded()
 def _on_view() -> None:
     view = message("compare", "view")
     address.go(**address.accepted(view, address.COMPARED))
@@ -248,6 +252,7 @@ def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     return panels
 
 
+@guarded()
 def _on_second() -> None:
     second = clean(st.session_state["second"])
     if len(quote(second)) > address.room_for("second"):
@@ -284,6 +289,7 @@ def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     return [Panel(attention, head), Panel(other, twin)]
 
 
+@guarded()
 def _on_model() -> None:
     address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
 

@@ -22,7 +22,7 @@ from mha_viz.ui.badges import badges
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.components.sentence import sentence
-from mha_viz.ui.parts import complain, complain_later, message, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, guarded, message, remark, say_complaint, sent, whole
 from mha_viz.ui.tray import Pin
 
 
@@ -82,6 +82,7 @@ def _example(what: Asked) -> dict[str, str]:
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
+@guarded()
 def _on_read() -> None:
     typed = message("sentence", "read")
     text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), asked()
@@ -89,9 +90,10 @@ def _on_read() -> None:
     _read_next(what.text if same else text, pair)
 
 
+@guarded()
 def _on_example() -> None:
-    index = st.session_state["sentence"].example
-    if isinstance(index, int) and 0 <= index < len(examples()):
+    index = whole(sent("sentence", "example"))
+    if index is not None and 0 <= index < len(examples()):
         chosen = examples()[index]
         _read_next(chosen["text"], chosen.get("pair", ""), head=None, on=None)
 
@@ -105,9 +107,10 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
     address.go(text=None if first else kept[0], pair=kept[1] if pair.strip() else None, typed=typed, **changes)
 
 
+@guarded()
 def _on_model() -> None:
     """A model whose files are here is read at once; else the picture on screen and its view stay until it is."""
-    name = clean(str(st.session_state["sentence"].model or "")[:300])
+    name = clean(str(sent("sentence", "model") or "")[:300])
     chosen = None if name == catalog.default().name else name
     with suppress(MhaVizError):
         if ready(catalog.resolve(name)):
@@ -184,6 +187,7 @@ def start(what: Asked, attention: Attention) -> Start:
     return Start(example.get("head", "L3H1"), example.get("pin"))
 
 
+@guarded()
 def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
@@ -192,6 +196,7 @@ def _on_view() -> None:
         address.go(**address.accepted(view))
 
 
+@guarded()
 def _on_tray() -> None:
     """Put a head of the reading on screen into the tray."""
     said = message("explorer", "tray")

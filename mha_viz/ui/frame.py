@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.assets import app_root
-from mha_viz.errors import MhaVizError
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
-from mha_viz.ui.parts import complain, remark
+from mha_viz.ui.parts import complain, complain_later, fault, guarded, remark, say_complaint
 
+_LOG = logging.getLogger(__name__)
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 _STYLE = """
@@ -47,13 +50,17 @@ button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 
 def pages() -> list[st.Page]:
     """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
-    files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
-    return [_page(file, default=index == 0) for index, file in enumerate(files)]
+    return [_page(file) for file in _files()]
 
 
 def page(name: str) -> st.Page:
     """The page called ``name``, as in its file's name."""
-    return next(page for page in pages() if page.title.lower() == name)
+    return next(_page(file) for file in _files() if _name(file) == name.replace(" ", "_"))
+
+
+@cache
+def _files() -> tuple[Path, ...]:
+    return tuple(sorted((app_root() / "pages").glob("[0-9]*_*.py")))
 
 
 def show() -> None:
@@ -69,16 +76,33 @@ def show() -> None:
     tour.show(found, page)
     token = _inside.set(True)
     try:
-        page.run()
-    except MhaVizError as error:  # of the server's own settings, which every page meets
-        complain(error)
+        with guarded(complain):
+            page.run()
     finally:
         _inside.reset(token)
+    say_complaint()  # of a callback, where the page had no place for it
+
+
+def on_script_error(error: Exception) -> bool:
+    """For ``streamlit.App``: the page as usual, with one sentence, in place of an error box; the log has the traceback.
+
+    What reaches this came before the page: a value that no control of the page can send.
+    """
+    context = get_script_run_ctx()
+    if context is not None and context.fragment_ids_this_run:
+        return True  # a part of the page stays as it was
+    complain_later(fault())
+    try:
+        show()
+    except Exception:
+        _LOG.exception("The page cannot be drawn after %r", error)
+        return False
+    return True
 
 
 def _mast(found: list[st.Page], here: st.Page) -> None:
     """Name and pages. The links carry the address along: a visit to another page forgets nothing."""
-    kept = st.query_params.to_dict()
+    kept = address.now()
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         for page in found:
@@ -101,6 +125,10 @@ def view() -> None:
         st.rerun()
 
 
-def _page(file: Path, default: bool) -> st.Page:
-    name = file.stem.split("_", 1)[1]
-    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=default)
+def _page(file: Path) -> st.Page:
+    name = _name(file)
+    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=file == _files()[0])
+
+
+def _name(file: Path) -> str:
+    return file.stem.split("_", 1)[1]

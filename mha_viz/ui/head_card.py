@@ -15,7 +15,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head, told
 from mha_viz.models import catalog
-from mha_viz.ui import frame
+from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, plain, theme
 from mha_viz.ui.studies import Evidence, studies
@@ -42,7 +42,7 @@ def summary(evidence: Evidence, head: Head) -> None:
     found = by_head(evidence.findings()).get(head, [])
     said = [f"* {plain(told(f) + evidence.beside(f))}" for f in found]
     st.markdown("\n".join(said) or "No role was found for this head.")
-    kept = {k: v for k, v in st.query_params.to_dict().items() if k not in ("on", "pin", "corpus")}
+    kept = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
     st.page_link(frame.page("explore"), label="Open in Explore", query_params={**kept, "head": str(head)})
 
 

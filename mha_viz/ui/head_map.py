@@ -13,7 +13,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.ui import address, frame, tray
 from mha_viz.ui.cache import office
-from mha_viz.ui.parts import complain_later, remark, theme
+from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
 from mha_viz.ui.tray import Pin
 
 LISTED = 6
@@ -73,10 +73,11 @@ def _trust(stress: float) -> str:
     )
 
 
+@guarded()
 def _on_point(name: str) -> None:
-    points = st.session_state[name]["selection"]["points"]
-    if points:
-        address.go(head=str(Head.parse(str(points[0]["customdata"]))), on=None, pin=None)
+    head = picked_head(st.session_state.get(name))
+    if head is not None:
+        address.go(head=str(head), on=None, pin=None)
 
 
 def _list(title: str, attention: Attention, heads: list[Head], listed: list[int], nats: list[float]) -> None:
@@ -94,6 +95,7 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
             )
 
 
+@guarded()
 def _pin(attention: Attention, head: Head) -> None:
     text = attention.text
     pins, _ = tray.read(st.query_params.get("tray"))

@@ -21,7 +21,7 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.explore import Asked
 from mha_viz.ui.inside_steps import STEPS, Opened
-from mha_viz.ui.parts import complain, plain, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_complaint, sent, theme, whole
 
 COST = "cost"  # no step is open: the calculator follows the map
 SOON = 0.4  # seconds without an answer before the page says that it is working
@@ -205,21 +205,25 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
             )
 
 
+@guarded()
 def _on_head() -> None:
-    _open(Head(int(st.session_state["inside_layer"]), int(st.session_state["inside_head"])))
+    _open(number("inside_layer"), number("inside_head"))
 
 
+@guarded()
 def _on_pair() -> None:
     address.go(**_held())
 
 
-def _open(head: Head) -> None:
+def _open(layer: int | None, head: int | None) -> None:
     """Another head, at the same two tokens: what changes is the head."""
-    address.go(head=str(head), on=None, **_held())
+    if layer is not None and head is not None:
+        address.go(head=str(Head(layer, head)), on=None, **_held())
 
 
 def _held() -> dict[str, str]:
-    return {name: str(int(st.session_state[f"inside_{name}"])) for name in ("q", "k")}
+    held = {name: number(f"inside_{name}") for name in ("q", "k")}
+    return {name: str(token) for name, token in held.items() if token is not None}
 
 
 def _map(trace: Trace, head: Head, step: str) -> None:
@@ -236,16 +240,18 @@ def _map(trace: Trace, head: Head, step: str) -> None:
     block(content, "inside_map", _on_step, _on_chip)
 
 
+@guarded()
 def _on_step() -> None:
-    step = st.session_state["inside_map"].step
-    if step in STEPS:
+    step = sent("inside_map", "step")
+    if isinstance(step, str) and step in STEPS:
         address.go(step=step)
 
 
+@guarded()
 def _on_chip() -> None:
-    number = st.session_state["inside_map"].head
-    if isinstance(number, int | float) and 0 <= number < 1000:
-        _open(Head(int(st.session_state["inside_layer"]), int(number)))
+    chosen = whole(sent("inside_map", "head"))
+    if chosen is not None and 0 <= chosen < 1000:
+        _open(number("inside_layer"), chosen)
 
 
 def _onward(step: str) -> None:
@@ -259,5 +265,6 @@ def _onward(step: str) -> None:
                 st.button(words, key=f"inside_go_{names[to]}", on_click=_go, args=(names[to],))
 
 
+@guarded()
 def _go(step: str) -> None:
     address.go(step=step)

@@ -16,7 +16,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.inside import Trace, entropy
 from mha_viz.ui import address
-from mha_viz.ui.parts import plain, remark
+from mha_viz.ui.parts import guarded, plain, remark
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
 ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
@@ -194,6 +194,7 @@ def _switch(o: Opened) -> None:
     st.toggle(r"Without the division by $\sqrt{d_k}$", key="inside_undivided", on_change=_on_switch)
 
 
+@guarded()
 def _on_switch() -> None:
     address.go(divide="no" if st.session_state["inside_undivided"] else None)
 

@@ -22,7 +22,7 @@ from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab_words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, complain_later, guarded, plain, remark, say_complaint, theme
 from mha_viz.ui.trainings import trainings
 
 LABELS: Mapping[Field, tuple[str, str]] = {
@@ -99,6 +99,7 @@ def _menu(experiment: str) -> None:
     )
 
 
+@guarded()
 def _on_experiment() -> None:
     chosen = st.session_state["lab_experiment"]
     if chosen is not None:  # a second click on the same one takes nothing away
@@ -161,6 +162,7 @@ def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingEr
     return record.faults(replace(EXPERIMENTS[experiment].default, **values))
 
 
+@guarded()
 def _start(experiment: str) -> None:
     """Run what the controls say, and let the URL say it too."""
     asks = EXPERIMENTS[experiment].asks
@@ -175,6 +177,7 @@ def _start(experiment: str) -> None:
 
 
 @st.fragment(run_every=0.5)
+@guarded(complain)
 def _progress(training: Job) -> None:
     if training.finished or training.left:
         if training.error is not None and not training.left:
@@ -222,6 +225,7 @@ def _told(settings: Settings) -> str:
 
 
 @st.fragment
+@guarded(complain)
 def _result(result: Result, theme: Theme) -> None:
     """One run: what it says, the heads at one step, and the curves."""
     with st.container(key="lab_result"):
@@ -314,6 +318,7 @@ def _arm(result: Result) -> Arm:
     return result.arms[names.index(chosen) if chosen in names else first]
 
 
+@guarded()
 def _on_arm(names: Sequence[str], experiment: str) -> None:
     chosen = st.session_state[f"lab_arm_{experiment}_{'|'.join(names)}"]
     address.go(arm=str(names.index(chosen)) if chosen in names else None)
@@ -331,6 +336,7 @@ def _moment(result: Result, arm: Arm) -> int:
     return steps.index(chosen)
 
 
+@guarded()
 def _on_step(key: str) -> None:
     address.go(step=str(st.session_state[key]))
 

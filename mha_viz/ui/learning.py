@@ -18,9 +18,9 @@ from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import DARK, Theme
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
-from mha_viz.ui import frame, reading
+from mha_viz.ui import address, frame, reading
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain, theme
+from mha_viz.ui.parts import complain, guarded, theme
 
 TASKS = {
     "previous_token": "the token before",
@@ -77,8 +77,11 @@ def show() -> None:
 
 
 @st.fragment
+@guarded(complain)
 def _at_a_step(kept: list[int], colours: Theme, explore: Any) -> None:
-    step = int(st.select_slider("Step of training", kept, value=kept[-1], key=PARAMETER, bind="query-params"))
+    asked = st.query_params.get(PARAMETER, "")
+    st.session_state[PARAMETER] = int(asked) if asked in map(str, kept) else kept[-1]  # the URL is the state
+    step = int(st.select_slider("Step of training", kept, key=PARAMETER, on_change=_on_step, args=(kept[-1],)))
     attention = _read(step)
     _told(step, attention)
     left, right = st.columns(2, gap="large")
@@ -92,6 +95,12 @@ def _at_a_step(kept: list[int], colours: Theme, explore: Any) -> None:
         for task, words in TASKS.items():
             chart = scores(_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
             st.plotly_chart(chart, key=f"scores_{task}", theme=None, config=CONFIG)
+
+
+@guarded()
+def _on_step(last: int) -> None:
+    step = st.session_state[PARAMETER]
+    address.go(**{PARAMETER: None if step == last else str(step)})
 
 
 @cache

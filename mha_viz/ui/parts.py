@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from typing import Any
 
 import streamlit as st
+from streamlit.errors import FragmentHandledException
 
 from mha_viz.assets import asset
-from mha_viz.errors import MhaVizError
+from mha_viz.attention import Head
+from mha_viz.errors import Fault, MhaVizError, UnknownHead
 from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog, hub
+
+_LOG = logging.getLogger(__name__)
+UNFORESEEN = "Something went wrong here that should not have."
 
 
 def theme() -> Theme:
@@ -35,10 +43,53 @@ def say_complaint() -> None:
         complain(error)
 
 
+@contextmanager
+def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[None]:
+    """What goes wrong here is said in one sentence, and the page stays: for every callback (``@guarded()``), and with
+    ``complain`` for what draws. Streamlit's own signals, which end a run, pass."""
+    try:
+        yield
+    except MhaVizError as error:
+        say(error)
+    except FragmentHandledException:  # has been said where it happened
+        raise
+    except Exception:
+        _LOG.exception(UNFORESEEN)
+        say(fault())
+
+
+def fault() -> Fault:
+    """What a person is told of an error that nobody foresaw."""
+    return Fault(UNFORESEEN, "Nothing that you typed is lost. Try something else, or load the page again.")
+
+
+def sent(component: str, event: str) -> object:
+    """What a component told its callback; None where it told nothing."""
+    return getattr(st.session_state.get(component), event, None)
+
+
 def message(component: str, event: str) -> dict[str, Any]:
     """What a component told its callback: an object, or nothing."""
-    said = getattr(st.session_state[component], event, None)
-    return said if isinstance(said, dict) else {}
+    value = sent(component, event)
+    return value if isinstance(value, dict) else {}
+
+
+def number(key: str) -> int | None:
+    """The whole number in a control; None for anything else, which only a client other than the page can send."""
+    return whole(st.session_state.get(key))
+
+
+def whole(value: object) -> int | None:
+    """A whole number that arrived from a browser, which knows one kind of numbers only; None for anything else."""
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
+
+
+def picked_head(picked: Any) -> Head | None:
+    """The head whose mark was clicked in a chart; None where none was, or where the browser says what cannot be."""
+    try:
+        return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
+    except (KeyError, IndexError, TypeError, UnknownHead):
+        return None
 
 
 def remark(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import streamlit as st
@@ -16,22 +16,23 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
+from mha_viz.ui import role_filters
 from mha_viz.ui.parts import complain, plain, remark
 from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed
 PERCENT = "percent"
+TABLES = 32  # kept ready: one for each evidence and level
 
 
 def show(evidence: Evidence) -> None:
     """Relations, coreference and GAP, as far as the corpus has gold for them."""
-    chosen = evidence.table("syntax_chosen")
-    if chosen is not None:
-        _syntax(chosen, evidence)
+    if evidence.table("syntax_chosen") is not None:
+        _syntax(evidence)
     _coreference(evidence)
 
 
-def _syntax(chosen: Any, evidence: Evidence) -> None:
+def _syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
     st.markdown(f"### Dependency relations, on {plain(source.corpus if source else '')}")
     st.markdown(
@@ -41,18 +42,8 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
         "of the same architecture with random weights."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
-    typed = (
-        left.text_input("Filter relations", key="relation", bind="query-params", placeholder="nsubj").strip().lower()
-    )
-    level = right.segmented_control(
-        "Level",
-        ["base", "full", "agg"],
-        default="base",
-        key="level",
-        bind="query-params",
-        format_func=LEVELS.__getitem__,
-    )
-    table = _readable(chosen[(chosen["level"] == (level or "base")) & (chosen["n_odd"] >= FEWEST)])
+    typed, level = role_filters.relation(left), role_filters.level(right)
+    table = _readable(evidence, level)
     table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
@@ -68,12 +59,13 @@ def _syntax(chosen: Any, evidence: Evidence) -> None:
         )
 
 
-LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
-
-
-def _readable(chosen: Any) -> Any:
+@lru_cache(maxsize=TABLES)
+def _readable(evidence: Evidence, level: str) -> Any:
+    """The relations of one level, the largest gain first; nobody may change the table."""
     import pandas as pd
 
+    every = evidence.table("syntax_chosen")
+    chosen = every[(every["level"] == level) & (every["n_odd"] >= FEWEST)]
     # Of equals the simpler.
     rules = {"offset": chosen["offset_odd"], "part of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
     table = pd.DataFrame(
@@ -117,14 +109,11 @@ def _columns() -> dict[str, Any]:
 
 def _coreference(evidence: Evidence) -> None:
     """Every kind of mention, and GAP, from all profiles that have any."""
-    import pandas as pd
-
-    chosen = [p.tables["coreference_chosen"] for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
-    if not chosen:
+    sources = [p.corpus for p in _coreferent(evidence)]
+    if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
             remark("No example of this table could be scored: “neither” rows decide nothing.")
         return
-    sources = [p.corpus for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
     st.markdown(f"### Coreference, on {plain(' and '.join(sources))}")
     st.markdown(
         "From a mention to one of its antecedents: right when the largest weight among the head words of all earlier "
@@ -132,14 +121,34 @@ def _coreference(evidence: Evidence) -> None:
         "means. Heads are chosen on the even sentences and reported on the odd ones, as above. Baselines: the nearest "
         "mention (of GAP, the nearer name), the nearest with the same form, the best untrained head."
     )
-    table = pd.concat(chosen, ignore_index=True)
+    shown = _mentions(evidence)
+    numbers = ("score", "low", "high", "chosen at", "nearest", "same form", "untrained")
+    columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
+    better = st.column_config.TextColumn("best of all", help="Which rule is right most often.")
+    st.dataframe(shown, hide_index=True, width="stretch", column_config={**columns, "better": better})
+    beaten = shown[shown["better"] != "the head"]
+    if len(beaten):
+        listed = ", ".join(plain(name) for name in beaten["mention"])
+        st.markdown(f"A simpler rule does as well as the best head, or better, for: {listed}.")
+
+
+def _coreferent(evidence: Evidence) -> list[Profile]:
+    return [p for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
+
+
+@lru_cache(maxsize=TABLES)
+def _mentions(evidence: Evidence) -> Any:
+    """A line per kind of mention; nobody may change the table."""
+    import pandas as pd
+
+    table = pd.concat([p.tables["coreference_chosen"] for p in _coreferent(evidence)], ignore_index=True)
     rules = {  # of equals the simpler
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
         "untrained": table["untrained_odd"],
         "the head": table["accuracy_odd"],
     }
-    shown = pd.DataFrame(
+    return pd.DataFrame(
         {
             "mention": table["mention_type"].str.replace("_", " "),
             "best head": [both(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
@@ -152,14 +161,6 @@ def _coreference(evidence: Evidence) -> None:
             "better": pd.DataFrame(rules).fillna(-1).idxmax(axis=1),
         }
     )
-    numbers = ("score", "low", "high", "chosen at", "nearest", "same form", "untrained")
-    columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
-    better = st.column_config.TextColumn("best of all", help="Which rule is right most often.")
-    st.dataframe(shown, hide_index=True, width="stretch", column_config={**columns, "better": better})
-    beaten = shown[shown["better"] != "the head"]
-    if len(beaten):
-        listed = ", ".join(plain(name) for name in beaten["mention"])
-        st.markdown(f"A simpler rule does as well as the best head, or better, for: {listed}.")
 
 
 # ---- Two models -----------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import Any
 
 import streamlit as st
 
@@ -13,19 +15,21 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, by_head, told
+from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame, head_card, learning, reading, relations
+from mha_viz.ui import address, frame, head_card, learning, reading, relations, role_filters
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.parts import complain, complain_later, plain, remark, say_complaint, theme
-from mha_viz.ui.studies import Evidence, given, sentences_given, studies
+from mha_viz.ui.parts import complain, complain_later, guarded, picked_head, plain, remark, say_complaint, theme
+from mha_viz.ui.studies import READY, Evidence, given, sentences_given, studies
 from mha_viz.uploads import Source
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
+CHARTS = 64  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
 FEW = 1000  # pieces of text
 FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
@@ -101,6 +105,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         default=known if known in offered else UPLOAD,
         key=f"roles_corpus_{known}",  # another value in the URL is another widget: Back changes both
         format_func=lambda name: CORPORA[GRAMMAR if own and name == GOLD else name],
+        required=True,
         on_change=_on_corpus,
         args=(f"roles_corpus_{known}",),
     )
@@ -111,18 +116,21 @@ def _given(model: catalog.Model) -> Evidence | None:
     return given(model.name) if model.kind in ("bundled", "own") else None
 
 
+@guarded()
 def _on_model(key: str) -> None:
     name = st.session_state[key]
     chosen = None if name == catalog.default().name else name
-    address.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+    role_filters.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
 
 
+@guarded()
 def _on_corpus(key: str) -> None:
-    address.go(corpus=st.session_state[key])
+    role_filters.go(corpus=st.session_state[key])
 
 
+@guarded()
 def _on_file() -> None:
-    address.go(corpus=UPLOAD)
+    role_filters.go(corpus=UPLOAD)
 
 
 def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
@@ -168,6 +176,7 @@ def _offer(model: catalog.Model) -> None:
     st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, sentences_given()))
 
 
+@guarded()
 def _start(model: catalog.Model, source: Source) -> None:
     try:
         studies().start(model, source)
@@ -176,6 +185,7 @@ def _start(model: catalog.Model, source: Source) -> None:
 
 
 @st.fragment(run_every=0.5)
+@guarded(complain)
 def _progress(study: Job, model: catalog.Model) -> None:
     if study.finished or study.stopped():
         st.rerun()
@@ -197,6 +207,7 @@ def _standing(study: Job, model: catalog.Model) -> str:
 
 
 @st.fragment(run_every=0.3)
+@guarded(complain)
 def _stopping(model: catalog.Model, digest: str) -> None:
     if not studies().stopping(model, digest):
         st.rerun()
@@ -259,6 +270,7 @@ def _earlier(model: catalog.Model) -> None:
                   help=None if studies().profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
 
 
+@guarded()
 def _start_file(model: catalog.Model, source: Source) -> None:
     try:
         studies().start(model, source)
@@ -275,21 +287,9 @@ def _start_file(model: catalog.Model, source: Source) -> None:
 def _headline(model: catalog.Model, evidence: Evidence) -> None:
     profile = evidence.profiles[0]
     layers, heads = profile.shape
-    found = by_head(evidence.findings())
-    counts = {role: sum(any(f.role == role for f in of_head) for of_head in found.values()) for role in COLOURS}
-    listed = ", ".join(f"**{count}** {role}" for role, count in counts.items() if count)
-    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     st.markdown(f"### What the {layers * heads} heads of {plain(model.label)} do")
-    st.markdown(
-        f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
-        f"{listed or 'no head has a role'}; for **{layers * heads - len(found)}** no role was found. A head can have "
-        f"several roles. {CAUTION}"
-    )
-    twin = profile.control.get("roles")
-    if twin is not None:
-        kinds = twin.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
-        listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
-        st.markdown(f"The same architecture with random weights, over the same text: {listed or 'no role'}.")
+    for paragraph in _summary(evidence):
+        st.markdown(paragraph)
     rows = profile.facts["counts"].get("pieces", FEW)
     if rows < FEW:
         remark(f"This corpus has {rows:,} pieces: too few for position, delimiter and broad roles to mean much.")
@@ -299,9 +299,30 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
         remark(f"{left_out} left out: {' '.join(first)}")
 
 
+@lru_cache(maxsize=READY)
+def _summary(evidence: Evidence) -> tuple[str, ...]:
+    """How many heads have each kind of role, and how many of the untrained twin: a paragraph each."""
+    layers, heads = evidence.profiles[0].shape
+    found = by_head(evidence.findings())
+    counts = {role: sum(any(f.role == role for f in of_head) for of_head in found.values()) for role in COLOURS}
+    listed = ", ".join(f"**{count}** {role}" for role, count in counts.items() if count)
+    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
+    first = (
+        f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
+        f"{listed or 'no head has a role'}; for **{layers * heads - len(found)}** no role was found. A head can have "
+        f"several roles. {CAUTION}"
+    )
+    twin = evidence.profiles[0].control.get("roles")
+    if twin is None:
+        return (first,)
+    kinds = twin.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
+    listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
+    return first, f"The same architecture with random weights, over the same text: {listed or 'no role'}."
+
+
 def _map(evidence: Evidence, chosen: Head | None) -> None:
-    findings = _filtered(evidence.findings())
-    chart = role_map(findings, evidence.profiles[0].shape, chosen, theme(), evidence.beside)
+    kinds = role_filters.kinds(st)
+    chart = _chart(evidence, kinds, chosen, theme())
     st.html(
         "<style>.st-key-role_map_box .stElementContainer:has(.stPlotlyChart) "
         f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
@@ -317,40 +338,44 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
             width=int(chart.layout.width),
             alt="Map of roles, layers by heads; “All roles as a table” below lists the same.",
         )
-    points = picked["selection"]["points"]
-    if points:
-        name = str(Head.parse(str(points[0]["customdata"])))
-        st.switch_page(frame.page("explore"), query_params={**_kept(), "head": name})
+    head = picked_head(picked)
+    if head is not None:
+        st.switch_page(frame.page("explore"), query_params={**_kept(), "head": str(head)})
     with st.expander("All roles as a table"):
-        _listed(findings)
+        _listed(evidence, kinds)
 
 
-def _filtered(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    chosen = st.pills(
-        "Show",
-        list(COLOURS),
-        selection_mode="multi",
-        key="kinds",
-        bind="query-params",
-        help="All roles when none is chosen.",
-    )
-    return tuple(f for f in findings if not chosen or f.role in chosen)
+@lru_cache(maxsize=CHARTS)
+def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
+    """The map of roles; nobody may change it, for other visitors are shown it too."""
+    return role_map(_filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours, evidence.beside)
+
+
+def _filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
+    return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
 def _kept() -> dict[str, str]:
-    return {name: value for name, value in st.query_params.to_dict().items() if name not in ("on", "pin", "corpus")}
+    return {name: value for name, value in address.now().items() if name not in ("on", "pin", "corpus")}
 
 
-def _listed(findings: tuple[Finding, ...]) -> None:
-    import pandas as pd
-
-    rows = [{"head": both(f.head), "role": f.role, "in words": told(f), "gain": f.gain, "n": f.n} for f in findings]
+def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
     st.dataframe(
-        pd.DataFrame(rows, columns=["head", "role", "in words", "gain", "n"]),
+        _table(evidence, kinds),
         hide_index=True,
         width="stretch",
         column_config={"gain": st.column_config.NumberColumn(format="%.3f")},
     )
+
+
+@lru_cache(maxsize=CHARTS)
+def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
+    """A line per role; nobody may change it."""
+    import pandas as pd
+
+    findings = _filtered(evidence, kinds)
+    rows = [{"head": both(f.head), "role": f.role, "in words": told(f), "gain": f.gain, "n": f.n} for f in findings]
+    return pd.DataFrame(rows, columns=["head", "role", "in words", "gain", "n"])
 
 
 def _hint(evidence: Evidence) -> None:
@@ -370,13 +395,7 @@ def _hint(evidence: Evidence) -> None:
 
 def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
-    typed = st.text_input(
-        "Find a head",
-        key="find",
-        bind="query-params",
-        placeholder="L3H1, or 4-2",
-        help="L3H1 counts from 0, 4-2 as papers do, from 1.",
-    ).strip()
+    typed = role_filters.find(st, placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1.")
     heads = evidence.profiles[0].heads()
     if not typed:
         return asked if asked in heads else None

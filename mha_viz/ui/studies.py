@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +55,7 @@ FILES = Rules(
     forgotten=lambda: 5.0,
     workers=2,
 )
+READY = 16  # pieces of evidence whose roles and baselines need not be looked for again
 GIVEN = ("ewt", "gum", "gap", "grammar")  # of a shipped profile, in the order in which a table is taken from them
 
 
@@ -74,27 +75,41 @@ class Evidence(NamedTuple):
 
     def findings(self) -> tuple[Finding, ...]:
         """The roles that were found, each kind in the first profile that has any."""
-        return _united(profile.findings() for profile in self.profiles)
+        return _findings(self)
 
     def beside(self, finding: Finding) -> str:
         """What the other baselines get right, over all sentences; empty where a role has none."""
         if finding.role == "syntax":
-            relation, direction = finding.detail.split()
-            table = self.table("syntax_baselines")
             rules = {"pos": "the nearest part of speech", "untrained": "the best untrained head"}
-            if table is not None:
-                table = table[table["level"].isin(("base", "full")) & (table["relation"] == relation)]
-                table = table[table["direction"] == direction].drop_duplicates("baseline")
         elif finding.role == "coreference":
-            rules, table = {"untrained": "the best untrained head"}, self.table("coreference_baselines")
-            table = None if table is None else table[table["mention_type"] == finding.detail]
+            rules = {"untrained": "the best untrained head"}
         else:
             return ""
-        if table is None:
-            return ""
-        found = dict(zip(table["baseline"], table["accuracy"], strict=True))
-        said = [f"{words} {100 * found[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in found]
+        accuracy = _baselines(self).get(finding.detail, {})
+        said = [f"{words} {100 * accuracy[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in accuracy]
         return f"; over all sentences {' and '.join(said)}" if said else ""
+
+
+@lru_cache(maxsize=READY)
+def _findings(evidence: Evidence) -> tuple[Finding, ...]:
+    return _united(profile.findings() for profile in evidence.profiles)
+
+
+@lru_cache(maxsize=READY)
+def _baselines(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """The accuracy of each baseline, for each detail of a finding: "relation direction", or a kind of mention."""
+    accuracy: dict[str, dict[str, float]] = {}
+    table = evidence.table("syntax_baselines")
+    if table is not None:
+        table = table[table["level"].isin(("base", "full"))]
+        columns = (table[name] for name in ("relation", "direction", "baseline", "accuracy"))
+        for relation, direction, baseline, share in zip(*columns, strict=True):
+            accuracy.setdefault(f"{relation} {direction}", {}).setdefault(baseline, share)
+    table = evidence.table("coreference_baselines")
+    if table is not None:
+        for mention, baseline, share in zip(table["mention_type"], table["baseline"], table["accuracy"], strict=True):
+            accuracy.setdefault(mention, {})[baseline] = share
+    return accuracy
 
 
 @cache

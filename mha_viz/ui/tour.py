@@ -11,6 +11,7 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.ui import address
+from mha_viz.ui.parts import guarded
 
 PARAMETER = "tour"
 KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
@@ -88,6 +89,7 @@ def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
         st.page_link(_page(pages, at), label=label, query_params=parameters)
 
 
+@guarded()
 def _on(parameters: dict[str, str]) -> None:
     st.query_params.from_dict(parameters)
 

@@ -1,0 +1,142 @@
+"""Everything that a visitor can do to a page as it is drawn, and what else a client could send in its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+
+from tests.visit import Visit
+
+TEXT = "The cat sat on the mat."
+HEAD = {"text": TEXT, "pair": "", "model": "minilm", "head": "L2H3"}
+# What the components of the pages send: (component, event) → values that a click can have.
+EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
+    ("mha_sentence", "read"): ({"text": TEXT, "pair": ""}, {"text": TEXT, "pair": "It slept."}),
+    ("mha_sentence", "example"): (1, 0),
+    ("mha_sentence", "model"): ("toy", "minilm"),
+    ("mha_explorer", "view"): ({"head": "L1H1", "pin": "q2"}, {"special": "hide", "unit": "pieces"}),
+    ("mha_explorer", "tray"): ({"model": "minilm", "head": "L0H1"},),
+    ("mha_compare", "view"): ({"scale": "head", "diff": "0-1"},),
+    ("mha_compare", "edit"): (
+        {"action": "pin", **HEAD},
+        {"action": "remove", "index": 0},
+        {"action": "rename", "index": 0, "name": "mine"},
+        {"action": "open", **HEAD},
+    ),
+    ("mha_block", "step"): ("linear", "cost", "weights"),
+    ("mha_block", "head"): (2,),
+}
+ODD_TEXTS = ("", "\u202e<b>x</b>", "L99H99", "9" * 400, "None", "-1", "[", "²")
+ODD: tuple[object, ...] = (
+    *(None, True, -1, 10**9, 1.5, "", "nonsense", [], ["L0H0"], {}),
+    {"head": 7, "index": "x"},
+    {"text": 5, "pair": None, "head": [], "view": "x", "action": {}},
+    {"action": "move", "index": -9, "to": 9},
+)
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing to do: ``control`` is what a person would call it, ``field`` and ``value`` what the browser sends."""
+
+    control: str
+    field: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.control}={json.dumps(self.value, ensure_ascii=False)[:60]}"
+
+    def do(self, visit: Visit) -> bool:
+        """Send it; False where the page has no such control now."""
+        name = next((id_ for control, id_, _, _ in _drawn(visit) if control == self.control), None)
+        if name is None:
+            return False
+        state = WidgetState(id=name)
+        if self.field == "string_array_value":
+            state.string_array_value.data.extend(self.value)
+        else:
+            setattr(state, self.field, self.value)
+        visit.at._run(WidgetStates(widgets=[state]))
+        visit.check()
+        return True
+
+
+def acts(visit: Visit, odd: bool = False) -> list[Act]:
+    """What can be done to this page; ``odd``: with values that its controls do not offer."""
+    return [
+        Act(control, field, value)
+        for control, _, field, values in _drawn(visit, odd)
+        for value in values
+        if not control.startswith(("scheme", "try_again"))
+    ]
+
+
+def first_of_each(every: Sequence[Act]) -> list[Act]:
+    """One thing to do for each control."""
+    return list({act.control: act for act in reversed(every)}.values())[::-1]
+
+
+def _drawn(visit: Visit, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
+    """Control, id, field of the message and values of everything on the page that answers."""
+    for element in _elements(visit.at._tree):
+        kind, proto = getattr(element, "type", ""), getattr(element, "proto", None)
+        if kind == "bidi_component":
+            yield from _events(proto, odd)
+        elif hasattr(element, "children"):
+            if kind == "expander" and getattr(proto, "id", ""):
+                yield _key(proto.id), proto.id, "bool_value", (True, False)
+        elif getattr(proto, "id", "") and not getattr(proto, "disabled", False):
+            field, values = _values(kind, proto, odd)
+            if field:
+                yield _key(proto.id), proto.id, field, values
+
+
+def _events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
+    trigger = _make_trigger_id(proto.id, "events")
+    for (component, event), values in EVENTS.items():
+        if component == proto.component_name:
+            sent = [json.dumps([{"event": event, "value": value}]) for value in (ODD if odd else values)]
+            yield f"{component}.{event}", trigger, "json_trigger_value", sent
+
+
+def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
+    """The field of the message that a kind of control sends, and values for it."""
+    if kind == "button":
+        return "trigger_value", (True,)
+    if kind in ("checkbox", "toggle"):
+        return "bool_value", (True, False)
+    if kind == "text_input":
+        return "string_value", ODD_TEXTS if odd else ("L3H1", "mod", "")
+    if kind in ("selectbox", "radio"):
+        return "string_value", ODD_TEXTS if odd else _ends([str(option) for option in proto.options])
+    if kind in ("button_group", "select_slider"):
+        labels = [option if isinstance(option, str) else option.content for option in proto.options]
+        usual: Sequence[Any] = [[label] for label in _ends(labels)]
+        return "string_array_value", [[text] for text in ODD_TEXTS] + [[], labels[:2] * 2] if odd else usual
+    if kind == "number_input":
+        return "double_value", (-1e300, 1e300, 0.5, float("nan"), float("inf"), 1e18) if odd else (2, 1, 97)
+    if kind == "plotly_chart" and proto.selection_mode:
+        points: Sequence[Any] = [{"customdata": value} for value in ODD] if odd else [{"customdata": "L3H1"}]
+        return "string_value", [json.dumps({"selection": {"points": [point]}}) for point in points]
+    return "", ()
+
+
+def _ends(values: Sequence[str]) -> list[str]:
+    """The last, the first and the middle one: whichever is chosen, the first of these is another or the only one."""
+    return list(dict.fromkeys([values[-1], values[0], values[len(values) // 2]])) if values else []
+
+
+def _key(name: str) -> str:
+    """The key of a control, which ends its id."""
+    return name.split("-", 2)[2]
+
+
+def _elements(block: Any) -> Iterator[Any]:
+    for child in getattr(block, "children", {}).values():
+        yield child
+        yield from _elements(child)

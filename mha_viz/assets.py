@@ -16,3 +16,13 @@ def app_root() -> Path:
 def asset(name: str) -> Path:
     """The path of one file under ``assets/``."""
     return app_root() / "assets" / name
+
+
+def page_files() -> list[Path]:
+    """One file per page, in the order of their numbers."""
+    return sorted((app_root() / "pages").glob("[0-9]*_*.py"))
+
+
+def page_name(file: Path) -> str:
+    """The page's place in the URL: its file's name without the number."""
+    return file.stem.split("_", 1)[1]

@@ -16,6 +16,7 @@ FLOORS = {
     "ui": 6,
     "cli": 6,
     "notebook": 5,
+    "serving": 5,  # the app over a network: whom it lets in, and with which headers
     "figures": 4,
     "exports": 4,
     "study": 4,
@@ -36,7 +37,8 @@ FLOORS = {
     "errors": 0,
 }
 ONLY_IN = {
-    "streamlit": {"ui", "page"},
+    "streamlit": {"ui", "page", "serving"},
+    "starlette": {"serving"},
     "plotly": {"figures"},
     "torch": {"models", "training"},
     "transformers": {"models", "training"},

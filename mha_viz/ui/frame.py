@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from mha_viz.assets import app_root
+from mha_viz.assets import app_root, page_files, page_name
 from mha_viz.errors import MhaVizError
 from mha_viz.ui import tour, tray
 from mha_viz.ui.components import scheme
@@ -47,8 +47,7 @@ button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 
 def pages() -> list[st.Page]:
     """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
-    files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
-    return [_page(file, default=index == 0) for index, file in enumerate(files)]
+    return [_page(file, default=index == 0) for index, file in enumerate(page_files())]
 
 
 def page(name: str) -> st.Page:
@@ -99,5 +98,5 @@ def view() -> None:
 
 
 def _page(file: Path, default: bool) -> st.Page:
-    name = file.stem.split("_", 1)[1]
+    name = page_name(file)
     return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=default)

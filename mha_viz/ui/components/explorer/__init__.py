@@ -6,16 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import streamlit as st
+from mha_viz.ui.components import drawing
 
-from mha_viz.bundle import script, style
-
-_mount = st.components.v2.component(
-    "mha_explorer",
-    html='<div class="mha-explorer"></div>',
-    css=style("explorer"),
-    js=script("explorer"),
-)
+_mount = drawing("explorer")
 
 
 def explorer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -16,3 +17,14 @@ def app_root() -> Path:
 def asset(name: str) -> Path:
     """The path of one file under ``assets/``."""
     return app_root() / "assets" / name
+
+
+@cache
+def page_files() -> tuple[Path, ...]:
+    """One file per page, in the order of their numbers."""
+    return tuple(sorted((app_root() / "pages").glob("[0-9]*_*.py")))
+
+
+def page_name(file: Path) -> str:
+    """The page's place in the URL: its file's name without the number."""
+    return file.stem.split("_", 1)[1]

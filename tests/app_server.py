@@ -22,8 +22,9 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 class AppServer:
     """``with AppServer(folder) as server``: ``server.url`` answers; ``server.faults()`` is what went wrong in it."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
         self._folder = folder
+        self._options = options
         self._own = environment
         self._log = folder / "server.log"
         self._port = _free_port()
@@ -31,7 +32,7 @@ class AppServer:
 
     def __enter__(self) -> AppServer:
         where = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
-        command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), *where]
+        command = [sys.executable, "-m", "mha_viz.serving", *where, *self._options]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         try:

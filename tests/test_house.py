@@ -17,6 +17,7 @@ FLOORS = {
     "cli": 6,
     "notebook": 5,
     "reader": 5,  # models in a process of their own
+    "serving": 5,  # the app over a network: whom it lets in, and with which headers
     "figures": 4,
     "exports": 4,
     "study": 4,
@@ -39,7 +40,8 @@ FLOORS = {
     "errors": 0,
 }
 ONLY_IN = {
-    "streamlit": {"ui", "page"},
+    "streamlit": {"ui", "page", "serving"},
+    "starlette": {"serving"},
     "plotly": {"figures"},
     "torch": {"models", "training"},
     "transformers": {"models", "training"},

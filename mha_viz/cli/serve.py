@@ -8,11 +8,11 @@ import socket
 import subprocess
 import sys
 
-from mha_viz.assets import app_root
 from mha_viz.cli.options import Parser, port_number
 from mha_viz.errors import SettingError
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
+from mha_viz.serving import settings
 
 
 def options(serve: Parser) -> None:
@@ -20,16 +20,27 @@ def options(serve: Parser) -> None:
     host, port = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8501"
     serve.add_argument("--host", default=host, help="address to listen on (default: $HOST, else 127.0.0.1)")
     serve.add_argument("--port", default=port, type=port_number, help="port to listen on (default: $PORT, else 8501)")
+    serve.add_argument(
+        "--open", action="store_true", help="let other machines, too, choose any model: folders of this one, downloads"
+    )
+    serve.add_argument(
+        "--allowed-hosts", metavar="NAMES", help="names that the server answers to (default: $MHA_VIZ_HOSTS, else any)"
+    )
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options passed on to Streamlit")
 
 
 def serve(asked: argparse.Namespace) -> None:
     """Hand this process over to Streamlit, so that signals reach it directly."""
-    catalog.offered()  # a misspelled list of models is said now, not to every visitor
+    if asked.open:
+        os.environ["MHA_VIZ_ACCESS"] = "open"
+    if asked.allowed_hosts:
+        os.environ[settings.HOSTS] = asked.allowed_hosts
+    settings.read()  # what is misspelled is said now, not to every visitor
+    catalog.offered()
     _check_free(asked.host, asked.port)
     where = ["--server.address", asked.host, "--server.port", str(asked.port)]
     where += ["--browser.serverAddress", _reached_at(asked.host)]
-    command = [sys.executable, "-m", "streamlit", "run", str(app_root() / "app.py"), *where, *asked.streamlit]
+    command = [sys.executable, "-m", "mha_viz.serving", *where, *asked.streamlit]
     if os.name == "nt":  # there a replaced process loses its terminal
         sys.exit(subprocess.call(command))
     os.execv(command[0], command)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from mha_viz.assets import app_root
+from mha_viz.assets import app_root, page_files, page_name
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
 from mha_viz.ui.parts import complain, complain_later, fault, guarded, remark, say_complaint
@@ -50,17 +49,12 @@ button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 
 def pages() -> list[st.Page]:
     """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
-    return [_page(file) for file in _files()]
+    return [_page(file) for file in page_files()]
 
 
 def page(name: str) -> st.Page:
     """The page called ``name``, as in its file's name."""
-    return next(_page(file) for file in _files() if _name(file) == name.replace(" ", "_"))
-
-
-@cache
-def _files() -> tuple[Path, ...]:
-    return tuple(sorted((app_root() / "pages").glob("[0-9]*_*.py")))
+    return next(_page(file) for file in page_files() if page_name(file) == name.replace(" ", "_"))
 
 
 def show() -> None:
@@ -126,9 +120,5 @@ def view() -> None:
 
 
 def _page(file: Path) -> st.Page:
-    name = _name(file)
-    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=file == _files()[0])
-
-
-def _name(file: Path) -> str:
-    return file.stem.split("_", 1)[1]
+    name = page_name(file)
+    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=file == page_files()[0])

@@ -1,1 +1,27 @@
 """Interactive drawings: each lies in a folder with its JavaScript and style beside a thin Python wrapper."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.components.v2.component_registry import BidiComponentDefinition
+from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+from streamlit.components.v2.types import ComponentRenderer
+
+from mha_viz import bundle
+
+
+def drawing(component: str) -> ComponentRenderer:
+    """The component of the folder of this name, drawn into one element of the class ``mha-NAME``.
+
+    Its code is a file where the server sends one (``mha_viz.serving``). Elsewhere it travels in each message.
+    """
+    name, html = f"mha_{component}", f'<div class="mha-{component}"></div>'
+    css, js = bundle.style(component) or None, bundle.script(component)
+    renderer = st.components.v2.component(name, html=html, css=css, js=js)
+    manager = get_bidi_component_manager()
+    if manager.get_metadata(bundle.SERVED):
+        source = str(bundle.FOLDER / component / f"{component}.js")  # Streamlit asks for a file that exists
+        file = bundle.served_file(component)
+        manager.unregister(name)
+        manager.register(BidiComponentDefinition(name, html, js=source, js_asset_relative_path=file))
+    return renderer

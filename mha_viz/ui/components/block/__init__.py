@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
+from mha_viz.ui.components import drawing
 
-from mha_viz.bundle import script, style
-
-_mount = st.components.v2.component(
-    "mha_block", html='<div class="mha-block"></div>', css=style("block"), js=script("block")
-)
+_mount = drawing("block")
 
 
 def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:

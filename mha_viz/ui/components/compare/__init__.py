@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import streamlit as st
+from mha_viz.ui.components import drawing
 
-from mha_viz.bundle import script, style
-
-_mount = st.components.v2.component(
-    "mha_compare",
-    html='<div class="mha-compare"></div>',
-    css=style("compare"),
-    js=script("compare"),
-)
+_mount = drawing("compare")
 
 
 def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Callable[[], None]) -> None:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import streamlit as st
+from mha_viz.ui.components import drawing
 
-from mha_viz.bundle import script, style
-
-_mount = st.components.v2.component(
-    "mha_explorer",
-    html='<div class="mha-explorer"></div>',
-    css=style("explorer"),
-    js=script("explorer"),
-)
+_mount = drawing("explorer")
 
 
 def explorer(packet: bytes, roles: bytes, key: str, on_view: Callable[[], None], on_tray: Callable[[], None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.bundle import script
+from mha_viz.ui.components import drawing
 
-_mount = st.components.v2.component("mha_scheme", html='<div class="mha-scheme"></div>', js=script("scheme"))
+_mount = drawing("scheme")
 
 
 def watch() -> None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
+from mha_viz.ui.components import drawing
 
-from mha_viz.bundle import script, style
-
-_mount = st.components.v2.component(
-    "mha_sentence", html='<div class="mha-sentence"></div>', css=style("sentence"), js=script("sentence")
-)
+_mount = drawing("sentence")
 
 
 def sentence(

@@ -1,0 +1,54 @@
+"""The app as an ASGI application, with everything that stands before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import streamlit as st
+from starlette.middleware import Middleware
+from streamlit import config
+from streamlit.runtime import Runtime
+
+from mha_viz.assets import app_root
+from mha_viz.serving import components
+from mha_viz.serving.components import ComponentFiles
+from mha_viz.serving.door import Door
+from mha_viz.serving.headers import Headers
+from mha_viz.serving.seats import Gate, Seats
+from mha_viz.serving.settings import Settings
+from mha_viz.serving.sweeping import Waiting, sweep
+from mha_viz.serving.uploads import Uploads
+
+
+def app(settings: Settings) -> st.App:
+    """The app; one in a process."""
+    seats = Seats(settings)
+    failures: dict[Any, Any] = {500: Headers.failed(settings)}
+
+    @asynccontextmanager
+    async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
+        runtime = Runtime.instance()
+        waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
+        runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
+        components.announce(runtime.bidi_component_registry)
+        sweeper = asyncio.create_task(sweep(seats, waiting))
+        yield {}
+        sweeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeper
+
+    return st.App(
+        app_root() / "app.py",
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Headers, settings=settings),
+            Middleware(Door, settings=settings),
+            Middleware(ComponentFiles),
+            Middleware(Gate, seats=seats),
+            Middleware(Uploads),
+        ],
+        exception_handlers=failures,
+    )

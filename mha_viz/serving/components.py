@@ -1,0 +1,58 @@
+"""The components' code as files that a browser keeps for a year: their addresses hold a digest of what they are.
+
+Without them, as under ``streamlit run``, the same code travels inside each message that draws a component.
+"""
+
+from __future__ import annotations
+
+import gzip
+from typing import NamedTuple
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit.components.v2.component_manager import BidiComponentManager
+from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
+
+from mha_viz import bundle
+from mha_viz.serving.paths import COMPONENTS, below
+
+_KEPT = "public, max-age=31536000, immutable"
+
+
+class _File(NamedTuple):
+    plain: bytes
+    zipped: bytes
+
+
+class ComponentFiles:
+    """ASGI middleware that answers with a component's module, made once."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._files = {f"{COMPONENTS}mha_{name}/{bundle.served_file(name)}": _file(name) for name in bundle.COMPONENTS}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = below(scope) if scope["type"] == "http" else ""
+        if file := self._files.get(path):
+            await _answer(file, scope)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def announce(manager: BidiComponentManager) -> None:
+    """Tells the pages of this process that the files can be had."""
+    package, _, name = bundle.SERVED.partition(".")
+    manager.register_from_manifest(ComponentManifest(package, "", [ComponentConfig(name)]), bundle.FOLDER)
+
+
+def _file(name: str) -> _File:
+    plain = bundle.module(name).encode()
+    return _File(plain, gzip.compress(plain, 9, mtime=0))
+
+
+def _answer(file: _File, scope: Scope) -> Response:
+    headers = {"Cache-Control": _KEPT, "Vary": "Accept-Encoding"}
+    if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+        return Response(file.zipped, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")
+    return Response(file.plain, 200, headers, "text/javascript")

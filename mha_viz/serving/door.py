@@ -1,0 +1,88 @@
+"""Who is let in, and where to: names of this server, origins of pages, paths that answer."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
+from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, below, pages
+from mha_viz.serving.settings import HOSTS, Settings
+
+_METRICS = "_stcore/metrics"
+_AGENTS = "_stcore/agent/"
+_NO_PAGE = "There is no such page here."
+
+
+class Door:
+    """ASGI middleware that refuses what is not for this app."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._closed = tuple(
+            path
+            for path, is_open in ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
+            if not is_open
+        )
+        self._pages = pages()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if below(scope) == STREAM and is_host_allowed(headers.get("host")) and _is_ours(headers):
+            await self._app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, host = below(scope), Headers(scope=scope).get("host")
+        if path != HEALTH and not is_host_allowed(host):  # probes ask by address
+            problem = f"This server does not answer to the name “{(host or '')[:80]}”."
+            remedy = f"Its owner names those that it answers to in {HOSTS}, or with mha-viz serve --allowed-hosts."
+            await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
+        elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
+            await PlainTextResponse("Not found", 404)(scope, receive, send)
+        elif path.rstrip("/") in self._pages or path.startswith(MEDIA):
+            await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, _Unknown(scope, receive, send))
+
+
+class _Unknown:
+    """Streamlit answers every unknown path with its shell; here that is an answer 404."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._replaced = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_shell(message):
+            self._replaced = True
+            await PlainTextResponse(_NO_PAGE, 404)(self._scope, self._receive, self._send)
+        elif not self._replaced:
+            await self._send(message)
+
+
+def _is_shell(start: Message) -> bool:
+    is_html = Headers(raw=list(start["headers"])).get("content-type", "").startswith("text/html")
+    return start["status"] in (200, 206, 304) and is_html
+
+
+def _is_ours(headers: Headers) -> bool:
+    """Whether a page of this very server asks. Another port of the same machine is another's page."""
+    origin = headers.get("origin")
+    if origin is None:  # not a browser
+        return True
+    allowed = {str(given).strip() for given in config.get_option("server.corsAllowedOrigins")}
+    return origin in allowed or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()

@@ -1,0 +1,91 @@
+"""Headers of every answer: what a page of the app may load, who may frame it, what its address tells to others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import file_util
+
+from mha_viz.serving.paths import MEDIA, below
+from mha_viz.serving.settings import Settings
+
+_INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
+# A downloaded file that is opened in its place instead: it may show itself and do nothing.
+_MEDIA = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; sandbox"
+_REFUSED = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "bluetooth", "display-capture", "midi")
+
+
+class Headers:
+    """ASGI middleware that adds the headers to every HTTP answer."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._policy = _Policy(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = self._policy.headers(scope)
+        names = {name for name, _ in headers}
+
+        async def add(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                others = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+                message = {**message, "headers": [*others, *headers]}
+            await send(message)
+
+        await self._app(scope, receive, add)
+
+    @staticmethod
+    def failed(settings: Settings) -> Callable[[Request, Exception], Response]:
+        """The answer to a request in which the server's own code failed: it is made outside of all middleware."""
+
+        def answer(request: Request, error: Exception) -> Response:
+            response = PlainTextResponse("The server failed to answer. Its log says why.", 500)
+            response.raw_headers.extend(_Policy(settings).headers(request.scope))
+            return response
+
+        return answer
+
+
+class _Policy:
+    def __init__(self, settings: Settings) -> None:
+        ancestors = " ".join(["'self'", *settings.frames])
+        scripts = " ".join(["'self'", *_inline_hashes()])
+        self._page = (
+            f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+            "font-src 'self' data:; connect-src 'self'{sockets}; worker-src 'self' blob:; object-src 'none'; "
+            f"base-uri 'self'; form-action 'self'; frame-ancestors {ancestors}"
+        )
+
+    def headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        media = below(scope).startswith(MEDIA)
+        policy = _MEDIA if media else self._page.replace("{sockets}", _sockets(scope))
+        return [
+            (b"content-security-policy", policy.encode("ascii")),
+            (b"x-content-type-options", b"nosniff"),
+            (b"referrer-policy", b"same-origin"),  # the address holds the sentence
+            (b"permissions-policy", ", ".join(f"{name}=()" for name in _REFUSED).encode("ascii")),
+        ]
+
+
+def _sockets(scope: Scope) -> str:
+    """The WebSocket of this server by name: some browsers do not count it to 'self'."""
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    return f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
+
+
+def _inline_hashes() -> list[str]:
+    """The scripts that Streamlit's shell holds itself, so that they run and no other inline script does."""
+    shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
+    digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(shell))
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

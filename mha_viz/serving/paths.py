@@ -1,0 +1,28 @@
+"""The paths of the server, without the path that it may be mounted under."""
+
+from __future__ import annotations
+
+from starlette.types import Scope
+from streamlit import config
+
+from mha_viz.assets import page_files, page_name
+
+STREAM = "_stcore/stream"
+HEALTH = "_stcore/health"
+UPLOADS = "_stcore/upload_file/"
+COMPONENTS = "_stcore/bidi-components/"
+MEDIA = "media/"
+
+
+def below(scope: Scope) -> str:
+    """The path below ``server.baseUrlPath``, without its first slash. A path outside of it keeps the slash."""
+    base = str(config.get_option("server.baseUrlPath") or "").strip("/")
+    path: str = scope["path"]
+    if base and not f"{path}/".startswith(f"/{base}/"):
+        return path
+    return path.removeprefix(f"/{base}" if base else "").removeprefix("/")
+
+
+def pages() -> frozenset[str]:
+    """Where the app's pages are: "" for the first, and each by its name."""
+    return frozenset({"", *(page_name(file) for file in page_files())})

@@ -1,0 +1,188 @@
+"""How many may be here at a time, and what the others are told. A seat is an open WebSocket: one browser tab."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections import Counter
+
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.runtime import Runtime
+
+from mha_viz.serving.paths import STREAM, below, pages
+from mha_viz.serving.settings import Settings, is_loopback
+
+RETRY = 10  # seconds until the page of a full server asks again
+ARRIVAL = 10  # seconds in which a browser that was given the page opens its WebSocket
+FIRST_MESSAGE = 30  # seconds in which an open WebSocket must say what it wants
+BURST, RATE = 60, 20  # messages from one tab: at once, and a second after that
+
+_FULL = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="{retry}">
+<title>mha_viz: no free place</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 1.1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem; }}
+h1 {{ font: 600 1.6rem/1.3 Georgia, serif; }}
+</style>
+</head>
+<body>
+<h1>All places are taken</h1>
+<p>{why} This page tries again every {retry} seconds. Leave it open: its address keeps your sentence and your view.</p>
+</body>
+</html>
+"""
+
+
+class Seats:
+    """Counts open WebSockets, and visitors who were given the page and will open one within ``ARRIVAL`` seconds."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: Counter[str] = Counter()
+        self._arriving: dict[str, list[float]] = {}
+        self.emptied = time.monotonic()  # when the last one left
+
+    @property
+    def taken(self) -> int:
+        """Open WebSockets."""
+        return self._open.total()
+
+    def refusal(self, address: str) -> str:
+        """Why a new visitor from ``address`` has no place; "" when there is one."""
+        arriving = self._awaited()
+        if self.taken + arriving.total() >= self._settings.sessions:
+            return f"This server has room for {self._settings.sessions} visitors at a time."
+        limit = self._settings.per_address
+        if not is_loopback(address) and self._open[address] + arriving[address] >= limit:
+            return f"This server has room for {limit} visitors from one network address at a time, yours among them."
+        return ""
+
+    def expect(self, address: str) -> None:
+        """A visitor was given the page."""
+        self._arriving.setdefault(address, []).append(time.monotonic() + ARRIVAL)
+
+    def arrive(self, address: str) -> None:
+        """A visitor's WebSocket is here: nobody waits for it any more."""
+        if waiting := self._arriving.get(address):
+            waiting.pop(0)
+
+    def sit(self, address: str) -> None:
+        """Take a seat."""
+        self._open[address] += 1
+
+    def leave(self, address: str) -> None:
+        """Give it back."""
+        self._open[address] -= 1
+        self._open += Counter()  # drops addresses that have none
+        self.emptied = time.monotonic()
+
+    def _awaited(self) -> Counter[str]:
+        now = time.monotonic()
+        late = {address: [end for end in ends if end > now] for address, ends in self._arriving.items()}
+        self._arriving = {address: ends for address, ends in late.items() if ends}
+        return Counter({address: len(ends) for address, ends in self._arriving.items()})
+
+
+class Gate:
+    """ASGI middleware that holds the bounds of :class:`Seats`."""
+
+    def __init__(self, app: ASGIApp, seats: Seats) -> None:
+        self._app = app
+        self._seats = seats
+        self._pages = pages()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = below(scope) if scope["type"] in ("http", "websocket") else ""
+        if scope["type"] == "websocket" and path == STREAM:
+            await self._socket(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "GET" and path.rstrip("/") in self._pages:
+            await self._page(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = _address(scope)
+        if why := self._seats.refusal(address):
+            headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
+            await HTMLResponse(_FULL.format(why=why, retry=RETRY), 503, headers)(scope, receive, send)
+            return
+        self._seats.expect(address)
+        await self._app(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = _address(scope)
+        self._seats.arrive(address)
+        if self._seats.refusal(address) and not _returns(scope):
+            await _refuse(scope, receive, send)
+            return
+        self._seats.sit(address)
+        try:
+            await self._app(scope, _Paced(receive, send), send)
+        finally:
+            self._seats.leave(address)
+
+
+class _Paced:
+    """What a tab sends, not faster than a person can work; a tab that never says a word is cut off."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._tokens, self._at = float(BURST), time.monotonic()
+        self._heard = False
+
+    async def __call__(self) -> Message:
+        message = await (self._receive() if self._heard else self._first())
+        if message["type"] == "websocket.receive":
+            self._heard = True
+            await self._pace()
+        return message
+
+    async def _first(self) -> Message:
+        try:
+            return await asyncio.wait_for(self._receive(), FIRST_MESSAGE)
+        except TimeoutError:
+            await self._send({"type": "websocket.close", "code": 1008})
+            return {"type": "websocket.disconnect", "code": 1008}
+
+    async def _pace(self) -> None:
+        """Waits as long as the tab is ahead of its rate; meanwhile the connection reads no further."""
+        now = time.monotonic()
+        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE) - 1
+        self._at = now
+        if self._tokens < 0:
+            await asyncio.sleep(-self._tokens / RATE)
+
+
+def _address(scope: Scope) -> str:
+    """The client's address; a network of IPv6 addresses, of which one person has many, counts as one."""
+    client = scope.get("client")
+    try:
+        address = ipaddress.ip_address(client[0] if client else "")
+    except ValueError:
+        return str(client[0]) if client else ""
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False).network_address)
+
+
+def _returns(scope: Scope) -> bool:
+    """Whether the WebSocket goes on with a session that is still held for it: after a break of the network."""
+    asked = scope.get("subprotocols", [])
+    return len(asked) > 2 and Runtime.instance()._session_mgr.get_session_info(asked[2]) is not None
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY)})
+    if "websocket.http.response" in scope.get("extensions", {}):
+        await refusal(scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": 1013})

@@ -171,8 +171,7 @@ class _Session:
     async def acts(self) -> tuple[str, float]:
         if self._visitor is not None:
             return await self._visitor.acts()
-        field_key = next(key for key, one in self.session.widgets.items() if one.kind == "text_input")
-        return "read a sentence", await self.session.set(field_key, sentence(self._random))
+        return "read a sentence", await self.session.set("Sentence", sentence(self._random))
 
 
 async def _visit(

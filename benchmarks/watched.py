@@ -83,6 +83,7 @@ def watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
             name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))
         }
         alone = {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": home, "MHA_VIZ_HOME": home, "NO_PROXY": "127.0.0.1"}
+        alone["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"  # tracebacks without boxes around their lines
         process = subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=ROOT,

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.results import summary
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("encode", "grid", "head", "page", "figures", "standalone", "study")
+NAMES = ("encode", "grid", "head", "page", "figures", "standalone", "study", "load", "fuzz")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -36,7 +36,7 @@ def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
 
     Raises RuntimeError when it does not answer within PATIENCE.
     """
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-c", _START, " ".join(without), "run", str(app), "--server.port", str(port)]
     started = time.time()
     process = subprocess.Popen(
@@ -67,7 +67,8 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
     raise RuntimeError(f"The server at {url} ended or did not answer within {PATIENCE} s.")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

@@ -73,13 +73,16 @@ class Element:
 
     @property
     def key(self) -> str:
-        """The key that the script gave the widget; "None" where it gave none."""
-        return self.id.split("-", 2)[-1]
+        """The key that the script gave the widget, else its label."""
+        key = self.id.split("-", 2)[-1]
+        return str(getattr(self.proto, "label", key)) if key == "None" else key
 
 
 def state(element: Element, value: Any) -> WidgetState:
-    """A widget's state as the browser sends it. Options go by their labels, select sliders by number."""
+    """A widget's state as the browser sends it. Options go by their labels, those of a select slider as a list."""
     field = FIELDS[element.kind]
+    if element.kind == "slider" and element.proto.options:
+        field = "string_array_value"
     message = WidgetState(id=element.id)
     if field.endswith("_array_value"):
         getattr(message, field).data.extend(value)
@@ -187,6 +190,11 @@ class WebSession:
         """The parameters of the URL; of a repeated one the last."""
         return dict(parse_qsl(self.query_string, keep_blank_values=True))
 
+    def forget(self) -> None:
+        """Take what is on the page for empty, and what was sent for void, until the next run."""
+        self._elements.clear()
+        self._states.clear()
+
     # ---- What a person does -----------------------------------------------------------------------------
 
     async def trigger(self, component: str, event: str, value: object) -> float:
@@ -199,7 +207,7 @@ class WebSession:
         return await self.act(WidgetState(id=name, json_trigger_value=sent), fragment=element.fragment)
 
     async def set(self, key: str, value: Any) -> float:
-        """Set a widget: text, number, label of an option, labels, the numbers of a select slider, open or not."""
+        """Set a widget: text, number, label of an option, labels, open or not."""
         element = self.widgets[key]
         self._states[element.id] = state(element, value)
         self._bind(element, value)

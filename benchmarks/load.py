@@ -1,0 +1,196 @@
+"""Many visitors at once: how long their actions take and what each costs the server, beside a page with one chart.
+
+Processor milliseconds per action are what can be compared between machines that do other things beside; times cannot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import streamlit
+
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.visitors import SHARES, THINK, Visitor, sentence
+from benchmarks.watched import Watched, watched
+from tests.web_session import WebSession
+
+HERE = Path(__file__).resolve().parent
+ARRIVAL = 10.0  # seconds within which all come
+SEED = 20250
+
+
+class Crowd(NamedTuple):
+    """So many visitors on so many server processes, and the 95th percentile promised them in seconds."""
+
+    sessions: int
+    processes: int = 1
+    promise: float | None = None
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.sessions} sessions" + (f", {self.processes} processes" if self.processes > 1 else "")
+
+
+CROWDS = (Crowd(30, 1, 2.0), Crowd(50), Crowd(100, 1, 0.5), Crowd(150, 1, 2.0), Crowd(200, 2, 3.0))
+
+
+@dataclass
+class Taken:
+    """What one crowd met."""
+
+    actions: dict[str, list[float]] = field(default_factory=dict)  # seconds
+    errors: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    cpu: float = 0.0  # seconds of the servers
+    client_cpu: float = 0.0
+    megabytes: float = 0.0  # at the end, all servers
+    received: int = 0  # bytes
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds of every action."""
+        return [took for times in self.actions.values() for took in times]
+
+    def beside(self) -> dict[str, Any]:
+        """What explains the times."""
+        count = max(1, len(self.times))
+        return {
+            "actions_per_second": round(len(self.times) / self.seconds, 2),
+            "errors": self.errors[:20],
+            "server_cores": round(self.cpu / self.seconds, 3),
+            "client_cores": round(self.client_cpu / self.seconds, 3),
+            "megabytes": round(self.megabytes),
+            "kilobytes_received_per_action": round(self.received / count / 1000),
+        }
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/load.json``. ``quick``: 30 and 50 sessions, 20 s each."""
+    seconds = 20.0 if quick else 60.0
+    rows = asyncio.run(_alone(5 if quick else 30))
+    for crowd in CROWDS[:2] if quick else CROWDS:
+        ours = asyncio.run(_met(crowd, None, seconds))
+        theirs = asyncio.run(_met(crowd, HERE / "plotly_app.py", seconds))
+        rows += _rows(crowd, ours, theirs)
+    write(results, "load", "Under load", "a page with one Plotly heatmap", rows, f"Streamlit {streamlit.__version__}")
+
+
+def _rows(crowd: Crowd, ours: Taken, theirs: Taken) -> list[Row]:
+    promise = Target("below", crowd.promise, p95=True) if crowd.promise else None
+    both = {"here": ours.beside(), "plotly": theirs.beside()}
+    name = crowd.name
+    rows = [Row(f"{name}: an action", Sample(tuple(ours.times)), "s", Sample(tuple(theirs.times)), promise, both)]
+    for what, unit, pick in (
+        ("95th percentile", "s", lambda taken: Sample(tuple(taken.times)).p95),
+        ("processor per action", "ms", lambda taken: 1000 * taken.cpu / len(taken.times)),
+        ("actions per second", "", lambda taken: len(taken.times) / taken.seconds),
+        ("processor of the server", "cores", lambda taken: taken.cpu / taken.seconds),
+        ("processor of the clients", "cores", lambda taken: taken.client_cpu / taken.seconds),
+        ("memory at the end", "MB", lambda taken: taken.megabytes),
+    ):
+        rows.append(Row(f"{name}: {what}", Sample((pick(ours),)), unit, Sample((pick(theirs),))))
+    errors = Sample((float(len(ours.errors)),))
+    rows.append(Row(f"{name}: errors", errors, "", Sample((float(len(theirs.errors)),)), Target("below", 1)))
+    return rows + [Row(f"{name}: {what}", Sample(tuple(times)), "s") for what, times in sorted(ours.actions.items())]
+
+
+# ---- One visitor ----------------------------------------------------------------------------------------
+
+
+async def _alone(turns: int) -> list[Row]:
+    """What each action costs the server's processor when nobody else is there: the mean of so many in turn."""
+    rows = []
+    with watched() as server:
+        async with WebSession(server.url, light=True) as session:
+            visitor = Visitor(session, Random(SEED))
+            for name in SHARES:
+                costs = [await _cost(server, visitor, name) for _ in range(turns + 2)][2:]
+                rows.append(Row(f"one visitor: {name}, processor", Sample((sum(costs) / turns,)), "ms"))
+    return rows
+
+
+async def _cost(server: Watched, visitor: Visitor, name: str) -> float:
+    """Processor milliseconds of one action from Explore; the way back is not counted."""
+    if visitor.session.page:
+        await visitor.does("back to Explore")
+    before = server.cpu()
+    await visitor.does(name)
+    return 1000 * (server.cpu() - before)
+
+
+# ---- One crowd ------------------------------------------------------------------------------------------
+
+
+async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
+    """The crowd on fresh servers: all come, and from then on everything counts for so many seconds."""
+    taken = Taken()
+    with ExitStack() as stack:
+        servers = [stack.enter_context(watched(app)) for _ in range(crowd.processes)]
+        for server in servers:  # the first sentence loads torch
+            async with WebSession(server.url, light=True) as first:
+                await _Session(first, app, Random(SEED)).acts()
+        counts = asyncio.Event()
+        tasks = [
+            asyncio.create_task(_visit(servers[number % len(servers)], app, number, crowd, counts, taken))
+            for number in range(crowd.sessions)
+        ]
+        await asyncio.sleep(ARRIVAL)
+        counts.set()
+        begin, cpu, client = time.monotonic(), _cpu(servers), time.process_time()
+        await asyncio.sleep(seconds)
+        counts.clear()
+        taken.seconds = time.monotonic() - begin
+        taken.cpu, taken.client_cpu = _cpu(servers) - cpu, time.process_time() - client
+        taken.megabytes = sum(server.megabytes() for server in servers)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        taken.errors += [f"{n} tracebacks in the log" for server in servers if (n := server.tracebacks())]
+    return taken
+
+
+def _cpu(servers: Sequence[Watched]) -> float:
+    return sum(server.cpu() for server in servers)
+
+
+class _Session:
+    """What a visitor of either app does next."""
+
+    def __init__(self, session: WebSession, app: Path | None, random: Random) -> None:
+        self.session, self._random = session, random
+        self._visitor = Visitor(session, random) if app is None else None
+
+    async def acts(self) -> tuple[str, float]:
+        if self._visitor is not None:
+            return await self._visitor.acts()
+        return "read a sentence", await self.session.set("Sentence", sentence(self._random))
+
+
+async def _visit(
+    server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: Taken
+) -> None:
+    """One visitor from arrival until the end. An error is noted, and the visitor comes again."""
+    random = Random(SEED * 1000 + number)
+    await asyncio.sleep(ARRIVAL * number / crowd.sessions)
+    while True:
+        try:
+            async with WebSession(server.url, light=True) as session:
+                doing = _Session(session, app, random)
+                while True:
+                    await asyncio.sleep(random.uniform(*THINK))
+                    before = session.received
+                    name, took = await doing.acts()
+                    if counts.is_set():
+                        taken.actions.setdefault(name, []).append(took)
+                        taken.received += session.received - before
+        except Exception as error:  # whatever it is, a person would have met it
+            taken.errors.append(f"{type(error).__name__}: {error}"[:300])
+            await asyncio.sleep(1)

@@ -1,0 +1,110 @@
+"""People who come to the app, imitated: what they type, what they do, how long they think."""
+
+from __future__ import annotations
+
+from random import Random
+
+from mha_viz.figures.packet import text_key
+from tests.web_session import WebSession
+
+# Out of a hundred actions.
+SHARES = {"read a sentence": 40, "open a head": 20, "words or pieces": 10, "Compare": 10, "Inside": 10, "Roles": 10}
+THINK = (5.0, 10.0)  # seconds between two actions
+_NOUNS = (
+    "animal street teacher student dog river doctor letter garden engine pilot window market writer captain kitchen "
+    "mountain lawyer bridge painting soldier village farmer station winter hospital journey neighbour picture machine "
+    "forest island actor director nurse museum question answer festival guest baker scientist"
+)
+_VERBS = (
+    "crossed watched followed found painted answered opened carried remembered visited repaired described called "
+    "helped noticed avoided surprised admired questioned believed trusted warned joined ignored"
+)
+_ADJECTIVES = (
+    "old tired small famous quiet broken green curious heavy distant young careful empty foreign gentle modern "
+    "patient narrow strange bright"
+)
+_LINKS = "because while although when after before until and but since"
+_PLACES = "near behind beside above below beyond inside outside across"
+_PAGES = {
+    "Compare": "compare",
+    "Inside": "inside_a_head",
+    "Roles": "roles",
+}  # other actions belong to Explore
+
+
+def sentence(random: Random, words: int | None = None) -> str:
+    """An English sentence of 6 to 25 words; as good as never the same one twice."""
+    count = random.randint(6, 25) if words is None else words
+    chain = _clause(random)
+    while len(chain) < count:
+        chain += random.choice(([_word(random, _LINKS), *_clause(random)], [_word(random, _PLACES), *_noun(random)]))
+    return f"{' '.join(chain[:count])}.".capitalize()
+
+
+def _clause(random: Random) -> list[str]:
+    return [*_noun(random), _word(random, _VERBS), *random.choice((_noun(random), [_word(random, "it them")]))]
+
+
+def _noun(random: Random) -> list[str]:
+    return [_word(random, "the the his their our"), _word(random, _ADJECTIVES), _word(random, _NOUNS)]
+
+
+def _word(random: Random, words: str) -> str:
+    return random.choice(words.split())
+
+
+class Visitor:
+    """One visitor, who does one thing after another; each says what it was and how many seconds it took."""
+
+    def __init__(self, session: WebSession, random: Random) -> None:
+        self.session, self._random = session, random
+        self._text = ""
+
+    async def acts(self) -> tuple[str, float]:
+        """The next action: its name, and seconds. What belongs to another page begins with the way there.
+
+        Raises RuntimeError when the page shows an error or does not do what it was asked.
+        """
+        name = self._random.choices(list(SHARES), list(SHARES.values()))[0]
+        if self.session.page and _PAGES.get(name) in (None, self.session.page):
+            name = "back to Explore"
+        took = await self.does(name)
+        if self.session.exceptions:
+            raise RuntimeError(f"{name}: {self.session.exceptions[0]}")
+        return name, took
+
+    async def does(self, name: str) -> float:
+        """One of SHARES, or "back to Explore"; the seconds it took."""
+        if name == "read a sentence":
+            return await self._read()
+        if name == "open a head":
+            return await self._head()
+        if name == "words or pieces":
+            return await self._unit()
+        return await self.session.go(_PAGES.get(name, ""))
+
+    async def _read(self) -> float:
+        self._text = sentence(self._random)
+        took = await self.session.trigger("mha_sentence", "read", {"text": self._text, "pair": ""})
+        self._expect("text", self._text)
+        return took
+
+    async def _head(self) -> float:
+        before = self.session.query.get("head")
+        heads = [f"L{layer}H{head}" for layer in range(6) for head in range(12)]
+        head = self._random.choice([name for name in heads if name != before])
+        return await self._view("head", head)
+
+    async def _unit(self) -> float:
+        return await self._view("unit", None if self.session.query.get("unit") else "pieces")
+
+    async def _view(self, name: str, value: str | None) -> float:
+        if not self._text:
+            return await self._read()
+        took = await self.session.trigger("mha_explorer", "view", {"of": text_key(self._text, ""), name: value})
+        self._expect(name, value)
+        return took
+
+    def _expect(self, name: str, value: str | None) -> None:
+        if self.session.query.get(name) != value:
+            raise RuntimeError(f"The URL does not say {name}={value} but {self.session.query_string[:200]}.")

@@ -1,0 +1,35 @@
+"""A small part of ``python -m benchmarks fuzz``: random interactions leave no error box and no dead session."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from benchmarks import fuzz
+from tests.app_server import AppServer
+
+PLAIN_LOG = {"STREAMLIT_CLIENT_SHOW_ERROR_DETAILS": fuzz.DETAILS, "STREAMLIT_LOGGER_ENABLE_RICH": "false"}
+
+
+def test_what_a_browser_can_send_breaks_nothing(tmp_path: Path) -> None:
+    with AppServer(tmp_path, **PLAIN_LOG) as server:
+        findings = asyncio.run(fuzz.crowd(server.url, fuzz.honest, 200))
+        assert findings.interactions >= 200
+        assert len(findings.pages) == len(fuzz.PAGES)
+        assert (findings.boxes, findings.faults, fuzz.tracebacks(server.log())) == ({}, [], {})
+        assert findings.neighbourly
+
+
+def test_what_no_browser_sends_breaks_nothing_but_its_own_session(tmp_path: Path) -> None:
+    with AppServer(tmp_path, **PLAIN_LOG) as server:
+        findings = asyncio.run(fuzz.crowd(server.url, fuzz.forged, 100))
+        assert findings.interactions >= 100
+        assert (findings.boxes, findings.faults) == ({}, [])
+        assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."
+        assert findings.neighbourly
+
+
+def test_an_error_box_and_a_traceback_are_noticed() -> None:
+    log = 'x\nTraceback (most recent call last):\n  File "/a/mha_viz/ui/lab.py", line 3, in f\nValueError: no\nafter\n'
+    assert fuzz.tracebacks(log) == {"ValueError: no [mha_viz/ui/lab.py:3]": 1}
+    assert not fuzz.tracebacks("Traceback is a word")

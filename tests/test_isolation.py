@@ -1,0 +1,58 @@
+"""Visitors at once are not mixed up: what each is shown is what another server shows to one visitor after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+from benchmarks.visitors import sentence
+from tests.app_server import AppServer
+from tests.web_session import WebSession
+
+VISITORS, SENTENCES = 8, 10
+Shown = dict[str, tuple[bytes, str, str]]  # sentence: the drawing, what the input shows, the URL
+
+
+async def _reads(url: str, sentences: list[str]) -> Shown:
+    shown: Shown = {}
+    async with WebSession(url) as visitor:
+        for text in sentences:
+            await visitor.trigger("mha_sentence", "read", {"text": text, "pair": ""})
+            assert not visitor.exceptions
+            drawn = visitor.components
+            shown[text] = (drawn["mha_explorer"].bytes, drawn["mha_sentence"].json, visitor.query_string)
+    return shown
+
+
+async def _at_once(url: str, each: list[list[str]]) -> list[Shown]:
+    return list(await asyncio.gather(*(_reads(url, sentences) for sentences in each)))
+
+
+async def _in_turn(url: str, each: list[list[str]]) -> list[Shown]:
+    return [await _reads(url, sentences) for sentences in each]
+
+
+def _shown(folder: Path, way: Callable[[str, list[list[str]]], Awaitable[list[Shown]]]) -> list[Shown]:
+    random = Random(7)
+    each = [[sentence(random) for _ in range(SENTENCES)] for _ in range(VISITORS)]
+    folder.mkdir()
+    with AppServer(folder) as server:
+
+        async def run() -> list[Shown]:
+            return await way(server.url, each)
+
+        shown = asyncio.run(run())
+        assert not server.faults()
+    return shown
+
+
+def test_visitors_at_once_see_what_one_after_the_other_sees(tmp_path: Path) -> None:
+    together, alone = _shown(tmp_path / "together", _at_once), _shown(tmp_path / "alone", _in_turn)
+    differing = [
+        text for ours, theirs in zip(together, alone, strict=True) for text in theirs if ours.get(text) != theirs[text]
+    ]
+    assert not differing
+    drawings = {drawing for shown in alone for drawing, _, _ in shown.values()}
+    assert len(drawings) == VISITORS * SENTENCES, "Two sentences gave one drawing: nothing would be seen of a mix-up."

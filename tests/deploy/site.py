@@ -125,7 +125,8 @@ class Site:
         settings = self._folder / "nginx.conf"
         settings.write_text(self.nginx_settings(), "utf-8")
         with (self._folder / "stdout.log").open("wb") as out, (self._folder / "stderr.log").open("wb") as errors:
-            command = [program, "-c", str(settings), "-g", "daemon off;"]
+            who = "user root; " if os.geteuid() == 0 else ""  # its workers must reach this test's private folder
+            command = [program, "-c", str(settings), "-g", f"{who}daemon off;"]
             nginx = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
         ends.callback(nginx.wait, 15)
         ends.callback(nginx.terminate)

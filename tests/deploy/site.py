@@ -20,6 +20,8 @@ from types import TracebackType
 from typing import NamedTuple
 from urllib.error import URLError
 
+import yaml
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOST = "heads.example.org"
 BASE = "/heads"
@@ -43,11 +45,13 @@ class Server:
         self.port = free_port()
         self._folder = folder
         self._log = folder / f"{name}.log"
+        self._shipped = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"][name]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        options = ["--server.baseUrlPath", BASE.strip("/"), "--browser.serverAddress", HOST]
-        command = [sys.executable, "-m", "mha_viz.cli", "serve", "--port", str(self.port), "--", *options]
+        program, *arguments = self._shipped["command"]
+        assert program == "mha-viz"
+        command = [sys.executable, "-m", "mha_viz.cli", *arguments]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -81,17 +85,18 @@ class Server:
         return self._log.read_text("utf-8", errors="replace")
 
     def _environment(self) -> dict[str, str]:
-        """What deploy/compose.yaml sets, and one folder for what is measured, as the containers share one."""
+        """What compose.yaml sets, with the folders and addresses of this test."""
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
-        return outside | {
-            "MHA_VIZ_MODELS": "minilm,toy",
-            "MHA_VIZ_HOME": str(self._folder / "home"),
-            "MHA_VIZ_HOSTS": HOST,
+        here = {
+            "HOST": "127.0.0.1",
+            "PORT": str(self.port),
             "MHA_VIZ_PROXIES": "127.0.0.1",
-            "HF_HUB_CACHE": str(self._folder / "hub"),
-            "HF_HUB_OFFLINE": "1",
+            "MHA_VIZ_HOME": str(self._folder / "measured"),
+            "HF_HUB_CACHE": str(self._folder / "models"),
             "STREAMLIT_SERVER_COOKIE_SECRET": "one secret for both processes",
+            "STREAMLIT_SERVER_HEADLESS": "true",
         }
+        return outside | self._shipped["environment"] | here
 
 
 class Site:

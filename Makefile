@@ -24,7 +24,7 @@ test: $(VENV)/.dev-installed
 test-deploy: $(VENV)/.dev-installed
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; command -v nginx >/dev/null || { \
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update >&2 && \
-	  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends nginx-light >&2; } || { \
+	  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends nginx >&2; } || { \
 	  echo "nginx is needed and could not be installed. Install it, then run this again." >&2; exit 1; }
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest -m deploy tests/deploy

@@ -25,10 +25,12 @@ nvidia-nccl-cu13
 nvidia-nvshmem-cu13
 triton
 """
-HEAD = """# Made by tools/lock.py. For Linux on x86-64, Python 3.11, with the build of PyTorch for the CPU.
+HEAD = """\
+# Made by tools/lock.py. For Linux on x86-64, Python 3.11, with the build of PyTorch for the CPU.
 """
-ABOUT = """# No hash is held for PyTorch itself: its build for the CPU is in PyTorch's own index only, which tools/lock.py does not
-# ask. It is pinned by its version in requirements.txt, and the Dockerfile installs it alone, without what it
+ABOUT = """\
+# No hash is held for PyTorch itself: its build for the CPU is in PyTorch's own index only, which tools/lock.py does
+# not ask. It is pinned by its version in requirements.txt, and the Dockerfile installs it alone, without what it
 # depends on; that is in this file. The hashes are those that PyPI announces, for every platform.
 """
 

@@ -1,5 +1,5 @@
 # To build:  docker build -t mha-viz .
-# To run:    docker run --rm -p 127.0.0.1:8501:8501 --read-only --tmpfs /tmp --memory 2g --ulimit nofile=65536 --init mha-viz
+# To run:    docker run --rm -p 127.0.0.1:8501:8501 --read-only --tmpfs /tmp --memory 4g --ulimit nofile=65536 --init mha-viz
 #
 # The version of the base is exact. To hold it to one build as well, append the digest that
 # `docker buildx imagetools inspect python:3.11.14-slim-bookworm` prints.

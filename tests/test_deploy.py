@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +103,8 @@ def test_ports_and_paths_agree() -> None:
     assert f"location = /{base}/_stcore/stream" in NGINX
     names = {rule["host"], *re.findall(r"server_name (\S+);", NGINX), settings()["one"]["MHA_VIZ_HOSTS"]}
     assert names == {PLACE}
-    for command in (compose()["services"]["one"]["command"], container("Deployment")["command"]):
-        assert command[:2] == ["mha-viz", "serve"]
-        assert ("--browser.serverAddress", PLACE) in pairwise(command)
+    assert "command" not in compose()["services"]["one"], "the image's own"
+    assert "command" not in container("Deployment")
 
 
 def test_the_proxy_that_is_believed_is_the_proxy() -> None:
@@ -289,3 +287,19 @@ def test_health_is_the_body_of_the_answer() -> None:
     with answering("/_stcore/health", b"<!doctype html>") as port:
         assert not healthy(port)
     assert not healthy(port), "nobody listens any more"
+
+
+# ---- What is written about it
+
+
+def test_every_setting_for_strangers_is_written_down_where_it_is_looked_for() -> None:
+    names = ("MODELS", "ACCESS", "SESSIONS", "SESSIONS_PER_ADDRESS", "DISK_MB", "DOWNLOADS_MB", "HOSTS", "PROXIES")
+    for file in ("docs/serving.md", "SECURITY.md"):
+        text = (ROOT / file).read_text("utf-8")
+        assert [name for name in (*names, "FRAMES") if f"`MHA_VIZ_{name}`" not in text] == [], file
+
+
+def test_documents_link_to_files_that_exist() -> None:
+    for file in (ROOT / "docs" / "serving.md", ROOT / "SECURITY.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", file.read_text("utf-8")):
+            assert (file.parent / link).exists(), link

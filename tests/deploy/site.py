@@ -22,7 +22,8 @@ from urllib.error import URLError
 
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.deploy.image import ROOT, instructions
+
 HOST = "heads.example.org"
 BASE = "/heads"
 NAMES = ("one", "two")
@@ -45,11 +46,13 @@ class Server:
         self.port = free_port()
         self._folder = folder
         self._log = folder / f"{name}.log"
-        self._shipped = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"][name]
+        self._settings = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"][name][
+            "environment"
+        ]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        program, *arguments = self._shipped["command"]
+        program, *arguments = next(step for step in instructions() if step.name == "CMD").exec_form
         assert program == "mha-viz"
         command = [sys.executable, "-m", "mha_viz.cli", *arguments]
         with self._log.open("ab") as log:
@@ -96,7 +99,7 @@ class Server:
             "STREAMLIT_SERVER_COOKIE_SECRET": "one secret for both processes",
             "STREAMLIT_SERVER_HEADLESS": "true",
         }
-        return outside | self._shipped["environment"] | here
+        return outside | self._settings | here
 
 
 class Site:

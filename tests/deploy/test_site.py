@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
+import subprocess
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
@@ -15,13 +18,14 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from mha_viz import grammar
 from mha_viz.ui import questions
 from tests.app_server import chromium
+from tests.deploy.image import ROOT
 from tests.deploy.site import BASE, HOST, NAMES, Site, wait_for
 from tests.visitor import DESKTOP, Visitor
 
 pytestmark = pytest.mark.deploy
 
 QUIET = '[data-testid="stApp"][data-test-script-state="notRunning"]'
-FILES = sorted((Path(__file__).resolve().parents[2] / "pages").glob("[0-9]*_*.py"))
+FILES = sorted((ROOT / "pages").glob("[0-9]*_*.py"))
 PATHS = [file.stem.split("_", 1)[1] for file in FILES]
 SHELLS_OWN = re.compile(rf"{BASE}/({'|'.join(PATHS)})/_stcore/(health|host-config)")  # how the shell finds its base
 PRIVATE = "A very private sentence that no log may hold."
@@ -138,9 +142,7 @@ def test_the_app_s_headers_and_the_proxy_s_reach_the_visitor(site: Site) -> None
 
 
 def test_plain_http_is_sent_to_tls_and_another_name_is_refused(site: Site) -> None:
-    import http.client
-
-    connection = http.client.HTTPConnection("127.0.0.1", site.plain_port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", site.plain_port, timeout=30)
     connection.request("GET", f"{BASE}/roles", headers={"Host": HOST})
     answer = connection.getresponse()
     assert (answer.status, answer.getheader("Location")) == (308, f"https://{HOST}{BASE}/roles")
@@ -226,6 +228,12 @@ def download(page: Page) -> str:
     with page.expect_download() as started:
         button.click()
     return " ".join(ElementTree.fromstring(Path(started.value.path()).read_bytes()).itertext())
+
+
+def test_the_container_s_health_check_sees_both_processes(site: Site) -> None:
+    for server in site.servers.values():
+        given = os.environ | {"PORT": str(server.port), "STREAMLIT_SERVER_BASE_URL_PATH": BASE.strip("/")}
+        assert subprocess.run([ROOT / "deploy" / "healthy"], env=given, check=False).returncode == 0
 
 
 # ---- One process is gone

@@ -99,7 +99,7 @@ def test_ports_and_paths_agree() -> None:
     assert path["backend"]["service"]["port"]["name"] == service_port["name"]
     base = settings()["one"]["STREAMLIT_SERVER_BASE_URL_PATH"]
     assert path["path"] == f"/{base}"
-    assert f"location /{base} {{" in NGINX
+    assert f"location /{base}/ {{" in NGINX
     assert f"location = /{base}/_stcore/stream" in NGINX
     names = {rule["host"], *re.findall(r"server_name (\S+);", NGINX), settings()["one"]["MHA_VIZ_HOSTS"]}
     assert names == {PLACE}

@@ -9,15 +9,17 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from email.message import Message
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from urllib.error import URLError
 
 import yaml
@@ -102,17 +104,51 @@ class Server:
         return outside | self._settings | here
 
 
-class Site:
-    """``with Site(folder) as site``: ``site.url`` answers, by either of ``site.servers``."""
+class Stub:
+    """What stands in for a process where only the proxy is looked at: it answers with ``status`` and its name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, name: str) -> None:
+        self.status = 200
+        self._closed = False
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(stub.status)
+                self.end_headers()
+                self.wfile.write(name.encode())
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+
+    def start(self) -> None:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody listens any more."""
+        if not self._closed:
+            self._closed = True
+            self._server.shutdown()
+            self._server.server_close()
+
+
+P = TypeVar("P", Server, Stub)
+
+
+class Site(Generic[P]):
+    """``with Site(folder, one, two) as site``: ``site.url`` answers, by either of ``site.servers``."""
+
+    def __init__(self, folder: Path, *servers: P) -> None:
         self._folder = folder
         self.port, self.plain_port = free_port(), free_port()
         self.url = f"https://{HOST}:{self.port}{BASE}"
-        self.servers = {name: Server(name, folder) for name in NAMES}
+        self.servers = dict(zip(NAMES, servers, strict=True))
         self._ends = ExitStack()
 
-    def __enter__(self) -> Site:
+    def __enter__(self) -> Site[P]:
         with ExitStack() as ends:
             for server in self.servers.values():
                 ends.callback(server.close)

@@ -19,7 +19,7 @@ from mha_viz import grammar
 from mha_viz.ui import questions
 from tests.app_server import chromium
 from tests.deploy.image import ROOT
-from tests.deploy.site import BASE, HOST, NAMES, Site, wait_for
+from tests.deploy.site import BASE, HOST, NAMES, Server, Site, wait_for
 from tests.visitor import DESKTOP, Visitor
 
 pytestmark = pytest.mark.deploy
@@ -67,9 +67,10 @@ class Guest(Visitor):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site[Server]]:
     """One site for all tests here. Whatever they did, no log holds a sentence and no process a traceback."""
-    with Site(tmp_path_factory.mktemp("site")) as running:
+    folder = tmp_path_factory.mktemp("site")
+    with Site(folder, *(Server(name, folder) for name in NAMES)) as running:
         yield running
     logs = [running.nginx_log(), *(server.log() for server in running.servers.values())]
     assert "GET /heads/_stcore/stream" in logs[0]
@@ -89,7 +90,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def come(site: Site, browser: Browser) -> Iterator[Callable[[], Guest]]:
+def come(site: Site[Server], browser: Browser) -> Iterator[Callable[[], Guest]]:
     """Makes guests, each with a browser profile of its own; afterwards none may have met an error."""
     guests: list[Guest] = []
 
@@ -129,7 +130,7 @@ def shown(page: Page, path: str) -> None:
 # ---- What every answer carries
 
 
-def test_the_app_s_headers_and_the_proxy_s_reach_the_visitor(site: Site) -> None:
+def test_the_app_s_headers_and_the_proxy_s_reach_the_visitor(site: Site[Server]) -> None:
     answer = site.ask(f"{BASE}/")
     assert answer.status == 200
     policy = answer.headers["Content-Security-Policy"]
@@ -141,7 +142,7 @@ def test_the_app_s_headers_and_the_proxy_s_reach_the_visitor(site: Site) -> None
     assert "nginx/" not in answer.headers["Server"]
 
 
-def test_plain_http_is_sent_to_tls_and_another_name_is_refused(site: Site) -> None:
+def test_plain_http_is_sent_to_tls_and_another_name_is_refused(site: Site[Server]) -> None:
     connection = HTTPConnection("127.0.0.1", site.plain_port, timeout=30)
     connection.request("GET", f"{BASE}/roles", headers={"Host": HOST})
     answer = connection.getresponse()
@@ -153,7 +154,7 @@ def test_plain_http_is_sent_to_tls_and_another_name_is_refused(site: Site) -> No
     site.handshake(unverified).close()
 
 
-def test_newcomers_are_spread_and_the_cookie_decides_from_then_on(site: Site) -> None:
+def test_newcomers_are_spread_and_the_cookie_decides_from_then_on(site: Site[Server]) -> None:
     named = set()
     for _ in range(40):  # all forty to one process: 2 in 2⁴⁰
         given = site.ask(f"{BASE}/").headers.get_all("Set-Cookie") or []
@@ -173,7 +174,7 @@ def test_newcomers_are_spread_and_the_cookie_decides_from_then_on(site: Site) ->
     assert [cookie for cookie in forged.headers.get_all("Set-Cookie") or [] if "mha_process=" in cookie]
 
 
-def test_the_shell_s_files_are_compressed_and_kept_by_browsers(site: Site) -> None:
+def test_the_shell_s_files_are_compressed_and_kept_by_browsers(site: Site[Server]) -> None:
     script = re.search(r'src="\./(static/js/[^"]+)"', site.ask(f"{BASE}/").body.decode())
     assert script
     answer = site.ask(f"{BASE}/{script[1]}", **{"Accept-Encoding": "gzip"})
@@ -230,7 +231,7 @@ def download(page: Page) -> str:
     return " ".join(ElementTree.fromstring(Path(started.value.path()).read_bytes()).itertext())
 
 
-def test_the_container_s_health_check_sees_both_processes(site: Site) -> None:
+def test_the_container_s_health_check_sees_both_processes(site: Site[Server]) -> None:
     for server in site.servers.values():
         given = os.environ | {"PORT": str(server.port), "STREAMLIT_SERVER_BASE_URL_PATH": BASE.strip("/")}
         assert subprocess.run([ROOT / "deploy" / "healthy"], env=given, check=False).returncode == 0
@@ -239,7 +240,7 @@ def test_the_container_s_health_check_sees_both_processes(site: Site) -> None:
 # ---- One process is gone
 
 
-def test_a_view_comes_back_when_its_process_is_killed(site: Site, come: Callable[[], Guest]) -> None:
+def test_a_view_comes_back_when_its_process_is_killed(site: Site[Server], come: Callable[[], Guest]) -> None:
     guest = come()
     page = guest.explore(text=PRIVATE, head="L2H5", special="rescale", unit="pieces")
     before, sockets, view = guest.process, guest.sockets, guest.address

@@ -1,27 +1,49 @@
-FROM python:3.11-slim
-
-# PyTorch's own index has the build without CUDA, which is several GB smaller.
-ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
-
-RUN useradd --create-home --uid 10001 viewer
+# To build:  docker build -t mha-viz .
+# To run:    docker run --rm -p 127.0.0.1:8501:8501 --read-only --tmpfs /tmp --memory 4g --ulimit nofile=65536 --init mha-viz
+#
+# The version of the base is exact. To hold it to one build as well, append the digest that
+# `docker buildx imagetools inspect python:3.11.14-slim-bookworm` prints.
+FROM python:3.11.14-slim-bookworm AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN python -m venv --without-pip /app
 WORKDIR /source
 
-# The dependencies change rarely: a layer of their own.
-COPY requirements.txt ./
-RUN pip install -r requirements.txt
-COPY . .
-RUN pip install --no-deps . && rm -rf /source/*
+# torch alone comes from PyTorch's own index, which has the build without CUDA, several GB smaller. All else comes from
+# the usual index and by hash: neither index can answer for a package of the other.
+COPY requirements.txt deploy/requirements.lock deploy/build.lock ./
+RUN pip --python /app/bin/python install --no-deps --index-url https://download.pytorch.org/whl/cpu \
+    "$(grep '^torch==' requirements.txt)"
+RUN pip --python /app/bin/python install --no-deps --require-hashes --only-binary :all: -r requirements.lock
+RUN pip install --no-deps --require-hashes --only-binary :all: -r build.lock
 
-USER viewer
-WORKDIR /home/viewer
+COPY pyproject.toml README.md LICENSE app.py ./
+COPY .streamlit .streamlit
+COPY assets assets
+COPY pages pages
+COPY mha_viz mha_viz
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
+    && pip --python /app/bin/python install --no-deps dist/mha_viz-*.whl \
+    && pip --python /app/bin/python check
+
+FROM python:3.11.14-slim-bookworm
+# /models holds downloaded models, and may be mounted read-only; /measured what the app measures. Nothing else is
+# written but to /tmp. Both take the owner named here when a fresh volume is mounted over them.
+RUN pip uninstall --yes pip setuptools wheel \
+    && useradd --uid 10001 --no-create-home --home-dir /tmp viewer \
+    && install --directory --owner viewer --group viewer /models /measured
+COPY --from=build /app /app
+COPY deploy/healthy /app/bin/healthy
+
+ENV PATH=/app/bin:$PATH HOME=/tmp MPLCONFIGDIR=/tmp/matplotlib HF_HUB_CACHE=/models MHA_VIZ_HOME=/measured
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false
 # Visitors of a hosted server choose from a list; empty it to let them name any model or folder of this machine.
-ENV MHA_VIZ_MODELS=minilm
+ENV MHA_VIZ_MODELS=minilm,toy
 ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_SERVER_HEADLESS=true
+USER 10001:10001
+WORKDIR /tmp
 EXPOSE 8501
 
-# Unknown paths answer 200 as well, so the body is what counts.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["python", "-c", \
-  "import os, urllib.request as r; u = f'http://127.0.0.1:{os.environ[\"PORT\"]}/_stcore/health'; exit(r.urlopen(u, timeout=4).read() != b'ok')"]
-
+# Its answer is read: a server that only accepts connections is not healthy.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["healthy"]
+STOPSIGNAL SIGTERM
 CMD ["mha-viz", "serve"]

@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 
-.PHONY: run test check bench clean help
+.PHONY: run test test-deploy check bench clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -19,6 +19,15 @@ run: $(VENV)/.run-installed
 test: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest $(PYTEST_ARGS) && $(PY) tools/node.py --test tests/js/*.test.mjs
+
+# The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
+test-deploy: $(VENV)/.dev-installed
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; command -v nginx >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update >&2 && \
+	  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends nginx >&2; } || { \
+	  echo "nginx is needed and could not be installed. Install it, then run this again." >&2; exit 1; }
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
+	$(PY) -m pytest -m deploy tests/deploy
 
 check: $(VENV)/.dev-installed
 	$(PY) -m ruff check .

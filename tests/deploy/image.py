@@ -1,0 +1,54 @@
+"""What the Dockerfile says, instruction by instruction."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Instruction(NamedTuple):
+    """``stage`` counts from 0; ``text`` is what follows the name."""
+
+    stage: int
+    name: str
+    text: str
+
+    @property
+    def exec_form(self) -> list[str]:
+        """The words of a JSON list; raises ValueError where the instruction is in shell form."""
+        words: list[str] = json.loads(self.text)
+        return words
+
+
+def instructions() -> list[Instruction]:
+    """All of them, in order."""
+    text = (ROOT / "Dockerfile").read_text("utf-8")
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    stage, read = -1, []
+    for line in joined.splitlines():
+        name, _, rest = line.partition(" ")
+        stage += name == "FROM"
+        read.append(Instruction(stage, name, rest.strip()))
+    return read
+
+
+def named(name: str, stage: int | None = None) -> list[str]:
+    """The texts of all instructions called ``name``, of one stage or of all."""
+    return [step.text for step in instructions() if step.name == name and stage in (None, step.stage)]
+
+
+def copied() -> list[str]:
+    """The paths that are copied from the source tree."""
+    lines = [line.split() for line in named("COPY") if not line.startswith("--from=")]
+    return [source for words in lines for source in words[:-1]]
+
+
+def environment(stage: int) -> dict[str, str]:
+    """What a stage sets."""
+    pairs = [pair.partition("=") for line in named("ENV", stage) for pair in line.split()]
+    return {name: value for name, _, value in pairs}

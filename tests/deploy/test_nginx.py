@@ -1,0 +1,84 @@
+"""Which process nginx asks, with stand-ins for the processes: full ones, dead ones, and both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.site import BASE, NAMES, Answer, Site, Stub
+
+pytestmark = pytest.mark.deploy
+
+STREAM = f"{BASE}/_stcore/stream"
+TRIES = 20  # newcomers are spread by chance: not one of so many at a given process, 1 in a million
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site[Stub]]:
+    one, two = map(Stub, NAMES)
+    with Site(tmp_path, one, two) as running:
+        yield running
+
+
+def named(answer: Answer) -> str:
+    """The process that the answer's cookie names; "" where it sets none."""
+    cookies = answer.headers.get_all("Set-Cookie") or []
+    return "".join(cookie.partition(";")[0].partition("=")[2] for cookie in cookies if "mha_process=" in cookie)
+
+
+def test_newcomers_of_a_full_process_go_to_the_other(site: Site[Stub]) -> None:
+    site.servers["one"].status = 503
+    for _ in range(TRIES):
+        answer = site.ask(f"{BASE}/")
+        assert (answer.status, answer.body, named(answer)) == (200, b"two", "two")
+
+
+def test_whoever_is_known_to_a_full_process_is_told_by_it(site: Site[Stub]) -> None:
+    site.servers["one"].status = 503
+    answer = site.ask(f"{BASE}/", Cookie="mha_process=one")
+    assert (answer.status, answer.body, named(answer)) == (503, b"one", "")
+
+
+def test_when_all_are_full_the_app_says_so(site: Site[Stub]) -> None:
+    for stub in site.servers.values():
+        stub.status = 503
+    for _ in range(TRIES):
+        answer = site.ask(f"{BASE}/roles")
+        assert answer.status == 503
+        assert answer.body.decode() in NAMES
+
+
+def test_the_cookie_moves_with_the_websocket_alone(site: Site[Stub]) -> None:
+    site.servers["one"].close()
+    for path, moved in ((f"{BASE}/", ""), (f"{BASE}/media/figure.svg", ""), (STREAM, "two")):
+        answer = site.ask(path, Cookie="mha_process=one")
+        assert (answer.status, answer.body, named(answer)) == (200, b"two", moved)
+    answer = site.ask(STREAM, Cookie="mha_process=two")
+    assert (answer.body, named(answer)) == (b"two", "")
+
+
+def test_newcomers_reach_the_process_that_is_left(site: Site[Stub]) -> None:
+    site.servers["two"].close()
+    assert {site.ask(f"{BASE}/roles?text=secret").body for _ in range(TRIES)} == {b"one"}
+    assert "secret" not in site.nginx_log()
+    site.servers["one"].status = 503
+    assert {site.ask(f"{BASE}/roles").status for _ in range(TRIES)} == {503}, "full and dead: the full one's word"
+
+
+def test_without_any_process_nothing_is_logged_of_what_was_asked(site: Site[Stub]) -> None:
+    for stub in site.servers.values():
+        stub.close()
+    assert site.ask(f"{BASE}/?text=secret", Referer="https://heads.example.org/heads/?text=secret").status == 502
+    assert "secret" not in site.nginx_log()
+    assert f'"GET {BASE}/" 502' in site.nginx_log()
+
+
+def test_what_is_not_below_the_path_is_not_asked_for(site: Site[Stub]) -> None:
+    answer = site.ask("/")
+    assert (answer.status, answer.headers["Location"]) == (302, f"{BASE}/")
+    answer = site.ask(f"{BASE}?text=a%20b")
+    assert (answer.status, answer.headers["Location"]) == (302, f"{BASE}/?text=a%20b")
+    assert site.ask("/elsewhere").status == 404
+    assert site.ask("/headstrong").status == 404

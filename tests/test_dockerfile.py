@@ -1,0 +1,105 @@
+"""The image's recipe, as far as it can be checked without building it; tests/deploy/ builds its wheel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from importlib import import_module
+from pathlib import PurePosixPath
+
+import pytest
+
+from mha_viz.models import catalog
+from tests.deploy.image import ROOT, copied, environment, instructions, named
+
+BUILD, FINAL = 0, 1
+
+
+def test_both_stages_begin_with_one_exact_python() -> None:
+    bases = [text.split()[0] for text in named("FROM")]
+    assert len(bases) == 2
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", bases[0])
+
+
+def test_what_is_copied_is_there_and_reaches_the_build() -> None:
+    let_in = [line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")]
+    for path in copied():
+        assert (ROOT / path).exists(), path
+        assert path in let_in
+    assert sorted(let_in) == sorted(copied()), "the build gets what it copies and nothing else"
+
+
+def test_all_that_the_wheel_is_made_of_is_copied() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    hatch = project["tool"]["hatch"]
+    wheel, lists = hatch["build"]["targets"]["wheel"], hatch["metadata"]["hooks"]["requirements_txt"]["files"]
+    needed = [*wheel["packages"], *wheel["force-include"], "pyproject.toml", project["project"]["readme"]]
+    needed += [*project["project"]["license-files"], *lists]
+    places = [PurePosixPath(path) for path in copied()]
+    for path in map(PurePosixPath, needed):
+        assert any(path == place or place in path.parents for place in places), path
+
+
+def test_each_index_answers_for_its_own_packages_alone() -> None:
+    installs = [part for line in named("RUN") for part in line.split("&&") if " install " in part and "pip" in part]
+    for_torch, *others = [line for line in installs if "dist/" not in line]
+    assert "--no-deps --index-url https://download.pytorch.org/whl/cpu" in for_torch
+    torch = re.search(r"^torch==\S+$", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)
+    assert torch
+    assert for_torch.strip().endswith("\"$(grep '^torch==' requirements.txt)\"")
+    assert len(others) == 2
+    for line in others:
+        assert "--no-deps --require-hashes --only-binary :all: -r " in line
+        assert "index" not in line
+    assert "--no-deps" in next(line for line in installs if "dist/" in line)
+    assert not [step for step in instructions() if "INDEX" in step.text]
+
+
+def test_the_final_stage_holds_neither_sources_nor_pip() -> None:
+    assert named("COPY", FINAL) == ["--from=build /app /app", "deploy/healthy /app/bin/healthy"]
+    assert "--without-pip" in named("RUN", BUILD)[0]
+    assert named("RUN", FINAL)[0].startswith("pip uninstall --yes pip ")
+
+
+def test_the_program_runs_as_nobody_of_importance_and_gets_signals() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    program, *_ = next(step for step in instructions() if step.name == "CMD").exec_form
+    module, _, function = scripts[program].partition(":")
+    assert callable(getattr(import_module(module), function))
+    user, _, group = named("USER", FINAL)[-1].partition(":")
+    assert int(user) > 0
+    assert int(group) > 0
+    assert named("STOPSIGNAL") == ["SIGTERM"]
+    assert '["healthy"]' in named("HEALTHCHECK")[0]
+    assert (ROOT / "deploy" / "healthy").stat().st_mode & 0o111 == 0o111
+
+
+def test_it_offers_both_models_that_need_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MHA_VIZ_MODELS", environment(FINAL)["MHA_VIZ_MODELS"])
+    assert [model.name for model in catalog.offered()] == ["minilm", "toy"]
+    assert "hub" not in {model.kind for model in catalog.offered()}
+
+
+def test_a_read_only_root_is_enough() -> None:
+    """All that is written goes to /tmp or to the two folders for volumes."""
+    given = environment(FINAL)
+    assert given["PYTHONDONTWRITEBYTECODE"] == "1"
+    for name in ("HOME", "MPLCONFIGDIR", "HF_HUB_CACHE", "MHA_VIZ_HOME"):
+        assert given[name].split("/")[1] in ("tmp", "models", "measured"), name
+    assert named("WORKDIR", FINAL) == ["/tmp"]
+    assert "/models /measured" in named("RUN", FINAL)[0]
+
+
+@pytest.mark.parametrize("stage", [BUILD, FINAL])
+def test_settings_of_the_app_are_settings_that_it_reads(stage: int) -> None:
+    code = "\n".join(file.read_text("utf-8") for file in (ROOT / "mha_viz").rglob("*.py"))
+    for name in environment(stage):
+        assert not name.startswith("MHA_VIZ_") or f'"{name}"' in code, name
+
+
+def test_every_command_of_a_layer_is_correct_shell() -> None:
+    for line in named("RUN"):
+        checked = subprocess.run(["sh", "-n", "-c", line], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stderr

@@ -1,0 +1,61 @@
+"""Writes deploy/requirements.lock and deploy/build.lock: what the image installs, to the version and the hash.
+
+    python -m pip install uv==0.13.9 && python tools/lock.py [--upgrade]
+
+Without --upgrade, what the files already hold stays as long as requirements.txt allows it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLATFORM = ["--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28"]
+# What the build of PyTorch for the CPU does without.
+CUDA = """
+cuda-bindings
+cuda-toolkit
+nvidia-cudnn-cu13
+nvidia-cusparselt-cu13
+nvidia-nccl-cu13
+nvidia-nvshmem-cu13
+triton
+"""
+HEAD = """\
+# Made by tools/lock.py. For Linux on x86-64, Python 3.11, with the build of PyTorch for the CPU.
+"""
+ABOUT = """\
+# No hash is held for PyTorch itself: its build for the CPU is in PyTorch's own index only, which tools/lock.py does
+# not ask. It is pinned by its version in requirements.txt, and the Dockerfile installs it alone, without what it
+# depends on; that is in this file. The hashes are those that PyPI announces, for every platform.
+"""
+
+
+def compiled(wanted: Path, lock: Path, *more: str) -> str:
+    """The lines of ``lock`` that meet the requirements in ``wanted``."""
+    command = ["uv", "pip", "compile", str(wanted), "--output-file", str(lock), "--generate-hashes", "--no-header"]
+    command += ["--no-annotate", "--only-binary", ":all:", *PLATFORM, *more, *sys.argv[1:]]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return "".join(line for line in lock.read_text("utf-8").splitlines(keepends=True) if not line.startswith("#"))
+
+
+def main() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+    with tempfile.TemporaryDirectory() as folder:
+        excluded, wanted = Path(folder) / "cuda.txt", Path(folder) / "build.in"
+        excluded.write_text(CUDA, "utf-8")
+        wanted.write_text("\n".join(build), "utf-8")
+        lock = ROOT / "deploy" / "requirements.lock"
+        without_torch = ["--excludes", str(excluded), "--no-emit-package", "torch"]
+        lines = compiled(ROOT / "requirements.txt", lock, *without_torch)
+        lock.write_text(HEAD + ABOUT + lines, "utf-8")
+        lock = ROOT / "deploy" / "build.lock"
+        lock.write_text(HEAD + compiled(wanted, lock), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

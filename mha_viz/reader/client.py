@@ -56,6 +56,11 @@ class Reader:
         self.load(model)
         return wire.pointers_of(*self._ask({"ask": "point", "model": model}, POINT_SECONDS))
 
+    @property
+    def loaded(self) -> frozenset[str]:
+        """The models that the process has opened."""
+        return frozenset(self._loaded)
+
     def close(self) -> None:
         """End the process; the next question starts another."""
         with self._lock:

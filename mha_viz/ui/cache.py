@@ -14,7 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import streamlit as st
@@ -52,6 +53,7 @@ class Shelf(Generic[K, V]):
         self._kept: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
+        _shelves.add(self)
 
     def get(self, key: K) -> V | None:
         """The value kept under ``key``, now the most recent one."""
@@ -71,11 +73,20 @@ class Shelf(Generic[K, V]):
                 self.bytes -= self._size(self._kept.popitem(last=False)[1])
         return value
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+            self.bytes = 0
+
     def drop(self, key: K) -> None:
         """Forget what is kept under ``key``, if anything is."""
         with self._lock:
             if key in self._kept:
                 self.bytes -= self._size(self._kept.pop(key))
+
+
+_shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
 
 
 class Office:
@@ -94,8 +105,19 @@ class Office:
         self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
         self._traces: Shelf[tuple[str, str, str, int], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
         self._warming = False
+        self._begin()
+
+    def _begin(self) -> None:
         first = first_reading()
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
+
+    def begin_again(self) -> None:
+        """Be as at the start. The process with the models stays when it holds what the next visitor needs: the default
+        one alone."""
+        self._begin()
+        if self._reader.loaded - {catalog.DEFAULT}:
+            self._reader.close()
+            self._warming = False
 
     def reading(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
         """The attention of ``model`` over a text. The Future raises what the encoder raises.
@@ -231,6 +253,13 @@ def _reader() -> Reader:
 def office() -> Office:
     """The one Office of this process."""
     return Office()
+
+
+def idle() -> None:
+    """All visitors have gone: what was kept for them, by this module and by others, is given back."""
+    for shelf in list(_shelves):
+        shelf.clear()
+    office().begin_again()
 
 
 def ready(model: catalog.Model) -> bool:

@@ -1,0 +1,171 @@
+"""The process that reads: what comes back is what the model says here, and its end is nobody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from mha_viz import grammar
+from mha_viz.errors import EmptyText, ModelBroken, ShapeError, UnknownHead, UnknownModel
+from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
+from mha_viz.reader import Reader, client
+from mha_viz.study.pointers import point
+from mha_viz.ui import cache
+from mha_viz.ui.cache import Office
+from tests import hostile
+
+TEXT = "A well-known man didn't cross the street."
+WORDS = ("A", "well-known", "man", ".")
+PATIENCE = 60  # seconds
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    one = Reader()
+    yield one
+    one.close()
+
+
+def _pid(reader: Reader) -> int:
+    assert reader._process is not None
+    return reader._process.pid
+
+
+def test_a_reading_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
+    for arrived, here in (
+        (reader.read("minilm", TEXT, "", ()), minilm.encode(TEXT)),
+        (reader.read("minilm", TEXT, "He sat.", ()), minilm.encode(TEXT, "He sat.")),
+        (reader.read("minilm", "", "", WORDS), minilm.encode_words(WORDS)),
+        (reader.read("minilm", "word " * 900, "", ()), minilm.encode("word " * 900)),
+    ):
+        assert arrived.text == here.text
+        assert arrived.key == here.key
+        np.testing.assert_array_equal(arrived.weights, here.weights)
+        assert not arrived.weights.flags.writeable
+
+
+def test_the_inside_of_a_layer_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
+    for words in ((), WORDS):
+        arrived, here = reader.trace("minilm", TEXT, "", words, 2), minilm.trace(TEXT, "", 2, words)
+        for field in fields(here):
+            one, other = getattr(arrived, field.name), getattr(here, field.name)
+            if isinstance(other, np.ndarray):
+                np.testing.assert_array_equal(one, other)
+            elif field.name == "parameters":
+                for mine, theirs in zip(one, other, strict=True):
+                    np.testing.assert_array_equal(mine, theirs)
+            else:
+                assert one == other, field.name
+
+
+def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
+    from mha_viz.models.encoder import load
+
+    here = point(load("toy"), grammar.corpus())
+    for arrived, counted in zip(reader.pointers("toy"), here, strict=True):
+        assert (arrived is None) == (counted is None)
+        if arrived is not None and counted is not None:
+            np.testing.assert_array_equal(arrived.row, counted.row)
+            np.testing.assert_array_equal(arrived.column, counted.column)
+
+
+def test_errors_arrive_as_they_were_raised(reader: Reader) -> None:
+    with pytest.raises(EmptyText, match="Nothing was typed"):
+        reader.read("minilm", " ", "", ())
+    with pytest.raises(UnknownModel, match="no model of this name"):
+        reader.load("no model of this name")
+    with pytest.raises((UnknownHead, ShapeError)):
+        reader.trace("minilm", TEXT, "", (), 99)
+    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_texts_come_through_the_pipe(text: str, reader: Reader) -> None:
+    with suppress(EmptyText):
+        assert reader.read("minilm", text, "", ()).layers == 6
+
+
+def test_a_process_that_was_killed_is_replaced(reader: Reader) -> None:
+    reader.load("minilm")
+    first = _pid(reader)
+    os.kill(first, signal.SIGKILL)
+    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+    assert _pid(reader) != first
+    assert not psutil.pid_exists(first), "no zombie is left"
+
+
+def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader()
+    reader.load("minilm")
+    monkeypatch.setattr(client, "READ_SECONDS", 0.001)
+    with pytest.raises(ModelBroken, match=r"minilm took longer than 0 s and was stopped\."):
+        reader.read("minilm", "word " * 900, "", ())
+    monkeypatch.undo()
+    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+    reader.close()
+
+
+def test_a_model_that_wants_too_much_memory_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "DATA_BYTES", 60_000_000)
+    reader = Reader()
+    with pytest.raises(ModelBroken):
+        reader.load("minilm")
+    monkeypatch.undo()
+    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+    reader.close()
+
+
+def test_the_process_ends_with_the_one_that_asks() -> None:
+    code = (
+        "import sys, time; from mha_viz.reader import Reader; r = Reader(); r.load('toy');"
+        "print(r._process.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout is not None
+        child = int(asking.stdout.readline())
+        asking.kill()
+    end = time.monotonic() + PATIENCE
+    while psutil.pid_exists(child):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_server_itself_imports_no_torch() -> None:
+    code = (
+        "import sys; from mha_viz.models import catalog; from mha_viz.ui.cache import Office;"
+        "a = Office().reading(catalog.resolve('toy'), 'the old cat slept', '').result(60);"
+        "print(a.layers, 'torch' in sys.modules, 'transformers' in sys.modules)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout.split() == ["2", "False", "False"]
+
+
+def test_when_all_have_gone_what_was_kept_is_given_back(tiny_folder: Callable[[str], Path]) -> None:
+    desk = cache.office()
+    model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
+    first = desk.reading(model, cache.first_reading().text.text, "").result(PATIENCE)
+    for one in (model, other):
+        attention = desk.reading(one, "This is read and then forgotten.", "").result(PATIENCE)
+        desk.plane(attention)
+    cache.idle()
+    assert not desk.kept(model, "This is read and then forgotten.", "")
+    assert desk.kept(model, first.text.text, ""), "the first picture needs no model"
+    assert all(shelf.bytes == 0 for shelf in (desk._packets, desk._maps, desk._distances, desk._traces))
+    assert desk._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
+    assert desk.reading(model, "This is read anew.", "").result(PATIENCE).layers == 6
+
+
+def test_one_office_asks_one_process() -> None:
+    assert Office()._reader is Office()._reader

@@ -330,7 +330,7 @@ def _value(column: str, cell: str, line: int, name: str) -> Any:
     except (ParseException, ValueError) as error:
         problem = " ".join(str(error).split())[:120]
         remedy = "Mend the line, or leave the sentence out."
-        raise CorpusError(f"{name}, line {line}, column {column}: {problem}", remedy) from error
+        raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error
 
 
 def _problem(rows: Sequence[_Row]) -> str:

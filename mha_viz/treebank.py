@@ -28,6 +28,7 @@ MAX_BYTES = 64_000_000  # of a file; larger ones are refused by size before they
 MAX_LINE = 100_000  # characters
 MAX_CELL = 10_000  # characters of a column, and of a word of plain text
 MAX_WORDS = 1_000  # of a sentence
+MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # of coreference on one word
 MAX_LABELS = 200  # different relations of a corpus, subtypes counted; different parts of speech
 
@@ -190,6 +191,7 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
             brackets.read(rows, len(sentences))
         if words:
             sentences.append(Sentence(words, (), document, line))
+            _check_sentences(len(sentences), line, name)
     brackets.close(sentences)
     if not sentences:
         raise CorpusError(f"{name} holds no sentence.", "Expected CoNLL-U: ten columns parted by tabs, a line a word.")
@@ -228,6 +230,13 @@ def _check_cells(cells: Sequence[str], number: int, name: str) -> None:
         raise CorpusError(
             f"{name}, line {number}: {longest:,} characters without a break; at most {MAX_CELL:,} are read.",
             "Shorten the column, or leave the line out.",
+        )
+
+
+def _check_sentences(count: int, number: int, name: str) -> None:
+    if count > MAX_SENTENCES:
+        raise CorpusError(
+            f"{name}, line {number}: sentence number {count:,}; at most {MAX_SENTENCES:,} are read.", "Split the file."
         )
 
 
@@ -321,7 +330,7 @@ def _value(column: str, cell: str, line: int, name: str) -> Any:
     except (ParseException, ValueError) as error:
         problem = " ".join(str(error).split())[:120]
         remedy = "Mend the line, or leave the sentence out."
-        raise CorpusError(f"{name}, line {line}, column {column}: {problem}", remedy) from error
+        raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error
 
 
 def _problem(rows: Sequence[_Row]) -> str:
@@ -542,14 +551,17 @@ def _truth(said: str) -> bool:
 
 def read_plain(text: str, name: str = "corpus") -> Corpus:
     """One sentence a line, words parted by blanks and punctuation; nothing is annotated. Raises CorpusError."""
-    sentences = []
+    sentences: list[Sentence] = []
+    words: dict[str, Word] = {}  # one for each form, however often it stands there
     for number, line in enumerate(text.splitlines(), 1):
         _check_line(line, number, name)
         if line.strip():
             forms = _split(line)
             _check_words(len(forms), number, name)
             _check_cells(forms, number, name)
-            sentences.append(Sentence(tuple(Word(form) for form in forms), (), "", number))
+            shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
+            sentences.append(Sentence(shared, (), "", number))
+            _check_sentences(len(sentences), number, name)
     if not sentences:
         raise CorpusError(f"{name} holds no sentence.", "Expected one sentence a line.")
     return Corpus(name, tuple(sentences), _digest(text))

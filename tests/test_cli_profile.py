@@ -87,6 +87,8 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
     ("content", "said"),
     [
         ("", "c.conllu is empty"),
+        (ONE_WORD.replace("_\t_\n\n", "_\tEntity=" + "a" * 40_000), "line 1: 40,007 characters without a break"),
+        (ONE_WORD.strip() + ("\n" + ONE_WORD.strip()) * 1_000, "line 1: a sentence of 1,001 words; at most 1,000"),
         ("\n\n  \n", "c.conllu is empty"),
         (b"\xff\xfe\x00\x01", "line 1: not UTF-8"),
         (GOOD + "1\tDogs\tdog\n", "line 5: 3 columns"),
@@ -95,7 +97,18 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
         ("# nothing else\n", "holds no sentence"),
         ("1 Dogs dog NOUN _ _ 2 nsubj _ _\n2 bark bark VERB _ _ 0 root _ _\n", "line 1:"),  # blanks for tabs
     ],
-    ids=["nothing", "blanks", "bytes", "columns", "head", "comments", "a comment", "no tabs"],
+    ids=[
+        "nothing",
+        "a long cell",
+        "a long sentence",
+        "blanks",
+        "bytes",
+        "columns",
+        "head",
+        "comments",
+        "a comment",
+        "no tabs",
+    ],
 )
 def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, said: str

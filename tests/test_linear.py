@@ -23,7 +23,7 @@ from mha_viz.analysis.coreference import chunk
 from mha_viz.errors import CorpusError
 from mha_viz.treebank import Corpus, Mention, Sentence, Word, read, read_conllu, read_gap, read_plain
 from mha_viz.ui import annotated
-from mha_viz.ui.address import MAX_ENCODED, bounded
+from mha_viz.ui.address import MAX_ENCODED, MAX_OTHER, bounded
 from tests.test_treebank import HEADING, conllu, line
 from tests.visit import Visit
 
@@ -369,3 +369,40 @@ def test_a_link_that_froze_a_server_is_answered_at_once(text: str) -> None:
     assert visit.url["typed"] == f"{len(text)}-0"
     assert all(len(call.args[0]) <= MAX_ENCODED for call in reader.call_args_list)
     assert len(reader.call_args_list) == len({call.args[0] for call in reader.call_args_list}) <= 1, "parsed once"
+
+
+def test_what_was_pasted_is_parsed_once_and_refused_each_time() -> None:
+    annotated._read.cache_clear()
+    good, bad = words([2, 0]), words([2, 1])
+    with patch.object(annotated, "read_conllu", wraps=read_conllu) as reader:
+        first = annotated.annotated(good)
+        assert first is not None
+        assert annotated.annotated(good) is first
+        errors = []
+        for _ in range(3):
+            with pytest.raises(CorpusError, match="circle") as refused:
+                annotated.annotated(bad)
+            errors.append(refused.value)
+    assert [call.args[0] for call in reader.call_args_list] == [good, bad]
+    assert len({id(error) for error in errors}) == 3, "one that is raised again would hold what every visitor did"
+
+
+def test_texts_whose_gold_is_remembered_are_few() -> None:
+    for number in range(2 * annotated.TEXTS):
+        annotated.annotated(f"text {number}")
+    assert annotated._read.cache_info().currsize == annotated.TEXTS
+
+
+def test_every_parameter_of_a_link_is_cut_in_the_address_too() -> None:
+    long = dict.fromkeys(("text", "pair", "second", "model", "tray", "show", "anything"), "a" * 9_000)
+    visit = Visit(long)
+    short = {name: value for name, value in visit.url.items() if name != "typed"}
+    assert {name: len(value) for name, value in short.items()} == {
+        **dict.fromkeys(("text", "pair", "second", "tray"), MAX_ENCODED),
+        **dict.fromkeys(("model", "show", "anything"), MAX_OTHER),
+    }
+    assert "This link holds more than is read; cut short: second, model, tray, show, anything." in visit.said
+    assert "18,000 characters were typed; a link holds the first 7,000 and the first 7,000." in visit.said
+    again = Visit(visit.url)
+    assert "cut short" not in again.said
+    assert "18,000 characters were typed" in again.said

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz import treebank
 from mha_viz.errors import CorpusError, MhaVizError
-from mha_viz.treebank import Mention, decoded, read, read_conllu, read_gap, read_plain
+from mha_viz.treebank import (
+    MAX_BRACKETS,
+    MAX_CELL,
+    MAX_LABELS,
+    MAX_WORDS,
+    Corpus,
+    Mention,
+    Word,
+    decoded,
+    read,
+    read_conllu,
+    read_gap,
+    read_plain,
+)
 from tests import hostile
 
 
@@ -145,6 +160,133 @@ def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
 def test_what_is_no_conllu_is_refused_with_its_line(text: str, said: str) -> None:
     with pytest.raises(CorpusError, match=said):
         read_conllu(text, "file")
+
+
+# ---- What is more than is read ---------------------------------------------------------------------------------------
+
+LONG = "x" * (MAX_CELL + 1)
+HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that is too long, of words that are not
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "remedy"),
+    [
+        (
+            CATS + conllu(*(line(i, "a", i - 1, "dep") for i in range(1, MAX_WORDS + 2))),
+            "file, line 11: a sentence of 1,001 words; at most 1,000 are read.",
+            "Split it into sentences",
+        ),
+        (
+            CATS + conllu("# text = a", line(1, LONG, 0, "root")),
+            "file, line 12: 10,001 characters without a break; at most 10,000 are read.",
+            "Shorten the column",
+        ),
+        (
+            CATS + conllu(line(1, "a", 0, "root", f"Entity={LONG}")),
+            "file, line 11: 10,008 characters without a break; at most 10,000 are read.",
+            "Shorten the column",
+        ),
+        (
+            CATS + conllu("# text = " + LONG * 10, line(1, "a", 0, "root")),
+            "file, line 11: 100,019 characters; at most 100,000 of a line are read.",
+            "Break the line",
+        ),
+        (
+            "".join(conllu(line(1, "a", 0, f"nmod:{i}")) for i in range(MAX_LABELS + 1)),
+            "file, line 401: “nmod:200” is relation number 201; at most 200 different ones are read, subtypes counted.",
+            "check which column holds what",
+        ),
+        (
+            "".join(conllu(line(1, "a", 0, "x").replace("NOUN", f"N{i}")) for i in range(MAX_LABELS + 1)),
+            "file, line 401: “N200” is part of speech number 201; at most 200 different ones are read",
+            "check which column holds what",
+        ),
+        (
+            "# global.columns = ID FORM HEAD\n" + CATS,
+            "file, line 1: other columns.",
+            "Expected ID, FORM, LEMMA",
+        ),
+    ],
+    ids=["words", "a form", "Entity", "a comment", "relations", "parts of speech", "columns"],
+)
+def test_more_than_is_read_is_refused_with_its_line(text: str, problem: str, remedy: str) -> None:
+    with pytest.raises(CorpusError) as refused:
+        read_conllu(text, "file")
+    assert refused.value.problem.startswith(problem)
+    assert refused.value.remedy.startswith(remedy) or remedy in refused.value.remedy
+
+
+def test_as_much_as_is_read_is_read() -> None:
+    (sentence,) = read_conllu(conllu(*(line(i, "a", i - 1, "dep") for i in range(1, MAX_WORDS + 1)))).sentences
+    assert len(sentence.words) == MAX_WORDS
+    assert read_conllu(conllu(line(1, "x" * MAX_CELL, 0, "root"))).sentences[0].forms == ("x" * MAX_CELL,)
+    labels = "".join(conllu(line(1, "a", 0, f"nmod:{i}").replace("NOUN", f"N{i}")) for i in range(MAX_LABELS))
+    assert len(read_conllu(2 * labels).sentences) == 2 * MAX_LABELS
+    assert len(read_plain("a " * MAX_WORDS).sentences[0].words) == MAX_WORDS
+    assert len(read_conllu(chained("(1)" * MAX_BRACKETS)).sentences[0].mentions) == MAX_BRACKETS
+
+
+@pytest.mark.parametrize(("reader", "one"), [(read_conllu, conllu(line(1, "a", 0, "x"))), (read_plain, "a\n\n")])
+def test_a_file_of_very_many_sentences_is_refused(
+    monkeypatch: pytest.MonkeyPatch, reader: Callable[[str], Corpus], one: str
+) -> None:
+    monkeypatch.setattr(treebank, "MAX_SENTENCES", 2)
+    assert len(reader(one * 2).sentences) == 2
+    with pytest.raises(CorpusError, match="line 5: sentence number 3; at most 2 are read"):
+        reader(one * 3)
+
+
+def test_relations_of_a_broken_tree_are_not_counted() -> None:
+    corpus = read_conllu("".join(conllu(line(1, "a", 9, f"r{i}")) for i in range(2 * MAX_LABELS)))
+    assert len(corpus.left_out) == 2 * MAX_LABELS
+
+
+def test_too_many_brackets_on_a_word_leave_out_the_coreference_of_their_document() -> None:
+    corpus = read_conllu(chained("(1)" * (MAX_BRACKETS + 1)) + chained("(1)").replace("id = d", "id = other"))
+    assert corpus.left_out == (
+        "line 2: 21 brackets on one word, of which 20 are read: the coreference of this document is left out.",
+    )
+    assert [len(sentence.mentions) for sentence in corpus.sentences] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a b\n" + "a " * (MAX_WORDS + 1), "file, line 2: a sentence of 1,001 words; at most 1,000 are read."),
+        ("a b\n\n" + HALF, "file, line 3: 109,999 characters; at most 100,000 of a line are read."),
+        ("a " + LONG, "file, line 1: 10,001 characters without a break; at most 10,000 are read."),
+    ],
+    ids=["words", "a line", "a word"],
+)
+def test_plain_text_beyond_what_is_read_is_refused_with_its_line(text: str, problem: str) -> None:
+    with pytest.raises(CorpusError) as refused:
+        read_plain(text, "file")
+    assert refused.value.problem == problem
+
+
+def test_a_table_beyond_what_is_read_is_refused_with_its_line() -> None:
+    with pytest.raises(CorpusError, match="line 3: 10,001 characters without a break; at most 10,000 are read"):
+        read_gap(HEADING + ROW + ROW.replace("http://x", LONG))
+    with pytest.raises(CorpusError, match="line 2: 100,001 characters; at most 100,000 of a line are read"):
+        read_gap(HEADING + "x" * 100_001)
+    with pytest.raises(CorpusError, match="line 1: 10,001 characters"):
+        read_gap(LONG + "\t" + HEADING)
+
+
+def test_columns_that_are_empty_or_padded_are_read() -> None:
+    padded = "\n".join(f" {row}" if "\t" in row else row for row in CATS.split("\n"))
+    assert read_conllu(padded).sentences == read_conllu(CATS).sentences
+    (sentence,) = read_conllu(conllu(line(1, "New  York", 0, "root", ""))).sentences
+    assert sentence.words == (Word("New  York", "NOUN", None, "root", "Number=Sing"),)
+
+
+CELLS = st.one_of(st.text("\t _01a-.#=|:", max_size=8), st.sampled_from(["1", "2", "_", "0", "1-2", "Entity=(1)"]))
+
+
+@given(st.lists(st.lists(CELLS, min_size=10, max_size=10).map("\t".join), min_size=1, max_size=4).map("\n".join))
+def test_any_ten_columns_are_read_or_refused(text: str) -> None:
+    with suppress(MhaVizError):
+        assert read_conllu(text)
 
 
 @given(st.text(max_size=300))

@@ -1,8 +1,11 @@
-"""Where the app's own files lie: beside the package in a checkout, inside it when installed."""
+"""Where the app's own files lie: beside the package in a checkout, inside it when installed; and what it makes."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+HOME = "MHA_VIZ_HOME"
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -16,3 +19,8 @@ def app_root() -> Path:
 def asset(name: str) -> Path:
     """The path of one file under ``assets/``."""
     return app_root() / "assets" / name
+
+
+def home() -> Path:
+    """The folder for what the app makes and keeps. Raises RuntimeError for an account without a home."""
+    return Path(os.environ.get(HOME) or "~/.cache/mha_viz").expanduser()

@@ -1,9 +1,12 @@
-"""Where the app's own files lie: beside the package in a checkout, inside it when installed."""
+"""Where the app's own files lie: beside the package in a checkout, inside it when installed; and what it makes."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
+
+HOME = "MHA_VIZ_HOME"
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -28,3 +31,8 @@ def page_files() -> tuple[Path, ...]:
 def page_name(file: Path) -> str:
     """The page's place in the URL: its file's name without the number."""
     return file.stem.split("_", 1)[1]
+
+
+def home() -> Path:
+    """The folder for what the app makes and keeps. Raises RuntimeError for an account without a home."""
+    return Path(os.environ.get(HOME) or "~/.cache/mha_viz").expanduser()

@@ -23,10 +23,12 @@ from transformers import AutoModel, AutoTokenizer, MPNetConfig, MPNetModel
 
 import mha_viz
 from mha_viz.attention import Head
+from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
-from mha_viz.models import capture, catalog, encoder, hub, linear
+from mha_viz.models import capture, catalog, encoder, hub, linear, pipeline
 from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
 from mha_viz.text import Cut, TokenizedText, clean
+from mha_viz.ui.cache import Office
 from tests import hostile
 from tests.test_families import check
 
@@ -423,3 +425,55 @@ def test_few_shapes_are_kept_unless_the_environment_says_how_many(own: dict[str,
     others = {name: value for name, value in os.environ.items() if name not in names}
     said = subprocess.run([sys.executable, "-c", code], env=others | own, capture_output=True, text=True, check=True)
     assert said.stdout.split() == (["99", "98"] if own else ["8", "16"])
+
+
+# ---- panics ---------------------------------------------------------------------------------------------------------
+
+ENDLESS = "a" * 2000 + "b"
+
+
+@pytest.fixture
+def panicking(tmp_path: Path, tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model whose tokenizer makes its library panic on ENDLESS: as if it had passed the checks."""
+    for path in tiny_folder("bert").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$|(a|aa)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    for name in ("check_tokenizer", "check_steps"):
+        monkeypatch.setattr(pipeline, name, lambda *_: None)
+    return tmp_path
+
+
+def test_a_panic_is_a_plain_error(panicking: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    model = Encoder.from_folder(panicking)
+    for ask in (lambda: model.encode(ENDLESS), lambda: model.trace(ENDLESS), lambda: model.read_words([ENDLESS])):
+        with pytest.raises(ModelBroken, match="give up"):
+            ask()
+    assert "panicked" in capfd.readouterr().err, "it was no real panic"
+    assert model.encode("the animal").layers == model.layers
+
+
+def test_a_panic_while_loading_is_a_plain_error(panicking: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.models.encoder._PROBE", ENDLESS)
+    with pytest.raises(ModelBroken, match="give up"):
+        Encoder.from_folder(panicking)
+
+
+def test_a_panic_is_one_line_of_the_command(
+    panicking: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["attention", ENDLESS, "--model", str(panicking), "--out", str(tmp_path / "x.npz")]) == 2
+    assert capsys.readouterr().err.startswith("mha-viz: The tokenizer")
+
+
+def test_a_panic_reaches_the_page_as_a_plain_error(panicking: Path) -> None:
+    answer = Office().reading(catalog.resolve(str(panicking)), ENDLESS, "")
+    with pytest.raises(ModelBroken, match="give up"):
+        answer.result()

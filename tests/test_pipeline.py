@@ -15,9 +15,10 @@ from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models import pipeline
-from mha_viz.models.catalog import FAMILIES
+from mha_viz.models.catalog import CATALOG, FAMILIES
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.folder import check_folder
+from mha_viz.models.hub import local_folder
 from mha_viz.models.pipeline import check_added, check_sentencepiece, check_settings, check_tokenizer
 from tests import tiny_models
 from tests.test_families import SENTENCE
@@ -62,6 +63,14 @@ def test_the_tokenizer_of_every_family_passes(family: str) -> None:
     """As transformers builds it around a vocabulary."""
     made = getattr(transformers, CLASSES.get(family) or TOKENIZER_MAPPING_NAMES[family])()
     check_tokenizer(json.loads(made.backend_tokenizer.to_str()), family)
+
+
+def test_the_apps_own_tokenizers_pass() -> None:
+    for row in CATALOG.values():
+        if row.kind in ("own", "bundled"):
+            folder = local_folder(row)
+            assert folder is not None
+            check_folder(folder)
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import logging
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
 MAX_PIECES = 512  # more than this no drawing can show
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
+
+_log = logging.getLogger(__name__)
 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 _PROBE = "The animal didn't cross the street because it was too tired."
@@ -101,13 +104,16 @@ class Encoder:
         check_folder(folder)
         name = name or folder.name
         try:
-            encoder = cls(*_opened(folder, name), name, revision or _revision(folder), device)
-            encoder._prepare()
+            with _panics_in_words(name):
+                encoder = cls(*_opened(folder, name), name, revision or _revision(folder), device)
+                encoder._prepare()
         except MhaVizError:
             raise
         except Exception as error:  # a library's, of any kind: the files are what a person can change
-            said = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ModelBroken(f"{quoted(name)} cannot be loaded: {said}", "Download it again.") from error
+            words = " ".join(str(error).split()) or type(error).__name__
+            _log.warning("%s cannot be loaded: %s", name, words)
+            reason = "" if catalog.hosted() else f": {words[: catalog.MAX_QUOTED]}"
+            raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
         return encoder
 
     def __repr__(self) -> str:
@@ -157,9 +163,7 @@ class Encoder:
         forms = [clean(form) for form in forms]
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
-        found = self._tokenizer.encode(
-            [self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True
-        )
+        found = self._encoded([self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True)
         if len(found) > self.limit:
             raise TextError(f"{len(found)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
         words, ids = tuple(found.word_ids), tuple(found.ids)
@@ -231,7 +235,7 @@ class Encoder:
             raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
         most = CHARACTERS_PER_PIECE * self.limit
         typed = (text[:most], pair[:most]) if pair.strip() else (text[:most],)
-        found = self._tokenizer.encode(*typed)
+        found = self._encoded(*typed)
         sequence, n_pieces = found.sequence_ids, len(found)
         for number, part in enumerate(typed):
             if number not in sequence:
@@ -242,6 +246,10 @@ class Encoder:
         cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
         ids, types = found.ids, found.type_ids  # each access makes a new list
         return _Read([ids[i] for i in keep], [types[i] for i in keep], pieces, cut)
+
+    def _encoded(self, *typed: Any, **options: Any) -> Any:
+        with _panics_in_words(self.name):
+            return self._tokenizer.encode(*typed, **options)
 
     def _pieces(self, found: Any, keep: Sequence[int]) -> list[Piece]:
         ids, names, spans, words = found.ids, found.tokens, found.offsets, found.word_ids
@@ -320,6 +328,19 @@ class Encoder:
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
         self.causal = not np.triu(weights, 1).any()
+
+
+@contextmanager
+def _panics_in_words(name: str) -> Iterator[None]:
+    """A panic of a library in Rust is no Exception: it would pass every handler of the app and the command."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        _log.warning("%s: %s", name, error)
+        problem = f"The tokenizer or the weights of {quoted(name)} made the library that reads them give up."
+        raise ModelBroken(problem, "Try another text, or another model.") from None
 
 
 def _there(device: str) -> torch.device:

@@ -32,12 +32,13 @@ MAX_LENGTH = 10_000_000  # to pad or truncate to; the encoder does neither
 MAX_MAP_BYTES = 4_000_000
 
 # Expressions of real families that are more than _SIMPLE allows, and were found to take time that grows with the text:
-# Llama 3 and those after it, with digits in threes or one by one; Mistral's later ones.
+# Llama 3 and those after it, with digits in threes or one by one; Mistral's later ones; the toy's of the app.
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _KNOWN = frozenset(
     {_WORDS + digits + _REST for digits in (r"\p{N}{1,3}", r"\p{N}")}
+    | {r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"}
     | {
         rf"{_CASED}*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+|{_CASED}+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*|\p{{N}}"
         r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -11,7 +13,7 @@ import pytest
 
 from mha_viz import grammar, uploads
 from mha_viz.attention import Head
-from mha_viz.errors import Cancelled
+from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.role_words import told
 from mha_viz.models import catalog
 from mha_viz.text import clean
@@ -20,6 +22,7 @@ from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.profiles import HOME
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
+from mha_viz.uploads import Source
 from tests import hostile
 from tests.visit import Visit, press, until
 
@@ -363,6 +366,83 @@ def uploaded(page: Visit, name: str, data: bytes) -> None:
     """The visitor chooses a file."""
     page.at.file_uploader(key="corpus_file").set_value((name, data, "text/plain")).run()
     page.check()
+
+
+def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = catalog.resolve(str(tiny_folder("bert")))
+    large = Source("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
+    monkeypatch.setattr(studies_room.apart, "run", waiting)
+    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    desk = Studies()
+    at_home = desk.start(model, large)
+    monkeypatch.setenv(catalog.SETTING, f"minilm,{model.name}")
+    with pytest.raises(CorpusError, match="This file has 100,001 words; this server measures at most 100,000"):
+        desk.start(model, large)
+    with pytest.raises(Busy, match=r"You have a study under way already: .* on large\.txt"):
+        desk.start(model, sentences_given())
+    at_home.let_go()
+    until(lambda: at_home.finished)
+
+
+def waiting(*_: Any, cancelled: Callable[[], bool], **__: Any) -> bytes:
+    """Stands in for a child process that goes on until nobody waits."""
+    until(cancelled)
+    raise Cancelled("The study was stopped.", "Start it again.")
+
+
+def test_a_study_for_strangers_is_bounded_and_ones_own_is_not(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_folder("bert")
+    own = studies_room._bounds(folder)
+    assert (own.seconds, own.megabytes, own.threads) == (math.inf, 0, 0)
+    assert studies_room.STUDIES.forgotten() == studies_room.AT_HOME
+    monkeypatch.setenv(catalog.SETTING, "minilm")
+    bounds = studies_room._bounds(folder)
+    assert bounds.seconds == 600
+    assert 3_000 <= bounds.megabytes < 4_000
+    assert bounds.threads == max(1, (os.cpu_count() or 1) // 2)
+    assert studies_room.STUDIES.forgotten() == studies_room.HIDDEN
+
+
+def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strangers(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(catalog.SETTING, "minilm")
+    model, source = catalog.resolve("minilm"), uploads.read(CONLLU.encode() * 30, "dogs.conllu")
+    study = studies().start(model, source)
+    until(lambda: study.finished)
+    assert study.error is None
+    assert studies().profile(model, source.digest) is not None
+
+
+def test_a_study_that_nobody_looks_at_stops(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studies_room.apart, "run", waiting)
+    monkeypatch.setattr(studies_room, "AT_HOME", 0.2)
+    study = Studies().start(catalog.resolve(str(tiny_folder("bert"))), sentences_given())
+    until(lambda: study.finished)
+    assert isinstance(study.error, Cancelled)
+
+
+def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, usual = [], uploads.read
+
+    def read(*args: Any) -> Source:
+        asked.append(args)
+        return usual(*args)
+
+    monkeypatch.setattr(uploads, "read", read)
+    for data in (CONLLU.encode(), b"\xff\xfe\x00"):
+        asked.clear()
+        page = visit(corpus="file")
+        uploaded(page, "dogs.conllu", data)
+        page.at.run()
+        page.at.run()
+        assert len(asked) == 1
 
 
 @pytest.mark.parametrize(

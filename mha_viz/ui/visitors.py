@@ -28,8 +28,10 @@ def visitor() -> str:
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
         return NOBODY
+    address = st.context.ip_address  # None for this machine itself
+    where = address if isinstance(address, str) else ""
     browser = token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
-    return hashlib.sha256(f"{st.context.ip_address}/".encode() + browser).hexdigest()[:16]
+    return hashlib.sha256(f"{where}/".encode() + browser).hexdigest()[:16]
 
 
 def token(cookie: object) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import http.client
 import os
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,10 +28,10 @@ from websockets.exceptions import InvalidStatus
 from mha_viz.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
-from mha_viz.serving import start
+from mha_viz.serving import start, sweeping
 from mha_viz.serving.seats import Seats, _address, _Paced
 from mha_viz.serving.settings import Settings, is_loopback, read
-from mha_viz.serving.sweeping import MOST_WAITING, Waiting
+from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.visitor import Visitor
 from tests.web_session import XSRF, WebSession
@@ -65,6 +67,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """A server with two places, one process for all tests that need it full; other settings beside it."""
     settings = {"MHA_VIZ_SESSIONS": "2", "MHA_VIZ_FRAMES": "https://courses.example.org", "MHA_VIZ_METRICS": "1"}
     hosts = {"MHA_VIZ_HOSTS": "heads.example.org, 127.0.0.1"}
+    hosts |= {"MHA_VIZ_PROXIES": "127.0.0.1", "MHA_VIZ_SESSIONS_PER_ADDRESS": "1"}
     under = ("--server.baseUrlPath", "heads")
     with AppServer(tmp_path_factory.mktemp("full"), *under, base="heads", **settings, **hosts) as running:
         yield running
@@ -157,7 +160,7 @@ def test_a_foreign_name_of_this_machine_is_refused(server: AppServer, host: str)
     answer = ask(server.url, "/", Host=host)
     assert answer.status == 400
     assert b"MHA_VIZ_HOSTS" in answer.body or not host
-    assert opened(server, host=host) == 403
+    assert opened(server, Host=host) == 403
 
 
 def test_names_of_the_loopback_address_and_probes_are_answered(server: AppServer) -> None:
@@ -176,28 +179,28 @@ def test_hosts_that_the_owner_names_are_answered(full: AppServer) -> None:
     "origin", ["null", "http://evil.example", "http://127.0.0.1:1", "http://localhost:8501", "https://0.0.0.0"]
 )
 def test_a_page_of_another_origin_cannot_open_the_socket(server: AppServer, origin: str) -> None:
-    assert opened(server, origin=origin) == 403
+    assert opened(server, Origin=origin) == 403
 
 
 def test_the_own_page_and_programs_can(server: AppServer) -> None:
-    assert opened(server, origin=server.url) == opened(server) == 101
+    assert opened(server, Origin=server.url) == opened(server) == 101
 
 
-def opened(server: AppServer, origin: str | None = None, host: str | None = None, path: str = "/_stcore/stream") -> int:
+def opened(
+    server: AppServer, origin: str | None = None, host: str | None = None, path: str = "/_stcore/stream", **more: str
+) -> int:
     """The status with which the server answers to the opening of a WebSocket, which is closed again."""
-    connection, status = upgrade(server, origin, host, path)
+    connection, status = upgrade(server, origin, host, path, **more)
     connection.close()
     return status
 
 
-def upgrade(
-    server: AppServer, origin: str | None = None, host: str | None = None, path: str = "/_stcore/stream"
-) -> tuple[http.client.HTTPConnection, int]:
+def upgrade(server: AppServer, path: str = "/_stcore/stream", **headers: str) -> tuple[http.client.HTTPConnection, int]:
     """A connection that asked to become a WebSocket, and the answer's status."""
     key = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    named = {"Origin": origin, "Host": host, "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
     connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=30)
-    connection.request("GET", path, headers=key | {name: value for name, value in named.items() if value is not None})
+    connection.request("GET", path, headers=key | {name.replace("_", "-"): value for name, value in headers.items()})
     return connection, connection.getresponse().status
 
 
@@ -242,6 +245,17 @@ def test_a_broken_connection_finds_its_place_again_when_all_are_taken(full: AppS
         return name
 
     assert run(come_back())
+
+
+def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
+    path, visitor = "/heads/_stcore/stream", {"X_Forwarded_For": "10.0.0.1"}
+    seat, status = upgrade(full, path=path, **visitor)
+    assert status == 101
+    assert opened(full, path=path, **visitor) == 503
+    assert b"one network address" in ask(full.url, "/heads/about", **visitor).body
+    assert opened(full, path=path, X_Forwarded_For="10.0.0.2") == 101
+    seat.close()
+    until(lambda: opened(full, path=path) == 101)
 
 
 def test_an_address_has_its_share_and_arrivals_count() -> None:
@@ -395,6 +409,35 @@ def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytes
     waiting.end_late()
     assert waiting.list() == []
     assert [session.ended.total() for session in made] == [1, 1, 1, 0] + [1] * (MOST_WAITING - 1)
+
+
+def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied: list[str] = []
+    cache = types.ModuleType("mha_viz.ui.cache")
+    cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mha_viz.ui.cache", cache)
+    monkeypatch.setattr(sweeping, "TICK", 0.01)
+    monkeypatch.setattr(sweeping, "QUIET", 0.0)
+
+    async def an_evening() -> list[int]:
+        seats, counts = Seats(Settings()), []
+        sweeper = asyncio.create_task(sweep(seats, Waiting(45)))
+        for _ in range(2):
+            await asyncio.sleep(0.2)
+            counts.append(len(emptied))
+            seats.sit("10.0.0.1")
+            await asyncio.sleep(0.2)
+            counts.append(len(emptied))
+            seats.leave("10.0.0.1")
+        while len(emptied) < 2:
+            await asyncio.sleep(0.01)
+        sweeper.cancel()
+        return counts
+
+    try:
+        assert run(an_evening()) == [0, 0, 1, 1]
+    finally:
+        gc.unfreeze()
 
 
 # ---- Settings and modes ----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ PATIENCE = 60  # seconds
 _START = """import sys
 names, sys.argv = sys.argv[1].split(), ["streamlit", *sys.argv[2:]]
 sys.modules.update(dict.fromkeys(names))
-from streamlit.web.cli import main
+from {module} import main
 main()"""
 
 
@@ -37,7 +37,10 @@ def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
     Raises RuntimeError when it does not answer within PATIENCE.
     """
     port = free_port()
-    command = [sys.executable, "-c", _START, " ".join(without), "run", str(app), "--server.port", str(port)]
+    ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
+    start = _START.format(module="mha_viz.serving.start" if ours else "streamlit.web.cli")
+    script = [] if ours else ["run", str(app)]
+    command = [sys.executable, "-c", start, " ".join(without), *script, "--server.port", str(port)]
     started = time.time()
     process = subprocess.Popen(
         [*command, "--server.headless", "true"],

@@ -22,7 +22,8 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 class AppServer:
     """``with AppServer(folder) as server``: ``server.url`` answers; ``server.faults()`` is what went wrong in it."""
 
-    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+    def __init__(self, folder: Path, *options: str, base: str = "", **environment: str) -> None:
+        self._base = f"/{base}" if base else ""
         self._folder = folder
         self._options = options
         self._own = environment
@@ -34,24 +35,28 @@ class AppServer:
         where = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
         command = [sys.executable, "-m", "mha_viz.serving", *where, *self._options]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         try:
             self._await()
         except BaseException:
-            self._process.kill()
+            self.process.kill()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.terminate()
+        self.process.terminate()
         try:
-            self._process.wait(10)
+            self.process.wait(10)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.process.kill()
+            self.process.wait()
 
     def log(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
+
+    def descriptors(self) -> int:
+        """Open ones, on Linux."""
+        return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
     def faults(self) -> list[str]:
         """Lines of tracebacks that come from a page's script. A tab closed early makes Streamlit log one of its own."""
@@ -70,8 +75,8 @@ class AppServer:
 
     def _await(self) -> None:
         end = time.monotonic() + PATIENCE
-        while not _answers(f"{self.url}/_stcore/health"):
-            assert self._process.poll() is None, f"The server ended:\n{self.log()}"
+        while not _answers(f"{self.url}{self._base}/_stcore/health"):
+            assert self.process.poll() is None, f"The server ended:\n{self.log()}"
             assert time.monotonic() < end, f"The server does not answer:\n{self.log()}"
             time.sleep(0.1)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from playwright.sync_api import BrowserContext, Dialog, Locator, Page, Position, ViewportSize, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Position, ViewportSize, expect
 
 PATIENCE = 30_000  # milliseconds until something that does not happen is called missing
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
@@ -26,7 +26,13 @@ class Visitor:
         self.page.set_default_timeout(PATIENCE)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", self._dismiss)
+        self.page.on("console", self._overhear)
         self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+
+    def _overhear(self, message: ConsoleMessage) -> None:
+        """What the server's own headers refuse to its page is a fault."""
+        if "Content Security Policy" in message.text or "Permissions policy" in message.text:
+            self.faults.append(f"refused: {message.text}")
 
     def _dismiss(self, dialog: Dialog) -> None:
         self.faults.append(f"dialog: {dialog.message}")

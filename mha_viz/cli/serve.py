@@ -35,7 +35,7 @@ def serve(asked: argparse.Namespace) -> None:
         os.environ["MHA_VIZ_ACCESS"] = "open"
     if asked.allowed_hosts:
         os.environ[settings.HOSTS] = asked.allowed_hosts
-    settings.read()  # what is misspelled is said now, not to every visitor
+    settings.read(os.environ)  # what is misspelled is said now, not to every visitor
     catalog.offered()
     _check_free(asked.host, asked.port)
     where = ["--server.address", asked.host, "--server.port", str(asked.port)]

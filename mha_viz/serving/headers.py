@@ -60,7 +60,8 @@ class Headers:
 class _Policy:
     def __init__(self, settings: Settings) -> None:
         ancestors = " ".join(["'self'", *settings.frames])
-        scripts = " ".join(["'self'", *_inline_hashes()])
+        # WebAssembly for the 64-bit numbers of protobuf.js: no text becomes a script by it.
+        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *_inline_hashes()])
         self._page = (
             f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
             "font-src 'self' data:; connect-src 'self'{sockets}; worker-src 'self' blob:; object-src 'none'; "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -35,8 +34,8 @@ class Settings(NamedTuple):
     metrics: bool = False
 
 
-def read(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Raises SettingError that names the variable and the value."""
+def read(environment: Mapping[str, str]) -> Settings:
+    """The settings that an environment holds. Raises SettingError that names the variable and the value."""
     return Settings(
         frames=_listed(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
         hosts=tuple(host.strip("[]") for host in _listed(environment, HOSTS, _HOST, "heads.example.org")),

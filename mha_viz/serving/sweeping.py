@@ -85,7 +85,7 @@ class Waiting(SessionStorage):
 
 async def sweep(seats: Seats, waiting: Waiting) -> None:
     """Runs as long as the server does."""
-    collected_at, collected, gave_back = time.monotonic(), 0, True
+    collected_at, collected, gave_back, frozen = time.monotonic(), 0, True, False
     while True:
         await asyncio.sleep(TICK)
         waiting.end_late()
@@ -95,8 +95,11 @@ async def sweep(seats: Seats, waiting: Waiting) -> None:
             if now - collected_at >= COLLECT and waiting.ended - collected >= ENOUGH:
                 collected_at, collected = now, waiting.ended
                 gc.collect()
+                if not frozen:  # 0.3 s each time as long as all modules are looked at
+                    gc.freeze()
+                frozen = True
         elif not gave_back and now - seats.emptied >= QUIET:
-            gave_back, collected_at, collected = True, now, waiting.ended
+            gave_back, collected_at, collected, frozen = True, now, waiting.ended, True
             await asyncio.to_thread(_give_back)
 
 

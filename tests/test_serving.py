@@ -1,0 +1,589 @@
+"""The real server as strangers meet it: headers, names, origins, bounds, what is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+from playwright.sync_api import expect
+from starlette.types import Message
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from mha_viz.bundle import COMPONENTS, served_file
+from mha_viz.errors import SettingError
+from mha_viz.serving import seats as seating
+from mha_viz.serving import start, sweeping
+from mha_viz.serving.seats import Seats, _address, _Paced
+from mha_viz.serving.settings import Settings, is_loopback, read
+from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
+from tests.app_server import AppServer
+from tests.visitor import Visitor
+from tests.web_session import XSRF, WebSession
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "questions", "about")
+PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
+
+
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
+    """One request as it stands: no redirect is followed."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        connection.request(method, path, body, named)
+        response = connection.getresponse()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    """A server with two places, one process for all tests that need it full; other settings beside it."""
+    settings = {"MHA_VIZ_SESSIONS": "2", "MHA_VIZ_FRAMES": "https://courses.example.org", "MHA_VIZ_METRICS": "1"}
+    hosts = {"MHA_VIZ_HOSTS": "heads.example.org, 127.0.0.1"}
+    hosts |= {"MHA_VIZ_PROXIES": "127.0.0.1", "MHA_VIZ_SESSIONS_PER_ADDRESS": "1"}
+    under = ("--server.baseUrlPath", "heads")
+    with AppServer(tmp_path_factory.mktemp("full"), *under, base="heads", **settings, **hosts) as running:
+        yield running
+
+
+# ---- Headers and paths -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((f"/{page}", 200) for page in PAGES),
+        ("/about/", 301),
+        ("/no-such-page", 404),
+        ("/about/deeper", 404),
+        ("/static/js/nothing.js", 404),
+        ("/_stcore/health", 200),
+        ("/_stcore/host-config", 200),
+        ("/_stcore/metrics", 404),
+        ("/_stcore/script-health-check", 404),
+        ("/_stcore/agent/openapi.json", 404),
+        ("/_stcore/agent/interact", 404),
+        ("/_stcore/nothing", 404),
+        ("/media/nothing.txt", 404),
+        ("/%2e%2e/%2e%2e/etc/passwd", 400),
+        ("/favicon.png", 200),
+        (f"/_stcore/bidi-components/mha_explorer/{served_file('explorer')}", 200),
+        ("/_stcore/bidi-components/mha_explorer/explorer.js", 404),
+        ("/_stcore/bidi-components/mha_explorer/__init__.py", 404),
+    ],
+)
+def test_every_answer_has_the_headers_and_unknown_paths_are_not_found(
+    server: AppServer, path: str, status: int
+) -> None:
+    answer = ask(server.url, path)
+    assert answer.status == status
+    assert all(name in answer.headers for name in PROMISED)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+
+
+def test_the_policy_lets_no_page_evaluate_or_run_inline_scripts(server: AppServer) -> None:
+    policy = ask(server.url, "/").headers["content-security-policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    scripts = rules["script-src"].split()
+    assert all(source in ("'self'", "'wasm-unsafe-eval'") or source.startswith("'sha256-") for source in scripts)
+    assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
+    assert rules["object-src"] == "'none'"
+
+
+def test_a_method_that_no_page_has_is_refused_with_headers(server: AppServer) -> None:
+    answer = ask(server.url, "/", "POST", b"x")
+    assert answer.status == 405
+    assert all(name in answer.headers for name in PROMISED)
+
+
+def test_named_sites_may_frame_the_app_and_metrics_open_on_request(full: AppServer) -> None:
+    policy = ask(full.url, "/heads/about").headers["content-security-policy"]
+    assert policy.endswith("frame-ancestors 'self' https://courses.example.org")
+    assert ask(full.url, "/heads/_stcore/metrics").status == 200
+    assert ask(full.url, "/heads/nothing").status == ask(full.url, "/nothing").status == 404
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_component_files_are_kept_for_a_year(server: AppServer, name: str) -> None:
+    path = f"/_stcore/bidi-components/mha_{name}/{served_file(name)}"
+    plain, zipped = ask(server.url, path), ask(server.url, path, Accept_Encoding="gzip")
+    assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert plain.headers["content-type"].startswith("text/javascript")
+    assert gzip.decompress(zipped.body) == plain.body
+    assert b"export default" in plain.body
+
+
+def test_no_component_code_travels_in_messages(server: AppServer) -> None:
+    async def visit() -> dict[str, tuple[str, str, str]]:
+        async with WebSession(server.url) as visitor:
+            drawn = visitor.components
+            return {name: (one.js_content, one.css_content, one.js_source_path) for name, one in drawn.items()}
+
+    drawn = run(visit())
+    assert {name: ("", "", served_file(name.removeprefix("mha_"))) for name in drawn} == drawn
+    assert {"mha_explorer", "mha_sentence"} <= set(drawn)
+
+
+# ---- Who may ask -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "user@127.0.0.1", "", "127.0.0.1:x"])
+def test_a_foreign_name_of_this_machine_is_refused(server: AppServer, host: str) -> None:
+    answer = ask(server.url, "/", Host=host)
+    assert answer.status == 400
+    assert b"MHA_VIZ_HOSTS" in answer.body or not host
+    assert opened(server, Host=host) == 403
+
+
+def test_names_of_the_loopback_address_and_probes_are_answered(server: AppServer) -> None:
+    port = server.url.rsplit(":", 1)[1]
+    for host in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
+        assert ask(server.url, "/", Host=host).status == 200
+    assert ask(server.url, "/_stcore/health", Host="10.1.2.3").body == b"ok"
+
+
+def test_hosts_that_the_owner_names_are_answered(full: AppServer) -> None:
+    assert ask(full.url, "/heads/about", Host="heads.example.org").status == 200
+    assert ask(full.url, "/heads/about", Host="localhost").status == 400
+
+
+@pytest.mark.parametrize(
+    "origin", ["null", "http://evil.example", "http://127.0.0.1:1", "http://localhost:8501", "https://0.0.0.0"]
+)
+def test_a_page_of_another_origin_cannot_open_the_socket(server: AppServer, origin: str) -> None:
+    assert opened(server, Origin=origin) == 403
+
+
+def test_the_own_page_and_programs_can(server: AppServer) -> None:
+    assert opened(server, Origin=server.url) == opened(server) == 101
+
+
+def opened(
+    server: AppServer, origin: str | None = None, host: str | None = None, path: str = "/_stcore/stream", **more: str
+) -> int:
+    """The status with which the server answers to the opening of a WebSocket, which is closed again."""
+    connection, status = upgrade(server, origin, host, path, **more)
+    connection.close()
+    return status
+
+
+def upgrade(server: AppServer, path: str = "/_stcore/stream", **headers: str) -> tuple[http.client.HTTPConnection, int]:
+    """A connection that asked to become a WebSocket, and the answer's status."""
+    key = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=30)
+    connection.request("GET", path, headers=key | {name.replace("_", "-"): value for name, value in headers.items()})
+    return connection, connection.getresponse().status
+
+
+def run(visit: Coroutine[Any, Any, T]) -> T:
+    """Beside the loop that a browser has in this thread."""
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(asyncio.run, visit).result()
+
+
+# ---- How many --------------------------------------------------------------------------------------------------------
+
+
+def test_over_capacity_a_page_says_so_and_tries_again(full: AppServer) -> None:
+    async def fill() -> None:
+        socket = f"ws{full.url.removeprefix('http')}/heads/_stcore/stream"
+        async with connect(socket, proxy=None), connect(socket, proxy=None):
+            answer = await asyncio.to_thread(ask, full.url, "/heads/about?text=The+cat")
+            assert answer.status == 503
+            assert answer.headers["retry-after"] == "10"
+            assert answer.headers["cache-control"] == "no-store"
+            assert b'<meta http-equiv="refresh" content="10">' in answer.body
+            assert b"room for 2 visitors" in answer.body
+            assert b"<script" not in answer.body
+            assert all(name in answer.headers for name in PROMISED)
+            assert ask(full.url, "/heads/_stcore/health").status == 200
+            with pytest.raises(InvalidStatus, match="503"):
+                await connect(socket, proxy=None)
+
+    run(fill())
+    until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
+
+
+def test_a_broken_connection_finds_its_place_again_when_all_are_taken(full: AppServer) -> None:
+    async def come_back() -> str:
+        url = f"{full.url}/heads"
+        async with WebSession(url, "about") as first:
+            name, cookie = first.id, first.xsrf
+        socket = f"ws{url.removeprefix('http')}/_stcore/stream"
+        async with connect(socket, proxy=None), connect(socket, proxy=None):
+            again = await connect(socket, proxy=None, subprotocols=["streamlit", cookie, name])  # type: ignore[list-item]
+            await again.close()
+        return name
+
+    assert run(come_back())
+
+
+def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
+    path, visitor = "/heads/_stcore/stream", {"X_Forwarded_For": "10.0.0.1"}
+    seat, status = upgrade(full, path=path, **visitor)
+    assert status == 101
+    assert opened(full, path=path, **visitor) == 503
+    assert b"one network address" in ask(full.url, "/heads/about", **visitor).body
+    assert opened(full, path=path, X_Forwarded_For="10.0.0.2") == 101
+    seat.close()
+    until(lambda: opened(full, path=path) == 101)
+
+
+def test_an_address_has_its_share_and_arrivals_count() -> None:
+    seats = Seats(Settings(sessions=5, per_address=2))
+    seats.sit("10.0.0.1")
+    seats.expect("10.0.0.1")
+    assert "2 visitors from one network address" in seats.refusal("10.0.0.1")
+    assert seats.refusal("10.0.0.2") == ""
+    for _ in range(3):
+        seats.sit("127.0.0.1")  # a proxy may be there
+        assert (seats.refusal("127.0.0.1") == "") is (seats.taken < 4)
+    assert "5 visitors at a time" in seats.refusal("10.0.0.2")
+    seats.arrive("10.0.0.1")
+    assert seats.refusal("10.0.0.2") == ""
+    seats.leave("10.0.0.1")
+    assert seats.taken == 3
+
+
+def test_a_visitor_who_never_came_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seats = Seats(Settings(sessions=1))
+    monkeypatch.setattr(seating, "ARRIVAL", -1)
+    seats.expect("10.0.0.1")
+    assert seats.refusal("10.0.0.2") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("::1", "::1"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_one_network_of_long_addresses_is_one_address(given: str, counted: str) -> None:
+    assert _address({"client": (given, 1)}) == counted
+
+
+def test_a_tab_that_sends_without_end_is_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def message() -> Message:
+        return {"type": "websocket.receive", "bytes": b""}
+
+    async def send(_: Message) -> None:
+        raise AssertionError
+
+    async def flood() -> None:
+        paced = _Paced(message, send)
+        monkeypatch.setattr(asyncio, "sleep", rest)
+        monkeypatch.setattr(time, "monotonic", lambda: paced._at)
+        for _ in range(seating.BURST + 20):
+            await paced()
+
+    run(flood())
+    assert len(waits) == 20
+    assert waits[-1] == pytest.approx(20 / seating.RATE)
+
+
+def test_a_socket_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Message] = []
+
+    async def silence() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    monkeypatch.setattr(seating, "FIRST_MESSAGE", 0.01)
+    assert run(_Paced(silence, send)())["type"] == "websocket.disconnect"
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+# ---- Uploads ---------------------------------------------------------------------------------------------------------
+
+
+def put(url: str, visitor: WebSession, file: str, size: int, cookie: str = "") -> Answer:
+    head = b'--b\r\nContent-Disposition: form-data; name="f"; filename="f.txt"\r\n\r\n'
+    token = cookie or visitor.xsrf
+    sent = {"Cookie": f"{XSRF}={token}", "X_Xsrftoken": token, "Content_Type": "multipart/form-data; boundary=b"}
+    path = f"/_stcore/upload_file/{visitor.id}/{file}"
+    return ask(url, path, "PUT", head + b"a" * size + b"\r\n--b--\r\n", **sent)
+
+
+def test_uploads_are_bounded_and_only_their_owner_replaces_them(tmp_path: Path) -> None:
+    async def upload(server: AppServer) -> None:
+        async with WebSession(server.url, "about") as one, WebSession(server.url, "about") as other:
+            for number in range(6):
+                answer = await asyncio.to_thread(put, server.url, one, f"file{number}", 7_000_000)
+                assert answer.status == 204
+            metrics = ask(server.url, "/_stcore/metrics").body.decode()
+            held = re.search(r"MemoryUploadedFileManager[^\n]*\} (\d+)|UploadedFileManager[^\n]*\} (\d+)", metrics)
+            assert held
+            assert int(held[1] or held[2]) == 2 * 7_000_000
+            assert put(server.url, one, "file5", 10, cookie=other.xsrf).status == 403
+            assert ask(server.url, f"/_stcore/upload_file/{one.id}/file5", "DELETE", Cookie=f"{XSRF}={other.xsrf}",
+                       X_Xsrftoken=other.xsrf).status == 403  # fmt: skip
+            large = put(server.url, one, "large", 9_500_000)
+            assert large.status == 413
+            assert b"8 MB" in large.body
+            assert put(server.url, other, "own", 10).status == 204
+
+    options = ("--server.disconnectedSessionTTL", "1")
+    with AppServer(tmp_path, *options, MHA_VIZ_METRICS="1") as server:
+        run(upload(server))
+        until(lambda: "UploadedFileManager" not in ask(server.url, "/_stcore/metrics").body.decode(), 30)
+
+
+# ---- What is given back ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
+def test_a_thousand_closed_sessions_leave_no_descriptors(tmp_path: Path) -> None:
+    async def crowd(server: AppServer) -> None:
+        socket = f"ws{server.url.removeprefix('http')}/_stcore/stream"
+        for _ in range(20):
+            tabs = await asyncio.gather(*(connect(socket, proxy=None) for _ in range(50)))
+            await asyncio.gather(*(tab.close() for tab in tabs))
+
+    with AppServer(tmp_path, "--server.disconnectedSessionTTL", "1") as server:
+        before = server.descriptors()
+        run(crowd(server))
+        until(lambda: server.descriptors() <= before + 20, 40)
+
+
+class _Session:
+    def __init__(self, name: int) -> None:
+        self.id, self.ended = str(name), Counter[str]()
+        self.session = self
+
+    def shutdown(self) -> None:
+        self.ended["shutdown"] += 1
+
+
+def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    waiting, made = Waiting(45), [_Session(number) for number in range(MOST_WAITING + 3)]
+    for session in made:
+        waiting.save(session)  # type: ignore[arg-type]
+    assert [session.ended.total() for session in made[:4]] == [1, 1, 1, 0]
+    assert waiting.get("3") is made[3]
+    waiting.delete("3")  # somebody goes on with it
+    now = 46.0
+    assert waiting.get("4") is None
+    waiting.end_late()
+    assert waiting.list() == []
+    assert [session.ended.total() for session in made] == [1, 1, 1, 0] + [1] * (MOST_WAITING - 1)
+
+
+def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied: list[str] = []
+    cache = types.ModuleType("mha_viz.ui.cache")
+    cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mha_viz.ui.cache", cache)
+    monkeypatch.setattr(sweeping, "TICK", 0.01)
+    monkeypatch.setattr(sweeping, "QUIET", 0.0)
+
+    async def an_evening() -> list[int]:
+        seats, counts = Seats(Settings()), []
+        sweeper = asyncio.create_task(sweep(seats, Waiting(45)))
+        for _ in range(2):
+            await asyncio.sleep(0.2)
+            counts.append(len(emptied))
+            seats.sit("10.0.0.1")
+            await asyncio.sleep(0.2)
+            counts.append(len(emptied))
+            seats.leave("10.0.0.1")
+        while len(emptied) < 2:
+            await asyncio.sleep(0.01)
+        sweeper.cancel()
+        return counts
+
+    try:
+        assert run(an_evening()) == [0, 0, 1, 1]
+    finally:
+        gc.unfreeze()
+
+
+# ---- Settings and modes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "inside"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]", "::ffff:127.0.0.1")),
+        *((host, False) for host in ("0.0.0.0", "::", "", "10.0.0.1", "localhost.evil.example", "::ffff:10.0.0.1")),
+    ],
+)
+def test_loopback_is_told_from_the_network(host: str, inside: bool) -> None:
+    assert is_loopback(host) is inside
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MHA_VIZ_FRAMES", "https://a.example; script-src *"),
+        ("MHA_VIZ_FRAMES", "a.example"),
+        ("MHA_VIZ_HOSTS", "http://a.example"),
+        ("MHA_VIZ_PROXIES", "proxy"),
+        ("MHA_VIZ_SESSIONS", "0"),
+        ("MHA_VIZ_SESSIONS_PER_ADDRESS", "many"),
+        ("MHA_VIZ_METRICS", "yes"),
+    ],
+)
+def test_a_misspelled_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        read({name: value})
+
+
+def test_settings_are_read() -> None:
+    assert read({}) == Settings()
+    given = {"MHA_VIZ_HOSTS": "[::1], *.example.org", "MHA_VIZ_PROXIES": "10.0.0.0/8 ::1", "MHA_VIZ_SESSIONS": "40"}
+    assert read(given) == Settings(hosts=("::1", "*.example.org"), proxies=("10.0.0.0/8", "::1"), sessions=40)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "access"),
+    [
+        (["--server.address", "127.0.0.1"], {}, "None ['localhost', '127.0.0.1', '::1', '127.0.0.1']"),
+        (["--server.address", "0.0.0.0"], {}, "here None"),
+        (["--server.address", "127.0.0.1", "--server.address", "::"], {}, "here None"),
+        ([], {"STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}, "here None"),
+        (["--server.address", "0.0.0.0"], {"MHA_VIZ_MODELS": "minilm"}, "None None"),
+        (["--server.address", "0.0.0.0"], {"MHA_VIZ_ACCESS": "open"}, "open None"),
+        (["--server.address", "0.0.0.0"], {"MHA_VIZ_HOSTS": "a.example"}, "here ['a.example']"),
+    ],
+)
+def test_other_machines_get_what_is_here_unless_the_owner_says_so(
+    arguments: list[str],
+    environment: dict[str, str],
+    access: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("MHA_VIZ_ACCESS", "MHA_VIZ_MODELS", "MHA_VIZ_HOSTS", "STREAMLIT_SERVER_ADDRESS"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    served = _Served()
+    monkeypatch.setattr(start, "app", lambda _: served)
+    monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
+    monkeypatch.setattr(start, "_bound_connections", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["serving"])
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    start.main(arguments, standalone_mode=False)
+    assert f"{os.environ.get('MHA_VIZ_ACCESS')} {served.config.get('server.allowedHosts')}" == access
+    assert ("--open" in capsys.readouterr().out) is access.startswith("here")
+    assert os.environ["FORWARDED_ALLOW_IPS"] == ""
+
+
+class _Served:
+    config: Mapping[str, object]
+
+    def run(self, config: Mapping[str, object]) -> None:
+        self.config = config
+
+
+def test_an_option_that_streamlit_does_not_have_is_said() -> None:
+    command = [sys.executable, "-m", "mha_viz.serving", "--server.nonsense", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--server.nonsense" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_a_server_with_visitors_ends_at_a_signal(tmp_path: Path) -> None:
+    async def end() -> None:
+        async with connect(f"ws{server.url.removeprefix('http')}/_stcore/stream", proxy=None):
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(server.process.wait, 30)
+
+    with AppServer(tmp_path) as server:
+        run(end())
+        assert server.process.returncode == 0
+        assert "Traceback" not in server.log()
+
+
+# ---- In a browser ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_the_app_is_refused_by_its_own_policy(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(accept_downloads=True)  # notes what the policy refuses, here and in every test of a page
+    page = visitor.page
+    for name in PAGES[1:]:
+        page.goto(f"{visitor.url}/{name}")
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+        if name in ("roles", "why_heads_differ"):
+            page.locator(".js-plotly-plot .main-svg").first.wait_for()
+        assert visitor.faults == [], name
+
+
+def test_what_the_policy_refuses_is_noticed(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer()
+    visitor.page.goto(f"{visitor.url}/about")
+    visitor.page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.__xss = 1";
+          document.body.append(script);
+        }"""
+    )
+    assert visitor.page.evaluate("window.__xss") is None
+    assert any("script-src" in fault for fault in visitor.faults)
+    visitor.faults.clear()
+
+
+def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(full.url)
+    taken = [upgrade(full, path="/heads/_stcore/stream")[0] for _ in range(2)]
+    visitor.page.goto(f"{full.url}/heads/about?text=The+cat+sat.")
+    expect(visitor.page.get_by_role("heading")).to_have_text("All places are taken")
+    for connection in taken:
+        connection.close()
+    expect(visitor.page.get_by_role("heading", name="What the pictures show")).to_be_visible()
+    assert visitor.address == {"text": "The cat sat."}
+
+
+def until(done: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for what the server does by itself."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.3)

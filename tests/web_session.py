@@ -120,7 +120,8 @@ class WebSession:
         self._elements: dict[tuple[int, ...], Element] = {}
         self._states: dict[str, WidgetState] = {}
         self._cache: dict[str, tuple[Delta, int]] = {}
-        self._run, self._run_fragments, self._max_age = "", (), 2  # type: str, tuple[str, ...], int
+        self._run, self._max_age = "", 2
+        self._run_fragments: tuple[str, ...] = ()
         self._waits: tuple[str, bool, asyncio.Future[None]] | None = None  # fragment or "", run begun, end
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.Task[None]] = {}

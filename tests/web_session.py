@@ -278,6 +278,7 @@ class WebSession:
         self._hash = page_hash or self._hash
         if page_hash:
             self._stop(self._timers)
+            self._states.clear()
         end = asyncio.get_running_loop().create_future()
         self._waits = (fragment, False, end)
         begin = time.perf_counter()

@@ -9,23 +9,27 @@ from pathlib import Path
 from benchmarks.results import summary
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("encode", "grid", "head", "page", "figures", "standalone", "study", "load", "fuzz")
+NAMES = ("encode", "grid", "head", "page", "figures", "standalone", "study", "load")
+BY_NAME_ONLY = ("soak", "fuzz")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the named benchmarks, all without a name, one after the other."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(NAMES)} (default: all)")
+    listed = f"{', '.join(NAMES)} (default: all of these), {', '.join(BY_NAME_ONLY)}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {listed}")
     parser.add_argument("--quick", action="store_true", help="few repetitions; results go to benchmarks/cache/quick")
+    parser.add_argument("--minutes", type=float, help="how long the soak takes (default: 20)")
     chosen = parser.parse_args(arguments)
-    wrong = [name for name in chosen.names if name not in NAMES]
+    wrong = [name for name in chosen.names if name not in (*NAMES, *BY_NAME_ONLY)]
     if wrong:
-        parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join(NAMES)}.")
+        parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join((*NAMES, *BY_NAME_ONLY))}.")
     results = HERE / "cache" / "quick" if chosen.quick else HERE / "results"
     results.mkdir(parents=True, exist_ok=True)
     for name in chosen.names or NAMES:
         print(f"\n{name} …", flush=True)
-        import_module(f"benchmarks.{name}").main(results, chosen.quick)
+        more = {"minutes": chosen.minutes} if name == "soak" and chosen.minutes else {}
+        import_module(f"benchmarks.{name}").main(results, chosen.quick, **more)
     (results / "README.md").write_text(summary(results), "utf-8")
     print(f"\nWritten: {results / 'README.md'}")
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 
 import streamlit
@@ -79,6 +79,7 @@ class Findings:
     refused: Counter[str] = field(default_factory=Counter)  # boxes of Streamlit's own deserialisers
     faults: list[str] = field(default_factory=list)  # no answer, connection lost, whatever else
     closed: int = 0  # connections that the server ended after what is no message at all
+    gone: int = 0  # files that the server had thrown away before they could be fetched
     neighbourly: int = 0  # actions of the usual visitor beside them
     pressed: Counter[str] = field(default_factory=Counter)
 
@@ -101,6 +102,7 @@ def _rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
     numbers: list[tuple[str, int, Target | None, dict[str, Any]]] = [
         ("interactions", findings.interactions, None, beside),
         ("error boxes", boxes, none, {}),
+        ("files gone before they were fetched", findings.gone, none, {}),
         ("lost or unanswered", len(findings.faults), none, {"faults": findings.faults}),
     ]
     if name == "forged":
@@ -131,7 +133,9 @@ async def crowd(url: str, visit: Visit, count: int) -> Findings:
     """``count`` interactions, AT_ONCE visitors at a time, each for at most STAY; beside them, a usual neighbour."""
     findings = Findings()
     numbers = itertools.count()
-    neighbour = asyncio.create_task(_neighbour(url, findings))
+    warm = asyncio.Event()
+    neighbour = asyncio.create_task(_neighbour(url, findings, warm))
+    await warm.wait()  # the first sentence loads torch, which on a busy machine takes as long as our patience
 
     async def chair() -> None:
         while findings.interactions < count:
@@ -143,17 +147,20 @@ async def crowd(url: str, visit: Visit, count: int) -> Findings:
     return findings
 
 
-async def _neighbour(url: str, findings: Findings) -> None:
+async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
     """A usual visitor, in one session for as long as the others are there."""
     try:
         async with WebSession(url, patience=PATIENCE) as session:
             visitor = Visitor(session, Random(0))
+            await visitor.does("read a sentence")
+            warm.set()
             while True:
                 await visitor.acts()
                 findings.neighbourly += 1
                 await asyncio.sleep(1)
     except Exception as error:  # whatever it is, the neighbour met it
         findings.faults.append(f"neighbour: {type(error).__name__}: {error}"[:900])
+        warm.set()
 
 
 async def honest(url: str, number: int, findings: Findings) -> None:
@@ -234,7 +241,7 @@ def _widget(session: WebSession, key: str, element: Element, random: Random, fin
         findings.pressed[key] += 1 if key in DEAR and random.random() < 0.5 else 0
         return "button", f"press {key}", partial(session.press, key)
     if kind == "download_button":
-        return "download", f"download {key}", partial(session.download, key)
+        return "download", f"download {key}", partial(_download, session, key, findings)
     if kind == "file_uploader":
         name, content = random.choice(_UPLOADS)
         return "upload", f"upload {name}", partial(session.upload, key, name, content)
@@ -242,6 +249,16 @@ def _widget(session: WebSession, key: str, element: Element, random: Random, fin
         return None
     value = _value(kind, proto, random)
     return kind, f"{key} = {value!r:.200}", partial(session.set, key, value)
+
+
+async def _download(session: WebSession, key: str, findings: Findings) -> None:
+    """Take a file. That it is gone again before it was fetched is counted apart: it depends on the others' pace."""
+    try:
+        await session.download(key)
+    except HTTPError as error:
+        if error.code != 404:
+            raise
+        findings.gone += 1
 
 
 def _value(kind: str, proto: Any, random: Random) -> Any:

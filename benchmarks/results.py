@@ -174,8 +174,9 @@ def _busy(machine: dict[str, Any]) -> str:
 
 
 def _measured(row: dict[str, Any]) -> str:
-    if "measured" not in row:
-        return ""
+    if "measured" not in row:  # nothing was promised: how ours compares, where there is something to compare with
+        other = row["other"]["median"] if "other" in row else 0
+        return f"{_number(row['ours']['median'] / other)}×" if other else ""
     return f"{_number(row['measured'])}{'×' if '×' in row['target'] else ' ' + row['unit']}"
 
 

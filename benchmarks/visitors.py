@@ -60,6 +60,10 @@ class Visitor:
         self.session, self._random = session, random
         self._text = ""
 
+    def thinks(self) -> float:
+        """Seconds until the next action."""
+        return self._random.uniform(*THINK)
+
     async def acts(self) -> tuple[str, float]:
         """The next action: its name, and seconds. What belongs to another page begins with the way there.
 

@@ -12,12 +12,13 @@ from tests.app_server import AppServer
 from tests.web_session import WebSession
 
 VISITORS, SENTENCES = 8, 10
+PATIENCE = 300.0  # seconds for one run, on a machine that does much else
 Shown = dict[str, tuple[bytes, str, str]]  # sentence: the drawing, what the input shows, the URL
 
 
 async def _reads(url: str, sentences: list[str]) -> Shown:
     shown: Shown = {}
-    async with WebSession(url) as visitor:
+    async with WebSession(url, patience=PATIENCE) as visitor:
         for text in sentences:
             await visitor.trigger("mha_sentence", "read", {"text": text, "pair": ""})
             assert not visitor.exceptions

@@ -120,7 +120,8 @@ class WebSession:
         self._elements: dict[tuple[int, ...], Element] = {}
         self._states: dict[str, WidgetState] = {}
         self._cache: dict[str, tuple[Delta, int]] = {}
-        self._run, self._run_fragments, self._max_age = "", (), 2  # type: str, tuple[str, ...], int
+        self._run, self._max_age = "", 2
+        self._run_fragments: tuple[str, ...] = ()
         self._waits: tuple[str, bool, asyncio.Future[None]] | None = None  # fragment or "", run begun, end
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.Task[None]] = {}
@@ -245,20 +246,23 @@ class WebSession:
         return await self.act(fragment=element.fragment)
 
     async def download(self, key: str) -> bytes:
-        """The file behind a download button."""
+        """The file behind a download button. Raises RuntimeError when it cannot be made, HTTPError when it is gone."""
+        return await self.http(await self.file_url(key))
+
+    async def file_url(self, key: str) -> str:
+        """Where the file behind a download button lies, made now where it is made on demand."""
         button = self.widgets[key].proto
-        url = button.url
-        if button.deferred_file_id:
-            request = f"{button.deferred_file_id}-{time.monotonic_ns()}"
-            message = BackMsg()
-            message.backend_operation_request.request_id = request
-            message.backend_operation_request.session_id = self.id
-            message.backend_operation_request.deferred_file.file_id = button.deferred_file_id
-            answer = await self._ask(request, message)
-            if answer.error_msg:
-                raise RuntimeError(answer.error_msg)
-            url = answer.deferred_file.url
-        return await self.http(url)
+        if not button.deferred_file_id:
+            return str(button.url)
+        request = f"{button.deferred_file_id}-{time.monotonic_ns()}"
+        message = BackMsg()
+        message.backend_operation_request.request_id = request
+        message.backend_operation_request.session_id = self.id
+        message.backend_operation_request.deferred_file.file_id = button.deferred_file_id
+        answer = await self._ask(request, message)
+        if answer.error_msg:
+            raise RuntimeError(answer.error_msg)
+        return str(answer.deferred_file.url)
 
     async def act(
         self,
@@ -274,6 +278,7 @@ class WebSession:
         self._hash = page_hash or self._hash
         if page_hash:
             self._stop(self._timers)
+            self._states.clear()
         end = asyncio.get_running_loop().create_future()
         self._waits = (fragment, False, end)
         begin = time.perf_counter()

@@ -1,0 +1,39 @@
+"""The visitors of the load benchmark: their sentences are new ones, and what they do is seen to have been done."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.visitors import SHARES, Visitor, sentence
+from tests.app_server import AppServer
+from tests.web_session import WebSession
+
+
+def test_sentences_are_new_and_as_long_as_wanted() -> None:
+    random = Random(1)
+    sentences = [sentence(random) for _ in range(2_000)]
+    assert len(set(sentences)) == len(sentences)
+    lengths = {len(text.split()) for text in sentences}
+    assert lengths == set(range(6, 26))
+    assert [sentence(Random(1)) for _ in range(2)] == [sentences[0]] * 2, "The seed says which sentence comes."
+
+
+def test_a_visitor_does_each_thing_and_notices_what_was_not_done(tmp_path: Path) -> None:
+    async def visit(url: str) -> None:
+        async with WebSession(url, light=True) as session:
+            visitor = Visitor(session, Random(1))
+            for name in SHARES:
+                assert await visitor.does(name) > 0
+                if session.page:
+                    await visitor.does("back to Explore")
+            assert set(session.query) == {"text", "head", "unit"}
+            with pytest.raises(RuntimeError, match="does not say"):
+                await visitor._view("unit", "no unit")
+
+    with AppServer(tmp_path) as server:
+        asyncio.run(visit(server.url))
+        assert not server.faults()

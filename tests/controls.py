@@ -119,7 +119,7 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
         usual: Sequence[Any] = [[label] for label in _ends(labels)]
         return "string_array_value", [[text] for text in ODD_TEXTS] + [[], labels[:2] * 2] if odd else usual
     if kind == "number_input":
-        return "double_value", (-1e300, 1e300, 0.5, float("nan"), float("inf"), 1e18) if odd else (2, 1, 97)
+        return "double_value", (-1e300, 1e300, 0.5, -0.0, 1e18) if odd else (2, 1, 97)
     if kind == "plotly_chart" and proto.selection_mode:
         points: Sequence[Any] = [{"customdata": value} for value in ODD] if odd else [{"customdata": "L3H1"}]
         return "string_value", [json.dumps({"selection": {"points": [point]}}) for point in points]

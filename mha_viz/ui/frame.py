@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from mha_viz.assets import app_root, page_files, page_name
 from mha_viz.ui import address, tour, tray
@@ -83,7 +84,10 @@ def on_script_error(error: Exception) -> bool:
     What reaches this came before the page: a value that no control of the page can send.
     """
     context = get_script_run_ctx()
-    if context is not None and context.fragment_ids_this_run:
+    if context is None:
+        return False
+    _forget_unreadable(context)
+    if context.fragment_ids_this_run:
         return True  # a part of the page stays as it was
     complain_later(fault())
     try:
@@ -92,6 +96,18 @@ def on_script_error(error: Exception) -> bool:
         _LOG.exception("The page cannot be drawn after %r", error)
         return False
     return True
+
+
+def _forget_unreadable(context: ScriptRunContext) -> None:
+    """Drop the values that no control can read: Streamlit would meet them again at every run."""
+    values = context.session_state._state._new_widget_state
+    for name in list(values):
+        try:
+            _ = values[name]
+        except KeyError:  # of a control that is not on the page any more
+            continue
+        except Exception:
+            del values[name]
 
 
 def _mast(found: list[st.Page], here: st.Page) -> None:

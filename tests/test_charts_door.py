@@ -1,0 +1,108 @@
+"""Charts and pandas when threads come together: none meets a library that another is half way through importing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# One thread imports pandas and is held in the middle; another wants a chart meanwhile.
+HALF_WAY = """
+import importlib.abc, sys, threading
+held, go_on, errors = threading.Event(), threading.Event(), []
+
+class Hold(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "pandas.core.api":
+            held.set()
+            go_on.wait(30)
+
+sys.meta_path.insert(0, Hold())
+import streamlit
+
+def tables():
+    import pandas
+
+def chart():
+    try:
+        from mha_viz.figures.role_map import shares
+        from mha_viz.figures.theme import LIGHT
+        streamlit.plotly_chart(shares(["a"], [0.5], LIGHT))
+    except BaseException as error:
+        errors.append(error)
+
+first, second = threading.Thread(target=tables), threading.Thread(target=chart)
+first.start()
+assert held.wait(30)
+assert "pandas" in sys.modules and not hasattr(sys.modules["pandas"], "Series"), "half way"
+second.start()
+second.join(3)  # waits at the door, or has met half a pandas
+go_on.set()
+first.join()
+second.join()
+sys.exit(repr(errors) if errors else None)
+"""
+
+TOGETHER = """
+import sys, threading
+errors, barrier = [], threading.Barrier(8)
+
+def chart(number):
+    try:
+        barrier.wait()
+        if number % 2:
+            from mha_viz.ui.studies import given
+            profile = given("minilm").profiles[0]
+            from mha_viz.figures.role_map import role_map as draw
+        from mha_viz.figures.role_map import role_map, shares
+        from mha_viz.figures.theme import LIGHT
+        if number % 2:
+            role_map(profile.findings(), profile.shape, None, LIGHT)
+        else:
+            shares(["a"], [0.5], LIGHT)
+    except BaseException as error:
+        errors.append(error)
+
+threads = [threading.Thread(target=chart, args=(number,)) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+sys.exit(repr(errors) if errors else None)
+"""
+
+
+@pytest.mark.parametrize("code", [HALF_WAY, TOGETHER], ids=["half way", "together"])
+def test_a_chart_meets_a_whole_pandas(code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_first_picture_waits_neither_for_pandas_nor_for_a_chart() -> None:
+    code = (
+        "import sys\n"
+        "from mha_viz.ui import compare, explore, frame, gold, reading, takeaway\n"
+        "sys.exit(', '.join({'pandas', 'plotly.graph_objs._figure', 'torch'} & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_plotly_has_one_door() -> None:
+    importing = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "mha_viz").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in _imported(node)
+        if name.partition(".")[0] == "plotly"
+    ]
+    assert set(importing) == {"mha_viz/figures/charts.py"}
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []

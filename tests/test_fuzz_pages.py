@@ -1,0 +1,74 @@
+"""Random walks over all pages, with values that the controls offer and with values that they do not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.controls import Act, acts
+from tests.test_orders import NOT_PRESSED, PLACES, home, silent  # noqa: F401 (fixtures)
+from tests.visit import Visit
+
+pytestmark = pytest.mark.usefixtures("no_hub", "home")
+
+STEPS = 10  # of a walk
+AT_ONCE = 10  # walks of one test: each begins with what the one before has left in the server's caches
+ODDS = 0.4  # of a value that no control offers
+ODD_PARAMETERS = (
+    *("text", "pair", "second", "model", "with", "head", "tray", "tour", "show", "diff"),
+    *("experiment", "run", "step", "arm", "snapshot", "find", "kinds", "relation", "level", "corpus"),
+    *("costs", "q", "k", "pin", "link", "links", "scale"),
+)
+ODD_VALUES = (
+    *("", "x", "-1", "L0H0", "L99H99", "0-1", "[]", "{}", "²", "1" * 30, "\u202e"),
+    *("toy", "toy@7", "file", "grammar"),
+)
+
+
+def walk(seed: int) -> None:
+    """Ten steps from a random place; a failure names every step that led to it."""
+    choose = random.Random(seed)
+    path: list[str] = []
+    try:
+        visit = _start(choose, path)
+        for _ in range(STEPS):
+            act = _next(choose, visit)
+            if act is None:
+                visit = _start(choose, path)
+                continue
+            path.append(str(act))
+            act.do(visit)
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed}: {'; '.join(path)}: {error}") from error
+
+
+def _start(choose: random.Random, path: list[str]) -> Visit:
+    place = PLACES[choose.choice(sorted(PLACES))]
+    url = dict(place.url)
+    if choose.random() < ODDS:
+        url[choose.choice(ODD_PARAMETERS)] = choose.choice(ODD_VALUES)
+    path.append(f"{place.page} {url}")
+    return Visit(url, place.page)
+
+
+def _next(choose: random.Random, visit: Visit) -> Act | None:
+    every = [act for act in acts(visit, odd=choose.random() < ODDS) if act.control not in NOT_PRESSED]
+    controls = sorted({act.control for act in every})
+    if not controls or choose.random() < 0.1:
+        return None
+    control = choose.choice(controls)
+    return choose.choice([act for act in every if act.control == control])
+
+
+@pytest.mark.parametrize("block", range(15))
+def test_walks(block: int) -> None:
+    for seed in range(block * AT_ONCE, (block + 1) * AT_ONCE):
+        walk(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(15, 500))
+def test_many_more_walks(block: int) -> None:
+    for seed in range(block * AT_ONCE, (block + 1) * AT_ONCE):
+        walk(seed)

@@ -1,0 +1,123 @@
+"""What nobody foresaw, in a callback, a page or a message: navigation and words stay, one sentence is said, and the
+server's log has the traceback."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.scriptrunner import script_runner
+
+from mha_viz.ui import explore, frame, parts, roles
+from mha_viz.ui.parts import UNFORESEEN, guarded, whole
+from tests.visit import Visit
+
+UI = Path(parts.__file__).parent
+
+
+@pytest.fixture
+def visit() -> Visit:
+    return Visit()
+
+
+def fails(*_: Any, **__: Any) -> None:
+    raise ValueError("nobody foresaw this")
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+
+
+def test_a_callback_that_fails_leaves_everything_in_place(
+    visit: Visit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mha_viz.ui.address.go", fails)
+    with pytest.raises(AssertionError, match=UNFORESEEN):
+        visit.read("Cats sleep.")
+    assert not visit.at.exception
+    assert visit.picture is not None
+    assert UNFORESEEN in visit.said
+    assert logged(caplog) == ["nobody foresaw this"]
+    monkeypatch.undo()
+    visit.read("Cats sleep.")
+    assert visit.typed["text"] == "Cats sleep."
+
+
+def test_a_page_that_fails_keeps_the_navigation(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(roles, "_choices", fails)
+    with pytest.raises(AssertionError, match=UNFORESEEN):
+        Visit(page="pages/30_roles.py")
+    assert logged(caplog) == ["nobody foresaw this"]
+
+
+def test_what_the_page_has_no_place_for_is_said_below_it(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explore, "say_complaint", lambda: None)
+    monkeypatch.setattr("mha_viz.ui.address.go", fails)
+    with pytest.raises(AssertionError, match=UNFORESEEN):
+        visit.read("Cats sleep.")
+
+
+def test_streamlits_own_signals_pass() -> None:
+    for signal in (script_runner.StopException, script_runner.RerunException):
+        with pytest.raises(signal), guarded():
+            raise signal(None) if signal is script_runner.RerunException else signal()
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts run as under ``streamlit.App(on_script_error=frame.on_script_error)``."""
+    begin = script_runner.ScriptRunner.__init__
+
+    def started(self: Any, *args: Any, **options: Any) -> None:
+        begin(self, *args, **{**options, "on_script_error": frame.on_script_error})
+
+    monkeypatch.setattr(script_runner.ScriptRunner, "__init__", started)
+
+
+# A client of its own may send anything: (kind of element, field, value) that Streamlit itself cannot read.
+UNREADABLE = {
+    "a component's message that is no JSON": ("bidi_component", "json_value", "{"),
+    "a selection that is no JSON": ("plotly_chart", "string_value", "{"),
+    "a selection that is a number": ("plotly_chart", "string_value", "7"),
+    "text for a choice of several": ("button_group", "string_value", "syntax"),
+    "an infinite number": ("number_input", "double_value", float("inf")),
+    "a number for a choice of several": ("button_group", "int_value", 3),
+}
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_message_that_streamlit_cannot_read_leaves_the_page(case: str) -> None:
+    kind, field, value = UNREADABLE[case]
+    page = Visit(page="pages/50_why_heads_differ.py" if kind == "number_input" else "pages/30_roles.py")
+    name = page.at.get(kind)[0].proto.id
+    page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
+    assert not page.at.exception
+    assert UNFORESEEN in page.said
+    assert len(page.at.get("page_link")) >= 7, "the navigation"
+    page.at.run()
+    page.check()
+
+
+def test_every_callback_is_guarded() -> None:
+    callbacks, open_ones = 0, []
+    for path in sorted(UI.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("_on_"):
+                callbacks += 1
+                guards = [d for d in node.decorator_list if isinstance(d, ast.Call)]
+                if not any(getattr(guard.func, "id", "") == "guarded" for guard in guards):
+                    open_ones.append(f"{path.name}: {node.name}")
+    assert callbacks > 20
+    assert open_ones == []
+
+
+@pytest.mark.parametrize(("value", "number"), [(3, 3), (3.0, 3), (0.5, None), (True, None), ("3", None), (None, None),
+                                               (float("nan"), None), (float("inf"), None), ([3], None)])  # fmt: skip
+def test_numbers_of_a_browser(value: object, number: int | None) -> None:
+    assert whole(value) == number

@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from mha_viz import assets
 from mha_viz.errors import SettingError
 from mha_viz.models import catalog, hub
 
-HOME = "MHA_VIZ_HOME"  # the folder for what is measured here
 DISK = "MHA_VIZ_DISK_MB"  # the most that all profiles take, in 10^6 bytes
 DEFAULT_DISK_MB = 500
 UNFINISHED_SECONDS = 24 * 3600
@@ -25,7 +25,7 @@ UNFINISHED_SECONDS = 24 * 3600
 
 def home() -> Path:
     """Where profiles lie."""
-    return Path(os.environ.get(HOME) or Path("~/.cache/mha_viz").expanduser()) / "profiles"
+    return assets.home() / "profiles"
 
 
 def budget() -> int:

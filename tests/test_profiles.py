@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mha_viz import assets
 from mha_viz.errors import SettingError
 from mha_viz.ui import profiles
 from mha_viz.ui.profiles import budget, made, tidy, used
@@ -17,7 +18,7 @@ HOUR = 3600
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(profiles.HOME, str(tmp_path))
+    monkeypatch.setenv(assets.HOME, str(tmp_path))
     monkeypatch.setenv(profiles.DISK, "1")
     return tmp_path / "profiles"
 

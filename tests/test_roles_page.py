@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mha_viz import grammar, uploads
+from mha_viz.assets import HOME
 from mha_viz.attention import Head
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.role_words import told
@@ -20,7 +21,6 @@ from mha_viz.text import clean
 from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.profiles import HOME
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from mha_viz.uploads import Source
 from tests import hostile

@@ -427,6 +427,40 @@ def test_few_shapes_are_kept_unless_the_environment_says_how_many(own: dict[str,
     assert said.stdout.split() == (["99", "98"] if own else ["8", "16"])
 
 
+# ---- much text -----------------------------------------------------------------------------------------------------
+
+LONG_WORDS = {
+    "a thousand words of ten thousand characters": ["ab " * 3_333] * 1_000,
+    "a million words": ["a"] * 1_000_000,
+    "one word of a million characters": ["a" * 1_000_000],
+}
+
+
+@pytest.mark.parametrize("name", LONG_WORDS)
+def test_too_many_words_never_reach_the_tokenizer(name: str, minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "_encoded", lambda *_, **__: pytest.fail("tokenized"))
+    words = LONG_WORDS[name]
+    for ask in (minilm.read_words, minilm.encode_words, lambda w: minilm.trace("", words=w)):
+        with pytest.raises(TextError, match="reads 512 pieces"):
+            ask(words)
+
+
+def test_no_more_than_the_first_characters_reach_the_tokenizer(
+    minilm: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    encoded = minilm._encoded
+    monkeypatch.setattr(
+        minilm, "_encoded", lambda *typed, **options: (seen.extend(map(len, typed)), encoded(*typed, **options))[1]
+    )
+    typed = "word " * 200_000
+    minilm.encode(typed)
+    minilm.encode(typed, typed)
+    minilm.trace(typed)
+    minilm.tokenize(typed)
+    assert seen == [CHARACTERS_PER_PIECE * 512] * 5
+
+
 # ---- panics ---------------------------------------------------------------------------------------------------------
 
 ENDLESS = "a" * 2000 + "b"

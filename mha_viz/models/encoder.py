@@ -160,6 +160,13 @@ class Encoder:
         """
         if isinstance(forms, str):
             raise TextError("The words are one string.", "Give a list of words, or take encode.")
+        characters = sum(len(form) for form in forms if isinstance(form, str))
+        most = CHARACTERS_PER_PIECE * self.limit
+        if len(forms) > self.limit or characters > most:  # before the tokenizer, whose time grows with the text
+            raise TextError(
+                f"{len(forms):,} words of {characters:,} characters; {self.name} reads {self.limit} pieces.",
+                f"Shorten the sentence to at most {most:,} characters.",
+            )
         forms = [clean(form) for form in forms]
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")

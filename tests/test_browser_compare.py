@@ -35,7 +35,7 @@ def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: Visitor)
     visitor.grid.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("c")
-    page.wait_for_function("new URLSearchParams(location.search).get('tray').includes('L3H2')")
+    page.wait_for_function("() => new URLSearchParams(location.search).get('tray').includes('L3H2')")
     visitor.read("Cats sleep.")  # the tray outlives the text it was filled from
     page.get_by_role("link", name="Compare").click()
     expect(page.locator("article.panel")).to_have_count(2)
@@ -90,7 +90,7 @@ def test_a_point_of_the_map_is_chosen(visitor: Visitor) -> None:
     box = points.first.bounding_box()  # L0H0, which lies apart from the others
     assert box
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.wait_for_function("new URLSearchParams(location.search).get('head') !== null")
+    page.wait_for_function("() => new URLSearchParams(location.search).get('head') !== null")
     expect(page.get_by_text("Most similar to L")).to_be_visible()
 
 

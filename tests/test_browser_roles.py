@@ -30,7 +30,7 @@ def test_what_is_looked_for_is_in_the_address(visitor: Visitor) -> None:
     expect(page.locator(".st-key-role_map_box text", has_text="broad")).to_have_count(0)
     page.get_by_role("textbox", name="Find a head").fill("L3H1")
     page.get_by_role("textbox", name="Find a head").press("Enter")
-    page.wait_for_function("new URLSearchParams(location.search).get('find') === 'L3H1'")
+    page.wait_for_function("() => new URLSearchParams(location.search).get('find') === 'L3H1'")
     page.reload()
     expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")

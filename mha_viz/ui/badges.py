@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mha_viz.analysis.active import active
 from mha_viz.analysis.profile import Finding
@@ -20,6 +21,7 @@ from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")
 HERE, LINK, REST = "active here", "strong link here", "not triggered here"
+_SEEN: WeakKeyDictionary[Attention, tuple[tuple[Finding, ...], tuple[bool, ...]]] = WeakKeyDictionary()
 WHY = {
     HERE: "Active here: this text alone would earn it the name.",
     LINK: "Here a word gives another more than half of its attention; without gold nobody can say whether it is this.",
@@ -54,7 +56,7 @@ def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | No
     findings = tuple(sorted(findings, key=lambda f: -f.gain))
     hits = _hits(findings, attention, gold)
     found = []
-    for finding, shows in zip(findings, active(findings, attention), strict=True):
+    for finding, shows in zip(findings, _active(findings, attention), strict=True):
         said, why = _said(finding, shows, hits)
         found.append(
             {
@@ -67,6 +69,14 @@ def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | No
             }
         )
     return found
+
+
+def _active(findings: tuple[Finding, ...], attention: Attention) -> tuple[bool, ...]:
+    """As :func:`active`, once for each reading: it is drawn anew at every click."""
+    before = _SEEN.get(attention)
+    if before is None or before[0] != findings:
+        before = _SEEN[attention] = (findings, active(findings, attention))
+    return before[1]
 
 
 def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ LABELS: Mapping[Field, tuple[str, str]] = {
     "steps": ("Steps", "Updates by Adam, with 32 new sentences each."),
     "seed": ("Seed", "Start and sentences; the same seed gives the same run."),
 }
+CHARTS = 128  # finished ones that are kept: eight show one training at one step
 OF_THIS_RUN = ("run", "step", "arm")
 _ASKED = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 _STYLE = """
@@ -242,7 +244,7 @@ def _result(result: Result, theme: Theme) -> None:
         at = _moment(result, arm)
         _maps(result, arm, at, theme)
         if arm.heads > 1:
-            _likeness(arm, at, theme)
+            _likeness(result, arm, at, theme)
     _curves(result, arm, at, theme)
 
 
@@ -347,44 +349,66 @@ def _maps(result: Result, arm: Arm, at: int, theme: Theme) -> None:
         f"**Where each head looks at step {int(arm.steps[at]):,}**; rows from, columns to. Right answers: {right}."
     )
     with st.container(key="lab_maps"):
-        figure = charts.head_maps(arm.maps[at], result.words, result.places, RELATIONS, theme)
-        _chart(figure, "maps", fixed="lab_maps")
+        _chart(_drawn("maps", result, arm, at, theme), "maps", fixed="lab_maps")
 
 
-def _likeness(arm: Arm, at: int, theme: Theme) -> None:
+def _likeness(result: Result, arm: Arm, at: int, theme: Theme) -> None:
     st.markdown(f"**How alike the heads are at step {int(arm.steps[at]):,}**; the strongest blue is “the same”")
     with st.container(key="lab_likeness"):
-        _chart(
-            charts.likeness(arm.weights[at], arm.divergence[at], arm.pulls[at], theme), "likeness", fixed="lab_likeness"
-        )
+        _chart(_drawn("likeness", result, arm, at, theme), "likeness", fixed="lab_likeness")
+
+
+# What is drawn of one training at one step, by the key of its chart.
+CURVES: Mapping[str, tuple[Callable[[Result, Arm], Sequence[Line]], Mapping[str, Any]]] = {
+    "loss": (
+        lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.arms)],
+        {"log": True},
+    ),
+    "right": (
+        lambda _, arm: [
+            Line(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True) for r, name in enumerate(RELATIONS)
+        ],
+        {"bounds": (0, 1.04)},
+    ),
+    "norms": (lambda _, arm: [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
+    "weights": (lambda _, arm: _pairs(arm, arm.weights), {"bounds": (-1.05, 1.05)}),
+    "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
+    "pulls": (lambda _, arm: _pairs(arm, arm.pulls), {"bounds": (-1.05, 1.05)}),
+}
+
+
+@lru_cache(maxsize=CHARTS)
+def _drawn(key: str, result: Result, arm: Arm, at: int, theme: Theme) -> Any:
+    """A finished chart; nobody may change it, for other visitors are shown it too."""
+    if key == "maps":
+        return charts.head_maps(arm.maps[at], result.words, result.places, RELATIONS, theme)
+    if key == "likeness":
+        return charts.likeness(arm.weights[at], arm.divergence[at], arm.pulls[at], theme)
+    lines, how = CURVES[key]
+    return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
 
 
 def _curves(result: Result, arm: Arm, at: int, theme: Theme) -> None:
-    steps = [int(step) for step in arm.steps]
-
-    def draw(title: str, key: str, lines: Sequence[Line], **how: Any) -> None:
+    def draw(title: str, key: str) -> None:
         st.markdown(title)
-        _chart(charts.curves(steps, lines, at, theme, **how), key)
+        _chart(_drawn(key, result, arm, at, theme), key)
 
-    losses = [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.arms)]
-    right = [Line(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True) for r, name in enumerate(RELATIONS)]
-    norms = [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)]
     first, second, third = st.columns(3, gap="medium")
     with first:
-        draw("**Loss** of the answers, nats, logarithmic", "loss", losses, log=True)
+        draw("**Loss** of the answers, nats, logarithmic", "loss")
     with second:
-        draw("**Right answers**", "right", right, bounds=(0, 1.04))
+        draw("**Right answers**", "right")
     with third:
-        draw("**Gradient of each head**, norm, logarithmic", "norms", norms, log=True)
+        draw("**Gradient of each head**, norm, logarithmic", "norms")
     if arm.heads < 2:
         return
     first, second, third = st.columns(3, gap="medium")  # another row: on a phone it follows the first
     with first:
-        draw("**Weights** of two heads, cosine", "weights", _pairs(arm, arm.weights), bounds=(-1.05, 1.05))
+        draw("**Weights** of two heads, cosine", "weights")
     with second:
-        draw("**Attention** of two heads, divergence", "apart", _pairs(arm, arm.divergence), bounds=(-0.02, 0.72))
+        draw("**Attention** of two heads, divergence", "apart")
     with third:
-        draw("**Gradients** of two heads, cosine", "pulls", _pairs(arm, arm.pulls), bounds=(-1.05, 1.05))
+        draw("**Gradients** of two heads, cosine", "pulls")
     st.caption(
         "Weights: W_Q, W_K, W_V and W_O of a head together. Gradients are of the loss of the answers, without any "
         "penalty: the norm of all four, the cosine of W_Q, W_K and W_V."

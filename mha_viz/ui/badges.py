@@ -56,7 +56,7 @@ def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | No
     findings = tuple(sorted(findings, key=lambda f: -f.gain))
     hits = _hits(findings, attention, gold)
     found = []
-    for finding, shows in zip(findings, _active(findings, attention), strict=True):
+    for finding, shows in zip(findings, active(findings, attention), strict=True):
         said, why = _said(finding, shows, hits)
         found.append(
             {
@@ -69,14 +69,6 @@ def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | No
             }
         )
     return found
-
-
-def _active(findings: tuple[Finding, ...], attention: Attention) -> tuple[bool, ...]:
-    """As :func:`active`, once for each reading: it is drawn anew at every click."""
-    before = _SEEN.get(attention)
-    if before is None or before[0] != findings:
-        before = _SEEN[attention] = (findings, active(findings, attention))
-    return before[1]
 
 
 def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:

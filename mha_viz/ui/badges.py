@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from mha_viz.analysis.active import active
 from mha_viz.analysis.profile import Finding
@@ -21,7 +20,6 @@ from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")
 HERE, LINK, REST = "active here", "strong link here", "not triggered here"
-_SEEN: WeakKeyDictionary[Attention, tuple[tuple[Finding, ...], tuple[bool, ...]]] = WeakKeyDictionary()
 WHY = {
     HERE: "Active here: this text alone would earn it the name.",
     LINK: "Here a word gives another more than half of its attention; without gold nobody can say whether it is this.",

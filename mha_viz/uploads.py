@@ -14,7 +14,7 @@ from mha_viz.errors import CorpusError
 from mha_viz.treebank import Corpus, Gap
 
 CHILD = "mha_viz.uploads"
-BOUNDS = apart.Bounds(seconds=20, megabytes=1_500)
+BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s of a core and 140 MB
 NEUTRAL = "an uploaded file"  # whoever has the same file, or a link to what was measured, is not told its name
 LEFT_OUT = 5  # sentences on what was left out that are told
 

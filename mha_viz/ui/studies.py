@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import cache, lru_cache, partial
@@ -45,7 +45,7 @@ STUDIES = Rules(
     many="studies",
     stop="Stop it on the page Roles, or wait until it is done.",
     places=8,
-    forgotten=lambda: HIDDEN if hosted() else AT_HOME,
+    forgotten=lambda: HIDDEN if catalog.hosted() else AT_HOME,
 )
 FILES = Rules(
     one="file",
@@ -231,7 +231,7 @@ class Studies:
         Raises CorpusError for more words than a server for strangers measures, and Busy when this visitor has another
         study, or too many wait.
         """
-        if hosted() and source.words > MOST_WORDS:
+        if catalog.hosted() and source.words > MOST_WORDS:
             raise CorpusError(
                 f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
                 "Split it, or measure it on your own machine: mha-viz profile.",
@@ -297,16 +297,10 @@ class Studies:
             return asked
 
 
-def hosted() -> bool:
-    """True when strangers use this server."""
-    strangers: Callable[[], bool] = getattr(catalog, "hosted", catalog.restricted)
-    return strangers()
-
-
 def _bounds(folder: Path) -> apart.Bounds:
     """On one's own machine a study takes all cores, behind other work, as long as it needs; for strangers half of the
     cores and ten minutes at a time. The model is held twice, trained and untrained, each with packed copies."""
-    if not hosted():
+    if not catalog.hosted():
         return apart.Bounds(threads=0, grace=GRACE, what="The study")
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return apart.Bounds(

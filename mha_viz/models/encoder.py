@@ -153,6 +153,9 @@ class Encoder:
         forms = [clean(form) for form in forms]
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
+        length, most = sum(map(len, forms)), CHARACTERS_PER_PIECE * self.limit
+        if length > most:
+            raise TextError(f"{length:,} characters; {self.name} reads {most:,} at most.", "Shorten the sentence.")
         found = self._tokenizer.encode(
             [self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True
         )

@@ -306,12 +306,13 @@ def from_names(names: Sequence[str], second_from: int | None = None) -> Tokenize
     typed = ["", ""]
     pieces: list[Piece] = []
     word = -1
+    blanks = any(name[:1] in BLANKS for name in names if name)  # how this vocabulary marks the beginning of a word
     for i, name in enumerate(names):
         segment = int(second_from is not None and i >= second_from)
         if SPECIAL_NAMES.fullmatch(name):
             pieces.append(Piece(name, 0, 0, None, segment))
             continue
-        shown, glued = _unmarked(name, names)
+        shown, glued = _unmarked(name, blanks)
         shown = clean(shown) or "\ufffd"
         glued = glued and bool(pieces) and pieces[-1].word is not None and pieces[-1].segment == segment
         word += not glued
@@ -322,11 +323,11 @@ def from_names(names: Sequence[str], second_from: int | None = None) -> Tokenize
     return tokenized(typed[0], typed[1], pieces)
 
 
-def _unmarked(name: str, names: Sequence[str]) -> tuple[str, bool]:
+def _unmarked(name: str, blanks: bool) -> tuple[str, bool]:
     """A piece's text without the tokenizer's mark, and whether it goes on the word before it."""
     if name.startswith("##") and len(name) > 2:
         return name[2:], True
-    if any(other[:1] in BLANKS for other in names if other):
+    if blanks:
         return name.lstrip(BLANKS) or " ", name[:1] not in BLANKS
     return name, False
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from mha_viz import treebank
 from mha_viz.analysis.coreference import chunk
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, TextError
+from mha_viz.models.encoder import Encoder
 from mha_viz.treebank import Corpus, Mention, Sentence, Word, read, read_conllu, read_gap, read_plain
 from mha_viz.ui import annotated
 from mha_viz.ui.address import MAX_ENCODED, MAX_OTHER, bounded
@@ -385,6 +386,14 @@ def test_what_was_pasted_is_parsed_once_and_refused_each_time() -> None:
             errors.append(refused.value)
     assert [call.args[0] for call in reader.call_args_list] == [good, bad]
     assert len({id(error) for error in errors}) == 3, "one that is raised again would hold what every visitor did"
+
+
+def test_words_that_no_model_could_read_never_reach_the_tokenizer(minilm: Encoder) -> None:
+    most = 40 * minilm.limit
+    with patch.object(minilm, "_tokenizer") as tokenizer, pytest.raises(TextError, match="1,000,000 characters"):
+        minilm.read_words(["x" * 1_000] * 1_000)
+    tokenizer.encode.assert_not_called()
+    assert len(minilm.read_words(["x" * (most // 4)] * 4)) == 6
 
 
 def test_texts_whose_gold_is_remembered_are_few() -> None:

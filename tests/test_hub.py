@@ -29,7 +29,7 @@ from mha_viz.errors import (
     ModelUnsupported,
     SettingError,
 )
-from mha_viz.models import catalog
+from mha_viz.models import budget, catalog
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import CATALOG, FAMILIES, Model, resolve
 from mha_viz.models.downloads import Download
@@ -46,7 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("HF_HUB_CACHE", str(folder))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for setting in (door.SIZE_SETTING, catalog.SETTING, catalog.ACCESS):
+    for setting in (door.SIZE_SETTING, budget.SETTING, catalog.SETTING, catalog.ACCESS):
         monkeypatch.delenv(setting, raising=False)
     return folder
 
@@ -547,7 +547,8 @@ def test_a_disk_too_small_is_said_before_it_is_filled(
     hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add("someone/tiny", Repository(files(), announced={SAFETENSORS: 10**14}))  # 100 TB
-    monkeypatch.setenv(door.SIZE_SETTING, "999999999")
+    for setting in (door.SIZE_SETTING, budget.SETTING):
+        monkeypatch.setenv(setting, "999999999")
     with pytest.raises(ModelError, match="the disk has"):
         fetch(TINY)
     assert not any(r.endswith("config.json") for r in hub.requests)

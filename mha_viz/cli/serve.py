@@ -24,7 +24,7 @@ def options(serve: Parser) -> None:
         "--open", action="store_true", help="let other machines, too, choose any model: folders of this one, downloads"
     )
     serve.add_argument(
-        "--allowed-hosts", metavar="NAMES", help="names that the server answers to (default: $MHA_VIZ_HOSTS, else any)"
+        "--allowed-hosts", metavar="NAMES", help="names that the server answers to (default: $MHA_VIZ_HOSTS, else any; on loopback its own)"
     )
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options passed on to Streamlit")
 

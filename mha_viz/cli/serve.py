@@ -23,9 +23,8 @@ def options(serve: Parser) -> None:
     serve.add_argument(
         "--open", action="store_true", help="let other machines, too, choose any model: folders of this one, downloads"
     )
-    serve.add_argument(
-        "--allowed-hosts", metavar="NAMES", help="names that the server answers to (default: $MHA_VIZ_HOSTS, else any)"
-    )
+    names = "names that the server answers to (default: $MHA_VIZ_HOSTS, else any; on loopback its own)"
+    serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options passed on to Streamlit")
 
 

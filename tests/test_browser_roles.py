@@ -161,6 +161,6 @@ def test_every_two_controls_in_both_orders(visitor: Visitor, first: str) -> None
         expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
         CONTROLS[first](page)
         CONTROLS[second](page)
-        expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+        expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)
         expect(page.get_by_text("What the 72 heads").or_(page.get_by_text("CoNLL-U gives everything"))).to_be_visible()
         visitor.unharmed()

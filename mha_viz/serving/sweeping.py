@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from mha_viz.serving.seats import Seats
@@ -20,6 +21,7 @@ except ImportError:  # Windows counts no descriptors
 
 TICK = 10  # seconds
 QUIET = 60  # seconds without a visitor, after which caches are given back
+FETCH = 60  # seconds that a browser has to fetch a file that was made for it
 COLLECT = 60  # seconds between two collections while visitors are here
 ENOUGH = 25  # ended sessions that are worth a collection
 MOST_WAITING = 128
@@ -83,12 +85,13 @@ class Waiting(SessionStorage):
         self.ended += 1
 
 
-async def sweep(seats: Seats, waiting: Waiting) -> None:
+async def sweep(seats: Seats, waiting: Waiting, downloads: Downloads) -> None:
     """Runs as long as the server does."""
     collected_at, collected, gave_back, frozen = time.monotonic(), 0, True, False
     while True:
         await asyncio.sleep(TICK)
         waiting.end_late()
+        downloads.sweep()
         now = time.monotonic()
         if seats.taken:
             gave_back = False
@@ -101,6 +104,29 @@ async def sweep(seats: Seats, waiting: Waiting) -> None:
         elif not gave_back and now - seats.emptied >= QUIET:
             gave_back, collected_at, collected, frozen = True, now, waiting.ended, True
             await asyncio.to_thread(_give_back)
+
+
+class Downloads:
+    """Keeps a file that was made for a download until the browser has had time to fetch it.
+
+    Streamlit counts such a file to no session, and any visitor's next run but one would delete it.
+    """
+
+    def __init__(self, files: MediaFileManager) -> None:
+        self._files = files
+        self._orphans = files._get_inactive_file_ids
+        self._seen: dict[str, float] = {}  # when each file without a session was first met
+        files._get_inactive_file_ids = self._late  # type: ignore[method-assign]
+
+    def _late(self) -> set[str]:
+        """Called under the manager's own lock."""
+        now, orphans = time.monotonic(), self._orphans()
+        self._seen = {name: self._seen.get(name, now) for name in orphans}
+        return {name for name, met in self._seen.items() if now - met > FETCH}
+
+    def sweep(self) -> None:
+        """Delete what nobody fetches any more, also when no page runs."""
+        self._files.remove_orphaned_files()
 
 
 def _give_back() -> None:

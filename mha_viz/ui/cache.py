@@ -13,12 +13,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from typing import Any, Generic, TypeVar
+from functools import cache, lru_cache
+from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import numpy as np
-import streamlit as st
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
 from mha_viz.assets import asset
@@ -43,6 +42,7 @@ WAITING = 64  # requests that may wait for the worker
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+P = ParamSpec("P")
 
 
 class Shelf(Generic[K, V]):
@@ -86,7 +86,41 @@ class Shelf(Generic[K, V]):
                 self.bytes -= self._size(self._kept.pop(key))
 
 
+class Once(Generic[V]):
+    """A function without arguments that makes one thing for the whole process, however many threads ask at once.
+
+    Streamlit's own cache does the same, but any browser can ask it to be cleared.
+    """
+
+    def __init__(self, make: Callable[[], V]) -> None:
+        self._make, self._made = make, list[V]()
+        self._lock = threading.Lock()
+
+    def __call__(self) -> V:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+    def clear(self) -> None:
+        """Forget it; the next one who asks gets another."""
+        with self._lock:
+            self._made.clear()
+
+
 _shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
+_results: list[Callable[[], None]] = []  # clear what :func:`lasting` keeps
+
+
+def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """A function whose ``most`` latest results are kept until all visitors have gone."""
+
+    def keep(function: Callable[P, V]) -> Callable[P, V]:
+        kept = lru_cache(maxsize=most)(function)
+        _results.append(kept.cache_clear)
+        return kept  # type: ignore[return-value]
+
+    return keep
 
 
 class Office:
@@ -243,13 +277,13 @@ class Office:
         return self.readings.put(key, self._reader.read(model.name, text, pair, words))
 
 
-@cache
+@Once
 def _reader() -> Reader:
     """The process with the models, one for all."""
     return Reader()
 
 
-@st.cache_resource(show_spinner=False)
+@Once
 def office() -> Office:
     """The one Office of this process."""
     return Office()
@@ -257,8 +291,8 @@ def office() -> Office:
 
 def idle() -> None:
     """All visitors have gone: what was kept for them, by this module and by others, is given back."""
-    for shelf in list(_shelves):
-        shelf.clear()
+    for clear in (*(shelf.clear for shelf in list(_shelves)), *_results):
+        clear()
     office().begin_again()
 
 

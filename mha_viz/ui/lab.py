@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Arm, Field
 from mha_viz.training.statements import Statement, pair_names, pairs, statements
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
+from mha_viz.ui.cache import lasting
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab_words import LANGUAGE, WORDS
 from mha_viz.ui.parts import complain, complain_later, guarded, plain, remark, say_complaint, theme
@@ -377,7 +377,7 @@ CURVES: Mapping[str, tuple[Callable[[Result, Arm], Sequence[Line]], Mapping[str,
 }
 
 
-@lru_cache(maxsize=CHARTS)
+@lasting(CHARTS)
 def _drawn(key: str, result: Result, arm: Arm, at: int, theme: Theme) -> Any:
     """A finished chart; nobody may change it, for other visitors are shown it too."""
     if key == "maps":

@@ -14,7 +14,8 @@ from mha_viz.models.downloads import Download
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
-from mha_viz.ui.parts import complain, plain, remark
+from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.visitors import visitor
 
 SOON = 0.4  # seconds without an answer before the page says that it is working
 
@@ -97,7 +98,7 @@ def download(model: catalog.Model) -> None:
         st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
         return
     try:
-        job = Download.start(model)
+        job = Download.start(model, visitor())
     except MhaVizError as error:
         complain(error)
         return
@@ -105,6 +106,7 @@ def download(model: catalog.Model) -> None:
 
 
 @st.fragment(run_every=0.5)
+@guarded(complain)
 def _progress(job: Download, model: catalog.Model) -> None:
     if job.finished:
         if job.error is None:
@@ -119,6 +121,7 @@ def _progress(job: Download, model: catalog.Model) -> None:
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
+@guarded()
 def _cancel(job: Download) -> None:
     job.cancel()
     address.go(model=address.read(st.query_params.to_dict()).before, before=None)

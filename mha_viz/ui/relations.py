@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -17,6 +17,7 @@ from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
 from mha_viz.ui import role_filters
+from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import complain, plain, remark
 from mha_viz.ui.studies import Evidence, given, studies
 
@@ -59,7 +60,7 @@ def _syntax(evidence: Evidence) -> None:
         )
 
 
-@lru_cache(maxsize=TABLES)
+@lasting(TABLES)
 def _readable(evidence: Evidence, level: str) -> Any:
     """The relations of one level, the largest gain first; nobody may change the table."""
     import pandas as pd
@@ -136,7 +137,7 @@ def _coreferent(evidence: Evidence) -> list[Profile]:
     return [p for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
 
 
-@lru_cache(maxsize=TABLES)
+@lasting(TABLES)
 def _mentions(evidence: Evidence) -> Any:
     """A line per kind of mention; nobody may change the table."""
     import pandas as pd

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -21,7 +20,7 @@ from mha_viz.text import clean
 from mha_viz.ui import address, frame, head_card, learning, reading, relations, role_filters
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import ready
+from mha_viz.ui.cache import lasting, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, complain_later, guarded, picked_head, plain, remark, say_complaint, theme
 from mha_viz.ui.studies import READY, Evidence, given, sentences_given, studies
@@ -299,7 +298,7 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
         remark(f"{left_out} left out: {' '.join(first)}")
 
 
-@lru_cache(maxsize=READY)
+@lasting(READY)
 def _summary(evidence: Evidence) -> tuple[str, ...]:
     """How many heads have each kind of role, and how many of the untrained twin: a paragraph each."""
     layers, heads = evidence.profiles[0].shape
@@ -345,7 +344,7 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
         _listed(evidence, kinds)
 
 
-@lru_cache(maxsize=CHARTS)
+@lasting(CHARTS)
 def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
     """The map of roles; nobody may change it, for other visitors are shown it too."""
     return role_map(_filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours, evidence.beside)
@@ -368,7 +367,7 @@ def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
     )
 
 
-@lru_cache(maxsize=CHARTS)
+@lasting(CHARTS)
 def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     """A line per role; nobody may change it."""
     import pandas as pd

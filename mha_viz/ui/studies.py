@@ -14,11 +14,9 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import streamlit as st
 
 from mha_viz import apart, uploads
 from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
@@ -28,7 +26,7 @@ from mha_viz.models import catalog, hub
 from mha_viz.reader import Reader
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import Shelf
+from mha_viz.ui.cache import Once, Shelf, lasting
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.profiles import tidy
 from mha_viz.uploads import NEUTRAL, Source, words
@@ -90,12 +88,12 @@ class Evidence(NamedTuple):
         return f"; over all sentences {' and '.join(said)}" if said else ""
 
 
-@lru_cache(maxsize=READY)
+@lasting(READY)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
     return _united(profile.findings() for profile in evidence.profiles)
 
 
-@lru_cache(maxsize=READY)
+@lasting(READY)
 def _baselines(evidence: Evidence) -> dict[str, dict[str, float]]:
     """The accuracy of each baseline, for each detail of a finding: "relation direction", or a kind of mention."""
     accuracy: dict[str, dict[str, float]] = {}
@@ -322,7 +320,7 @@ def _pointed(model: catalog.Model) -> Any:
         return reader.pointers(model.name)
 
 
-@st.cache_resource(show_spinner=False)
+@Once
 def studies() -> Studies:
     """The one desk of this process."""
     return Studies()

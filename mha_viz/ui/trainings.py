@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from mha_viz.training import apart
 from mha_viz.training.record import Result, Settings, check, size
-from mha_viz.ui.cache import Shelf
+from mha_viz.ui.cache import Once, Shelf
 from mha_viz.ui.jobs import Desk, Job, Rules
 
 FORGOTTEN = 5.0  # seconds without a look after which a visitor counts as gone
@@ -52,7 +50,7 @@ class Trainings:
         return self._desk.order(settings, name, work)
 
 
-@st.cache_resource(show_spinner=False)
+@Once
 def trainings() -> Trainings:
     """The one desk of this process."""
     return Trainings()

@@ -20,7 +20,7 @@ LOAD_SECONDS = 180.0  # for a model on a slow disk, with the libraries
 READ_SECONDS = 60.0  # for the longest text
 POINT_SECONDS = 600.0  # for the built-in sentences by a large model
 DATA_BYTES = 8_000_000_000  # of memory, where the system can limit it: a model of 2 GB, its packed copy, and room
-# A thread that waits for its part of a product sleeps: where pages need the cores too, spinning costs ten times as much.
+# A thread that waits for its part of a product sleeps: spinning costs ten times as much where pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 ROOT = Path(__file__).resolve().parent.parent.parent
 

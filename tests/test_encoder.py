@@ -89,9 +89,9 @@ def test_what_minilm_says_of_itself(minilm: Encoder) -> None:
 def test_the_weights_are_handed_over_frozen_and_not_copied(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[Any] = []
 
-    def receive(model: str, revision: str, text: TokenizedText, weights: Any) -> mha_viz.Attention:
+    def receive(model: str, revision: str, text: TokenizedText, weights: Any, **more: Any) -> mha_viz.Attention:
         handed.append(weights)
-        return mha_viz.Attention(model, revision, text, weights)
+        return mha_viz.Attention(model, revision, text, weights, **more)
 
     monkeypatch.setattr(encoder, "Attention", receive)
     assert minilm.encode(SENTENCE).weights is handed[0]

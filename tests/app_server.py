@@ -15,7 +15,7 @@ from urllib.error import URLError
 from tools.browser import MISSING, find
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 60  # seconds until a server that does not answer is called broken
+PATIENCE = 180  # seconds until a server that does not answer is called broken
 NOTHING_LISTENS = "http://127.0.0.1:9"
 
 

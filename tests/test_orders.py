@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from mha_viz.assets import HOME
 from mha_viz.ui import studies as studies_room
 from tests.controls import Act, acts, first_of_each
 from tests.visit import Visit
@@ -51,7 +52,7 @@ ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_", "map_standing"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of its own for what is measured."""
-    monkeypatch.setenv(studies_room.HOME, str(tmp_path / "home"))
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
     studies_room.studies.clear()
 
 

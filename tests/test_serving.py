@@ -39,7 +39,7 @@ from tests.web_session import XSRF, WebSession
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "questions", "about")
 PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
-
+PATIENCE = 120  # seconds until what does not happen is called missing
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
     """One request as it stands: no redirect is followed."""
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         connection.request(method, path, body, named)
@@ -70,6 +70,14 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     hosts |= {"MHA_VIZ_PROXIES": "127.0.0.1", "MHA_VIZ_SESSIONS_PER_ADDRESS": "1"}
     under = ("--server.baseUrlPath", "heads")
     with AppServer(tmp_path_factory.mktemp("full"), *under, base="heads", **settings, **hosts) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    """A server that waits one second for a visitor to come back."""
+    option = ("--server.disconnectedSessionTTL", "1")
+    with AppServer(tmp_path_factory.mktemp("forgetful"), *option, MHA_VIZ_METRICS="1") as running:
         yield running
 
 
@@ -186,11 +194,9 @@ def test_the_own_page_and_programs_can(server: AppServer) -> None:
     assert opened(server, Origin=server.url) == opened(server) == 101
 
 
-def opened(
-    server: AppServer, origin: str | None = None, host: str | None = None, path: str = "/_stcore/stream", **more: str
-) -> int:
+def opened(server: AppServer, path: str = "/_stcore/stream", **headers: str) -> int:
     """The status with which the server answers to the opening of a WebSocket, which is closed again."""
-    connection, status = upgrade(server, origin, host, path, **more)
+    connection, status = upgrade(server, path, **headers)
     connection.close()
     return status
 
@@ -199,7 +205,7 @@ def upgrade(server: AppServer, path: str = "/_stcore/stream", **headers: str) ->
     """A connection that asked to become a WebSocket, and the answer's status."""
     key = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
-    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=PATIENCE)
     connection.request("GET", path, headers=key | {name.replace("_", "-"): value for name, value in headers.items()})
     return connection, connection.getresponse().status
 
@@ -345,7 +351,7 @@ def put(url: str, visitor: WebSession, file: str, size: int, cookie: str = "") -
     return ask(url, path, "PUT", head + b"a" * size + b"\r\n--b--\r\n", **sent)
 
 
-def test_uploads_are_bounded_and_only_their_owner_replaces_them(tmp_path: Path) -> None:
+def test_uploads_are_bounded_and_only_their_owner_replaces_them(forgetful: AppServer) -> None:
     async def upload(server: AppServer) -> None:
         async with WebSession(server.url, "about") as one, WebSession(server.url, "about") as other:
             for number in range(6):
@@ -363,27 +369,24 @@ def test_uploads_are_bounded_and_only_their_owner_replaces_them(tmp_path: Path) 
             assert b"8 MB" in large.body
             assert put(server.url, other, "own", 10).status == 204
 
-    options = ("--server.disconnectedSessionTTL", "1")
-    with AppServer(tmp_path, *options, MHA_VIZ_METRICS="1") as server:
-        run(upload(server))
-        until(lambda: "UploadedFileManager" not in ask(server.url, "/_stcore/metrics").body.decode(), 30)
+    run(upload(forgetful))
+    until(lambda: "UploadedFileManager" not in ask(forgetful.url, "/_stcore/metrics").body.decode())
 
 
 # ---- What is given back ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
-def test_a_thousand_closed_sessions_leave_no_descriptors(tmp_path: Path) -> None:
-    async def crowd(server: AppServer) -> None:
-        socket = f"ws{server.url.removeprefix('http')}/_stcore/stream"
+def test_a_thousand_closed_sessions_leave_no_descriptors(forgetful: AppServer) -> None:
+    async def crowd() -> None:
+        socket = f"ws{forgetful.url.removeprefix('http')}/_stcore/stream"
         for _ in range(20):
             tabs = await asyncio.gather(*(connect(socket, proxy=None) for _ in range(50)))
             await asyncio.gather(*(tab.close() for tab in tabs))
 
-    with AppServer(tmp_path, "--server.disconnectedSessionTTL", "1") as server:
-        before = server.descriptors()
-        run(crowd(server))
-        until(lambda: server.descriptors() <= before + 20, 40)
+    before = forgetful.descriptors()
+    run(crowd())
+    until(lambda: forgetful.descriptors() <= before + 20)
 
 
 class _Session:
@@ -411,6 +414,21 @@ def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytes
     assert [session.ended.total() for session in made] == [1, 1, 1, 0] + [1] * (MOST_WAITING - 1)
 
 
+class _Rounds:
+    """Stands in for the downloads: counts how often the sweeper came by."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def sweep(self) -> None:
+        self._count += 1
+
+    async def three(self) -> None:
+        end = self._count + 3
+        while self._count < end:
+            await asyncio.sleep(0.01)
+
+
 def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[str] = []
     cache = types.ModuleType("mha_viz.ui.cache")
@@ -420,22 +438,21 @@ def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(sweeping, "QUIET", 0.0)
 
     async def an_evening() -> list[int]:
-        seats, counts = Seats(Settings()), []
-        sweeper = asyncio.create_task(sweep(seats, Waiting(45)))
+        seats, rounds, counts = Seats(Settings()), _Rounds(), []
+        sweeper = asyncio.create_task(sweep(seats, Waiting(45), rounds))  # type: ignore[arg-type]
         for _ in range(2):
-            await asyncio.sleep(0.2)
+            await rounds.three()
             counts.append(len(emptied))
             seats.sit("10.0.0.1")
-            await asyncio.sleep(0.2)
+            await rounds.three()
             counts.append(len(emptied))
             seats.leave("10.0.0.1")
-        while len(emptied) < 2:
-            await asyncio.sleep(0.01)
+        await rounds.three()
         sweeper.cancel()
-        return counts
+        return [*counts, len(emptied)]
 
     try:
-        assert run(an_evening()) == [0, 0, 1, 1]
+        assert run(an_evening()) == [0, 0, 1, 1, 2]
     finally:
         gc.unfreeze()
 
@@ -533,7 +550,7 @@ def test_a_server_with_visitors_ends_at_a_signal(tmp_path: Path) -> None:
     async def end() -> None:
         async with connect(f"ws{server.url.removeprefix('http')}/_stcore/stream", proxy=None):
             server.process.send_signal(signal.SIGTERM)
-            await asyncio.to_thread(server.process.wait, 30)
+            await asyncio.to_thread(server.process.wait, PATIENCE)
 
     with AppServer(tmp_path) as server:
         run(end())
@@ -581,9 +598,9 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
     assert visitor.address == {"text": "The cat sat."}
 
 
-def until(done: Callable[[], bool], seconds: float = 20) -> None:
+def until(done: Callable[[], bool]) -> None:
     """Wait for what the server does by itself."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end
         time.sleep(0.3)

@@ -41,7 +41,7 @@ def _arrive_together(folder: Path) -> None:
         return await asyncio.gather(*(_arrives(server.url, page, mark) for page, mark in PAGES))
 
     with AppServer(folder) as server:
-        assert sum(asyncio.run(together()), []) == []
+        assert [fault for faults in asyncio.run(together()) for fault in faults] == []
         assert server.faults() == []
         assert UNFORESEEN not in server.log()
 

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from playwright.sync_api import expect
 from starlette.types import Message
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
@@ -31,7 +33,7 @@ from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping
 from mha_viz.serving.seats import Seats, _address, _Paced
 from mha_viz.serving.settings import Settings, is_loopback, read
-from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
+from mha_viz.serving.sweeping import MOST_WAITING, Downloads, Waiting, sweep
 from tests.app_server import AppServer
 from tests.visitor import Visitor
 from tests.web_session import XSRF, WebSession
@@ -421,7 +423,9 @@ def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.Monke
 
     async def an_evening() -> list[int]:
         seats, counts = Seats(Settings()), []
-        sweeper = asyncio.create_task(sweep(seats, Waiting(45)))
+        sweeper = asyncio.create_task(
+            sweep(seats, Waiting(45), Downloads(MediaFileManager(MemoryMediaFileStorage("/media"))))
+        )
         for _ in range(2):
             await asyncio.sleep(0.2)
             counts.append(len(emptied))

@@ -27,8 +27,8 @@ from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
 from mha_viz.models import capture, catalog, encoder, hub, linear, pipeline
 from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
+from mha_viz.reader.__main__ import Models, answer
 from mha_viz.text import Cut, TokenizedText, clean
-from mha_viz.ui.cache import Office
 from tests import hostile
 from tests.test_families import check
 
@@ -508,6 +508,6 @@ def test_a_panic_is_one_line_of_the_command(
 
 
 def test_a_panic_reaches_the_page_as_a_plain_error(panicking: Path) -> None:
-    answer = Office().reading(catalog.resolve(str(panicking)), ENDLESS, "")
+    question = {"ask": "read", "model": str(panicking), "text": ENDLESS, "pair": "", "words": []}
     with pytest.raises(ModelBroken, match="give up"):
-        answer.result()
+        answer(Models(), question)

@@ -235,7 +235,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callab
 def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path]) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name, corpus="file")
-    page.at.file_uploader(key="corpus_file").set_value(("long.txt", b"word " * 3000, "text/plain")).run()
+    page.at.file_uploader(key="corpus_file").set_value(("long.txt", b"word " * 900, "text/plain")).run()
     press(page, "measure_file")
     until(lambda: studies().under_way(catalog.resolve(name), page.url["corpus"]) is None)
     said = visit(model=name, corpus=page.url["corpus"]).said

@@ -12,6 +12,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime import Runtime
+from streamlit.runtime.app_session import AppSession
 
 from mha_viz.assets import app_root
 from mha_viz.serving import components
@@ -34,6 +35,7 @@ def app(settings: Settings) -> st.App:
         runtime = Runtime.instance()
         waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
         runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
+        AppSession._handle_clear_cache_request = _clear_nothing  # type: ignore[method-assign]
         components.announce(runtime.bidi_component_registry)
         sweeper = asyncio.create_task(sweep(seats, waiting, Downloads(runtime.media_file_mgr)))
         yield {}
@@ -54,6 +56,10 @@ def app(settings: Settings) -> st.App:
         exception_handlers=failures,
         on_script_error=_answered,
     )
+
+
+def _clear_nothing(_: AppSession) -> None:
+    """Any browser can ask for it, and the caches are everybody's."""
 
 
 def _answered(error: Exception) -> bool:

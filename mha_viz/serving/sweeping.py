@@ -8,8 +8,9 @@ import gc
 import sys
 import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.media_file_manager import MediaFileManager, MediaFileMetadata
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from mha_viz.serving.seats import Seats
@@ -115,14 +116,14 @@ class Downloads:
     def __init__(self, files: MediaFileManager) -> None:
         self._files = files
         self._orphans = files._get_inactive_file_ids
-        self._seen: dict[str, float] = {}  # when each file without a session was first met
+        # When each file was first met without a session; one that is made again is another.
+        self._met: WeakKeyDictionary[MediaFileMetadata, float] = WeakKeyDictionary()
         files._get_inactive_file_ids = self._late  # type: ignore[method-assign]
 
     def _late(self) -> set[str]:
         """Called under the manager's own lock."""
-        now, orphans = time.monotonic(), self._orphans()
-        self._seen = {name: self._seen.get(name, now) for name in orphans}
-        return {name for name, met in self._seen.items() if now - met > FETCH}
+        now, made = time.monotonic(), self._files._file_metadata
+        return {name for name in self._orphans() if now - self._met.setdefault(made[name], now) > FETCH}
 
     def sweep(self) -> None:
         """Delete what nobody fetches any more, also when no page runs."""

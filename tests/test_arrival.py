@@ -1,0 +1,56 @@
+"""Eight visitors on seven pages at once, the first that a server has: every page is drawn, and none of them fails."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mha_viz.ui.parts import UNFORESEEN
+from tests.app_server import AppServer
+from tests.web_session import WebSession
+
+# The pages that they open, and a component, a control or words that each shows once it is drawn.
+PAGES = (
+    ("", "mha_explorer"),
+    ("explore", "mha_explorer"),
+    ("compare", "mha_compare"),
+    ("roles", "role_map"),
+    ("inside_a_head", "mha_block"),
+    ("why_heads_differ", "lab_chart_maps"),
+    ("questions", "What makes the learning in each head unique?"),
+    ("about", "What the pictures show"),
+)
+PATIENCE = 300.0  # seconds for one run of a script while all modules are loaded
+
+
+async def _arrives(url: str, page: str, mark: str) -> list[str]:
+    """What is wrong with a page that a visitor opens."""
+    async with WebSession(url, page, patience=PATIENCE) as visitor:
+        said = "\n".join(visitor.texts)
+        drawn = mark in visitor.components or mark in visitor.widgets or mark in said
+        faults = [*visitor.exceptions, *([UNFORESEEN] if UNFORESEEN in said else []), *([] if drawn else ["not drawn"])]
+        return [f"{page}: {fault}" for fault in faults]
+
+
+def _arrive_together(folder: Path) -> None:
+    folder.mkdir()
+
+    async def together() -> list[list[str]]:
+        return await asyncio.gather(*(_arrives(server.url, page, mark) for page, mark in PAGES))
+
+    with AppServer(folder) as server:
+        assert [fault for faults in asyncio.run(together()) for fault in faults] == []
+        assert server.faults() == []
+        assert UNFORESEEN not in server.log()
+
+
+def test_the_first_visitors_of_a_server_come_at_once(tmp_path: Path) -> None:
+    _arrive_together(tmp_path / "server")
+
+
+@pytest.mark.slow
+def test_the_first_visitors_of_five_servers_come_at_once(tmp_path: Path) -> None:
+    for number in range(5):
+        _arrive_together(tmp_path / str(number))

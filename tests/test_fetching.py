@@ -1,0 +1,146 @@
+"""What other visitors do takes nothing from a visitor: a file that was made for a download, what the server keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.media_file_storage import MediaFileStorageError
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+
+from mha_viz import notebook
+from mha_viz.serving.sweeping import FETCH, Downloads
+from mha_viz.training.record import COUNT, EXPERIMENTS
+from mha_viz.ui.cache import Once, first_reading, office
+from mha_viz.ui.studies import studies
+from mha_viz.ui.trainings import trainings
+from tests.app_server import AppServer
+from tests.web_session import WebSession
+
+UNKNOWN_FIELD = (
+    b"\xfa\x01\xc8\x01" + b"x" * 200
+)  # number 31, of 200 bytes: a message may be as long as its sender likes
+
+
+# ---- Files that are made on demand -----------------------------------------------------------------------
+
+
+def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(server: AppServer) -> None:
+    async def fetched() -> bytes:
+        async with WebSession(server.url, "explore", head="L3H1") as one, WebSession(server.url, "about") as other:
+            await one.set("takeaway", True)
+            address = await one.file_url("take.svg")
+            for page in ("questions", "compare", "about"):
+                await other.go(page)
+            return await one.http(address)
+
+    assert asyncio.run(fetched()) == notebook.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
+
+
+class Files:
+    """Streamlit's files as a server keeps them, and a clock that a test moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        self._storage = MemoryMediaFileStorage("/media")
+        self._manager = MediaFileManager(self._storage)
+        self._downloads = Downloads(self._manager)
+
+    def make(self, content: bytes) -> str:
+        """A file for a download; its address."""
+        asked = self._manager.add_deferred(lambda: content, "text/csv", coordinates="0.1", file_name="a.csv")
+        return self._manager.execute_deferred(asked)
+
+    def is_there(self, address: str) -> bool:
+        try:
+            return bool(self._storage.get_file(address.rpartition("/")[2]).content)
+        except MediaFileStorageError:
+            return False
+
+    def pass_by(self, seconds: float) -> None:
+        """Others run two pages, as Streamlit needs for a deletion, and again ``seconds`` later."""
+        for later in (0.0, 0.0, seconds, 0.0):
+            self.now += later
+            self._downloads.sweep()
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+    return Files(monkeypatch)
+
+
+def test_a_file_that_nobody_fetches_goes(files: Files) -> None:
+    address = files.make(b"a,b\n")
+    files.pass_by(FETCH - 1)
+    assert files.is_there(address)
+    files.pass_by(2)
+    assert not files.is_there(address)
+
+
+def test_a_file_that_is_made_again_waits_anew(files: Files) -> None:
+    address = files.make(b"a,b\n")
+    files.pass_by(FETCH - 1)
+    assert files.make(b"a,b\n") == address  # another visitor asks for the same
+    files.pass_by(FETCH - 1)
+    assert files.is_there(address)
+    files.pass_by(2)
+    assert not files.is_there(address)
+
+
+# ---- What is kept for all --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [office, studies, trainings])
+def test_clearing_streamlits_caches_leaves_what_is_kept_for_all(kept: Callable[[], object]) -> None:
+    assert isinstance(kept, Once)
+    before = kept()
+    st.cache_resource.clear()
+    st.cache_data.clear()
+    assert kept() is before
+
+
+CLEAR = BackMsg(clear_cache=True).SerializeToString()
+
+
+def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
+    """The desk still knows what was begun: another visitor of the same address joins it."""
+
+    async def watch() -> str:
+        async with WebSession(server.url, "why_heads_differ", experiment=COUNT) as one:
+            await one.set(f"lab_{COUNT}_steps", EXPERIMENTS[COUNT].most_steps)
+            await one.press("lab_run")
+            async with WebSession(server.url, "about") as other:
+                await other.send(CLEAR)
+                await other.go("questions")
+            async with WebSession(server.url, "why_heads_differ", **one.query) as third:
+                said = "\n".join(third.texts)
+            await one.press("lab_stop")
+            return said
+
+    assert "Below is the stored run until the training is done." in asyncio.run(watch())
+
+
+def test_no_browser_can_clear_the_caches(tmp_path: Path) -> None:
+    """The server counts how often a picture that Streamlit keeps for all visitors was at hand."""
+
+    async def numbers() -> str:
+        async with WebSession(server.url, "roles", model="toy") as visitor:
+            for message in (CLEAR, CLEAR + UNKNOWN_FIELD):
+                assert BackMsg.FromString(message).clear_cache
+                await visitor.send(message)
+            await visitor.go("about")
+            await visitor.go("roles")
+            return (await visitor.http("_stcore/metrics")).decode()
+
+    with AppServer(tmp_path, MHA_VIZ_METRICS="1") as server:
+        lookups = [line for line in asyncio.run(numbers()).splitlines() if "lookups" in line and "_picture" in line]
+    counts = {re.findall(r'result="(\w+)"', line)[0]: line.split()[-1] for line in lookups}
+    assert counts == {"miss": "1", "hit": "1"}

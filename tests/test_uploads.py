@@ -81,9 +81,10 @@ def test_hostile_names_and_texts_go_through_as_they_are(name: str) -> None:
 
 
 def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "CHILD", "tests.children")
+    usual: Callable[..., bytes] = apart.run
+    held = b'{"do": "hold"}'
     monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(seconds=1))
-    monkeypatch.setattr(uploads.json, "dumps", lambda _: '{"do": "hold"}')
+    monkeypatch.setattr(apart, "run", lambda _, __, *rest, **more: usual("tests.children", held, *rest, **more))
     with pytest.raises(CorpusError, match="This file took longer than 1 s to read"):
         uploads.read(b"", "slow.txt")
 

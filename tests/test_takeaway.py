@@ -17,6 +17,7 @@ from mha_viz.ui import takeaway
 from mha_viz.ui.takeaway import MIME, Offer
 from tests import hostile
 from tests.files import FORMATS, opens
+from tests.visit import Visit
 
 DPI = 40
 LETTERS = 60  # of a text that are drawn; below is what needs more of them
@@ -86,6 +87,23 @@ def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, num
 def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder, name: str) -> None:
     everything = offers.on_compare(panels_of(minilm, hostile.TEXTS[name]))[1]
     opens(".zip", everything(Size(), DPI))
+
+
+def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -> None:
+    """Half a gigabyte of text would be made while everybody else waits."""
+    here = Visit({"text": "cat " * 200})
+    here.at.session_state["takeaway"] = True
+    here.at.run()
+    here.check()
+    assert {"CSV", "JSON", "NPZ"} <= buttons(here)
+    here.at.radio(key="take_figure").set_value("Grid of all heads").run()
+    here.check()
+    assert buttons(here) & {"CSV", "JSON", "NPZ", "safetensors"} == {"NPZ", "safetensors"}
+    assert f"No CSV or JSON: {72 * 202**2:,} weights" in here.said
+
+
+def buttons(of: Visit) -> set[str]:
+    return {button.proto.label for button in of.at.get("download_button")}
 
 
 @pytest.mark.slow

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from xml.etree import ElementTree as Tree
 
-import numpy as np
-import pypdfium2
 import pytest
-from PIL import Image
-from safetensors.numpy import load as load_tensors
 
 from mha_viz import notebook
 from mha_viz.cli import main
-from mha_viz.exports.formats import FORMULA_STARTS
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 from tests import hostile
+from tests.files import FORMATS, opens
 
 TIRED, WIDE = "It was too tired.", "It was too wide."
 
@@ -158,7 +150,6 @@ def test_a_page_takes_the_settings_that_its_reader_can_come_to_see(tmp_path: Pat
 
 
 EVERY = ("heatmap", "links", "grid", "compare", "difference")
-FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
 
 
 @pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
@@ -181,30 +172,8 @@ def test_hostile_texts_are_drawn_or_refused_in_one_line(
         else:
             assert shown.out.count("\n") == 1, "line breaks of the text stay out of the terminal"
             assert shown.out[:-1].isprintable()
-            _opens(out)
+            opens(out.suffix, out.read_bytes())
     assert {path.stem for path in tmp_path.iterdir()} in ({*EVERY}, set())
-
-
-def _opens(path: Path) -> None:
-    data = path.read_bytes()
-    if path.suffix == ".svg":
-        Tree.fromstring(data)
-    elif path.suffix == ".pdf":
-        assert pypdfium2.PdfDocument(data)[0].render(scale=0.3).to_pil().size[0] > 10
-    elif path.suffix == ".png":
-        Image.open(io.BytesIO(data)).load()
-    elif path.suffix == ".html":
-        assert data.count(b"<script") == 2
-    elif path.suffix == ".csv":
-        rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
-        assert not [v for row in rows for v in (row["query_token"], row["key_token"]) if v.startswith(FORMULA_STARTS)]
-    elif path.suffix == ".npz":
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            assert len([arrays[name] for name in arrays]) > 3
-    elif path.suffix == ".safetensors":
-        assert load_tensors(data)
-    else:
-        assert json.loads(data)
 
 
 @pytest.mark.parametrize("kind", ["compare", "difference"])
@@ -212,7 +181,7 @@ def _opens(path: Path) -> None:
 def test_comparisons_in_every_format(tmp_path: Path, minilm: Encoder, kind: str, suffix: str) -> None:
     out = tmp_path / f"f{suffix}"
     assert figure(kind, TIRED, "--and", WIDE, "--head", "L3H1", "--dpi", "60", "--out", out) == 0
-    _opens(out)
+    opens(out.suffix, out.read_bytes())
     two = [(minilm.encode(text), "L3H1") for text in (TIRED, WIDE)]
     if suffix != ".safetensors":
         made = notebook.compare(two) if kind == "compare" else notebook.difference(*two)

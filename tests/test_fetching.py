@@ -120,7 +120,8 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
             async with WebSession(server.url, "about") as other:
                 await other.send(CLEAR)
                 await other.go("questions")
-            async with WebSession(server.url, "why_heads_differ", **one.query) as third:
+            async with WebSession(server.url, "why_heads_differ") as third:
+                await third.visit(one.query_string)
                 said = "\n".join(third.texts)
             await one.press("lab_stop")
             return said

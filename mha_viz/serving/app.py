@@ -35,7 +35,7 @@ def app(settings: Settings) -> st.App:
         runtime = Runtime.instance()
         waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
         runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
-        AppSession._handle_clear_cache_request = _clear_nothing  # type: ignore[method-assign]
+        AppSession._handle_clear_cache_request = _clear_nothing  # type: ignore[assignment, method-assign]
         components.announce(runtime.bidi_component_registry)
         sweeper = asyncio.create_task(sweep(seats, waiting, Downloads(runtime.media_file_mgr)))
         yield {}

@@ -33,15 +33,18 @@ MIME = {
     ".zip": "application/zip",
 }
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
+MOST_WRITTEN = 2_000_000  # weights in a file of text: 60 MB, and seconds in which everybody else waits
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One figure that can be taken away: its name in the menu, the name of its files, and how it is made."""
+    """One figure that can be taken away: its name in the menu, the name of its files, at most how many weights they
+    hold, and how it is made."""
 
     label: str
     file: str
+    weights: int
     make: Callable[[Size], Figure]
     code: Callable[[Size, str], str]
 
@@ -50,23 +53,26 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
     """What the Explore page can give: the open heads as heatmap and links, and the grid."""
     first, named = heads[0], "-".join(map(str, heads))
     view = _holding(attention, view)
-    settings = _settings(view)
+    settings, one = _settings(view), _weights(attention)
     offers = [
         Offer(
             f"Heatmap of {first}",
             f"heatmap-{first}",
+            one,
             lambda size: notebook.heatmap(attention, heads=[first], **settings, **_settings(size)),
             lambda size, file: recipe.of_head(attention, "heatmap", [first], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",
             f"links-{named}",
+            one * len(heads),
             lambda size: notebook.links(attention, heads=heads, **settings, **_settings(size)),
             lambda size, file: recipe.of_head(attention, "links", heads, view, size, file),
         ),
         Offer(
             "Grid of all heads",
             "grid",
+            one * attention.layers * attention.heads,
             lambda size: notebook.grid(attention, **settings, **_settings(size)),
             lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
         ),
@@ -86,6 +92,7 @@ def of_panels(
         Offer(
             "The comparison",
             "comparison",
+            sum(_weights(panel.attention) for panel in panels),
             lambda size: notebook.compare(panels, **beside, **_settings(view), **_settings(size)),
             lambda size, file: recipe.of_panels(panels, view, size, beside, "compare", file),
         )
@@ -109,9 +116,15 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
     return Offer(
         f"The difference of {pair[0] + 1} and {pair[1] + 1}",
         f"difference-{first.head}-{second.head}",
+        _weights(first.attention),
         lambda size: notebook.difference(first, second, pin_of=at, **_settings(own), **_settings(size)),
         lambda size, file: recipe.of_panels([first, second], own, size, _pinned(at), "difference", file),
     )
+
+
+def _weights(attention: Attention) -> int:
+    """Of one head."""
+    return len(attention.text) ** 2
 
 
 def _holding(attention: Attention, view: View) -> View:
@@ -209,6 +222,9 @@ def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
     _row("The picture", pictures, figure, offer, dpi)
     if refused is not None:
         remark(f"No PNG: {refused}")
+    if offer.weights > MOST_WRITTEN:
+        numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
+        remark(f"No CSV or JSON: {offer.weights:,} weights are too many for text. NPZ and safetensors hold them all.")
     _row("Its numbers", numbers, figure, offer, dpi)
 
 

@@ -1,0 +1,64 @@
+"""Whether a file that somebody takes away can be opened, and runs nothing: for every format of figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree as Tree
+from zipfile import ZipFile
+
+import numpy as np
+import pypdfium2
+from PIL import Image
+from safetensors.numpy import load as load_tensors
+
+from mha_viz.exports.formats import FORMULA_STARTS
+
+FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
+TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that hold what people typed
+NUMBERS = ("weight", "difference")
+
+
+def opens(suffix: str, data: bytes) -> None:
+    """Raises what the reader of the format raises, AssertionError for what could run or calculate."""
+    if suffix == ".svg":
+        tags = {element.tag.rpartition("}")[2] for element in Tree.fromstring(data).iter()}
+        assert not tags & {"script", "foreignObject", "a", "iframe", "style"}
+    elif suffix == ".pdf":
+        assert pypdfium2.PdfDocument(data)[0].render(scale=0.3).to_pil().size[0] > 10
+    elif suffix == ".png":
+        Image.open(io.BytesIO(data), formats=["PNG"]).load()
+    elif suffix == ".html":
+        assert data.count(b"<script") == 2  # the page's own
+    elif suffix == ".csv":
+        _is_a_table(data.decode())
+    elif suffix == ".npz":
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            assert len([arrays[name] for name in arrays]) > 3
+    elif suffix == ".safetensors":
+        assert load_tensors(data)
+    elif suffix == ".json":
+        assert json.loads(data)
+    else:
+        _is_whole(data)
+
+
+def _is_a_table(text: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    assert rows
+    for row in rows:
+        assert None not in row, "a line with too many cells"
+        assert not [row[name] for name in TEXTS if row.get(name, "").startswith(FORMULA_STARTS)]
+        assert all(np.isfinite(float(row[name])) for name in NUMBERS if name in row)
+
+
+def _is_whole(data: bytes) -> None:
+    with ZipFile(io.BytesIO(data)) as file:
+        for name in file.namelist():
+            suffix = f".{name.rpartition('.')[2]}"
+            if suffix == ".txt":
+                assert file.read(name).decode()
+            else:
+                assert suffix in FORMATS
+                opens(suffix, file.read(name))

@@ -1,0 +1,116 @@
+"""Files that the page gives away of hostile texts: every figure that it offers, in every format that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import EmptyText
+from mha_viz.figures.compare import Panel
+from mha_viz.figures.layout import Size
+from mha_viz.figures.view import View
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import clean
+from mha_viz.ui import takeaway
+from mha_viz.ui.takeaway import MIME, Offer
+from tests import hostile
+from tests.files import FORMATS, opens
+from tests.visit import Visit
+
+DPI = 40
+LETTERS = 60  # of a text that are drawn; below is what needs more of them
+PLAIN = "The cat sat."
+Everything = Callable[[Size, int], bytes]
+
+
+class Offers:
+    """What "Take this figure away" offers, without the page around it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._made: list[tuple[Sequence[Offer], Everything | None]] = []
+        monkeypatch.setattr(
+            takeaway, "_expander", lambda offers, everything=None: self._made.append((offers, everything))
+        )
+
+    def on_explore(self, attention: Attention, head: Head) -> Sequence[Offer]:
+        takeaway.of_reading(attention, [head], View(pin="q0"))
+        return self._made[-1][0]
+
+    def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:
+        takeaway.of_panels(panels, View(), "heatmap", (0, 1), 0, is_tray=True)
+        offers, everything = self._made[-1]
+        assert everything is not None
+        return offers, everything
+
+
+@pytest.fixture
+def offers(monkeypatch: pytest.MonkeyPatch) -> Offers:
+    return Offers(monkeypatch)
+
+
+def read(minilm: Encoder, text: str) -> Attention:
+    """A reading as a page has it; of a plain sentence where there is nothing to read, as the page then says."""
+    try:
+        return minilm.encode(clean(text[:LETTERS]))
+    except EmptyText:
+        return minilm.encode(PLAIN)
+
+
+def panels_of(minilm: Encoder, text: str) -> list[Panel]:
+    """Two heads of a reading side by side, called by the text itself."""
+    attention = read(minilm, text)
+    return [Panel(attention, Head(3, 1), clean(text[:LETTERS])), Panel(attention, Head(0, 2))]
+
+
+def offered(offers: Offers, minilm: Encoder, text: str) -> list[Offer]:
+    panels = panels_of(minilm, text)
+    return [*offers.on_explore(panels[0].attention, Head(3, 1)), *offers.on_compare(panels)[0]]
+
+
+def test_the_formats_are_those_of_the_page() -> None:
+    assert {*FORMATS, ".zip"} == set(MIME)
+
+
+@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
+def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, number: int, text: str) -> None:
+    """Every format of one figure, another from text to text, and of each other figure one format."""
+    for turn, offer in enumerate(offered(offers, minilm, text)):
+        figure = offer.make(Size())
+        whole = (number + turn) % 5 == 0
+        for suffix in FORMATS if whole else [FORMATS[(number + turn) % len(FORMATS)]]:
+            opens(suffix, figure.to_bytes(suffix, DPI))
+
+
+@pytest.mark.parametrize("name", ["formula", "closing script", "nul", "high surrogate alone"])
+def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder, name: str) -> None:
+    everything = offers.on_compare(panels_of(minilm, hostile.TEXTS[name]))[1]
+    opens(".zip", everything(Size(), DPI))
+
+
+def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -> None:
+    """Half a gigabyte of text would be made while everybody else waits."""
+    here = Visit({"text": "cat " * 200})
+    here.at.session_state["takeaway"] = True
+    here.at.run()
+    here.check()
+    assert {"CSV", "JSON", "NPZ"} <= buttons(here)
+    here.at.radio(key="take_figure").set_value("Grid of all heads").run()
+    here.check()
+    assert buttons(here) & {"CSV", "JSON", "NPZ", "safetensors"} == {"NPZ", "safetensors"}
+    assert f"No CSV or JSON: {72 * 202**2:,} weights" in here.said
+
+
+def buttons(of: Visit) -> set[str]:
+    return {button.proto.label for button in of.at.get("download_button")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_every_figure_of_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, text: str) -> None:
+    for offer in offered(offers, minilm, text):
+        figure = offer.make(Size())
+        for suffix in FORMATS:
+            opens(suffix, figure.to_bytes(suffix, DPI))
+    opens(".zip", offers.on_compare(panels_of(minilm, text))[1](Size(), DPI))

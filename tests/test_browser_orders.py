@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -117,7 +118,7 @@ def every_two(names: Sequence[str]) -> list[str]:
 
 def test_the_walk_has_every_two_in_both_orders() -> None:
     walk = every_two("abcdef")
-    assert {*zip(walk, walk[1:], strict=False)} == {(a, b) for a in "abcdef" for b in "abcdef"}
+    assert {*pairwise(walk)} == {(a, b) for a in "abcdef" for b in "abcdef"}
     assert len(walk) == 37
 
 

@@ -33,6 +33,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor, sentence
 from benchmarks.watched import watched
+from mha_viz.ui.parts import UNFORESEEN
 from tests.hostile import TEXTS
 from tests.web_session import FIELDS, Element, Gone, WebSession
 
@@ -90,7 +91,7 @@ def main(results: Path, quick: bool = False) -> None:
     for name, visit, count in (("honest", honest, HONEST), ("forged", forged, FORGED)):
         with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS) as server:
             findings = asyncio.run(crowd(server.url, visit, count // 20 if quick else count))
-            log = tracebacks(server.log())
+            log = tracebacks(server.log(), forgiving=name == "forged")
         rows += _rows(name, findings, log)
     write(results, "fuzz", "Random interactions", "", rows, f"Streamlit {streamlit.__version__}")
 
@@ -102,6 +103,7 @@ def _rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
     numbers: list[tuple[str, int, Target | None, dict[str, Any]]] = [
         ("interactions", findings.interactions, None, beside),
         ("error boxes", boxes, none, {}),
+        ("tracebacks in the log", log.total(), none, {}),
         ("files gone before they were fetched", findings.gone, none, {}),
         ("lost or unanswered", len(findings.faults), none, {"faults": findings.faults}),
     ]
@@ -113,13 +115,18 @@ def _rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
     return [Row(f"{name}: {what}", Sample((float(n),)), "", None, goal, extra) for what, n, goal, extra in numbers]
 
 
-def tracebacks(log: str) -> Counter[str]:
-    """The tracebacks of a server's log: the error of each, and the deepest line of ours."""
+def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
+    """The tracebacks of a server's log: the error of each, and the deepest line of ours.
+
+    ``forgiving``: without those that Streamlit raised when it read what was sent, a widget's value or a message.
+    """
     counts: Counter[str] = Counter()
     for trace in log.split("Traceback (most recent call last):")[1:]:
-        places = re.findall(r'File ".*?((?:mha_viz|pages)/[\w/]+\.py)", line (\d+)', trace)
+        places = re.findall(r'File ".*?((?:mha_viz|pages)/[\w/]+\.py)", line (\d+).*\n(.*)', trace)
         errors = re.findall(r"^[\w.]+(?:Error|Exception|Warning|Exit)\b.*$", trace, re.MULTILINE)
-        where = ":".join(places[-1]) if places else "no line of ours"
+        if forgiving and (not places or re.search(_WIDGET, places[-1][2])):
+            continue
+        where = ":".join(places[-1][:2]) if places else "no line of ours"
         counts[f"{errors[0][:160] if errors else trace[-160:]} [{where}]"] += 1
     return counts
 
@@ -187,9 +194,15 @@ async def honest(url: str, number: int, findings: Findings) -> None:
 def _look(session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False) -> bool:
     """Note the error boxes on the page and take them away, lest they count again; whether there was one.
 
-    ``forgiving``: those that Streamlit raised when it read a widget's value are counted apart.
+    ``forgiving``: those that Streamlit raised when it read a widget's value are counted apart, and so is what the
+    app itself says of an error that nobody foresaw: the log says where that comes from.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
+    unforeseen = any(UNFORESEEN in text for text in session.texts)
+    if unforeseen and forgiving:
+        findings.refused[UNFORESEEN] += 1
+    elif unforeseen:
+        findings.boxes.setdefault(UNFORESEEN, []).append(f"visitor {number}: {' → '.join(done[-4:])}"[:900])
     for box in boxes:
         places = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
         file, line, code = places[-1] if places else ("", "", "")
@@ -199,9 +212,9 @@ def _look(session: WebSession, number: int, done: list[str], findings: Findings,
         else:
             page = session.page or "explore"
             findings.boxes.setdefault(name, []).append(f"visitor {number}, {page}: {' → '.join(done[-4:])}"[:900])
-    if boxes:
+    if boxes or unforeseen:
         session.forget()
-    return bool(boxes)
+    return bool(boxes or unforeseen)
 
 
 # ---- What a browser can send ----------------------------------------------------------------------------

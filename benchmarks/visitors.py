@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mha_viz.figures.packet import text_key
+from mha_viz.ui.address import VIEW
 from tests.web_session import WebSession
 
 # Out of a hundred actions.
@@ -105,7 +106,9 @@ class Visitor:
     async def _view(self, name: str, value: str | None) -> float:
         if not self._text:
             return await self._read()
-        took = await self.session.trigger("mha_explorer", "view", {"of": text_key(self._text, ""), name: value})
+        view = {key: kept for key, kept in self.session.query.items() if key in VIEW}  # a drawing sends all of it
+        sent = {"of": text_key(self._text, ""), **view, name: value}
+        took = await self.session.trigger("mha_explorer", "view", sent)
         self._expect(name, value)
         return took
 

@@ -24,7 +24,7 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(tmp_path: Path
     with AppServer(tmp_path, **PLAIN_LOG) as server:
         findings = asyncio.run(fuzz.crowd(server.url, fuzz.forged, 100))
         assert findings.interactions >= 100
-        assert (findings.boxes, findings.faults) == ({}, [])
+        assert (findings.boxes, findings.faults, fuzz.tracebacks(server.log(), forgiving=True)) == ({}, [], {})
         assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."
         assert findings.neighbourly
 
@@ -32,4 +32,6 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(tmp_path: Path
 def test_an_error_box_and_a_traceback_are_noticed() -> None:
     log = 'x\nTraceback (most recent call last):\n  File "/a/mha_viz/ui/lab.py", line 3, in f\nValueError: no\nafter\n'
     assert fuzz.tracebacks(log) == {"ValueError: no [mha_viz/ui/lab.py:3]": 1}
+    assert fuzz.tracebacks(log, forgiving=True)
+    assert not fuzz.tracebacks(log.replace("\nValueError", "\n    with st.expander(1):\nValueError"), forgiving=True)
     assert not fuzz.tracebacks("Traceback is a word")

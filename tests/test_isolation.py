@@ -11,7 +11,7 @@ from benchmarks.visitors import sentence
 from tests.app_server import AppServer
 from tests.web_session import WebSession
 
-VISITORS, SENTENCES = 8, 10
+VISITORS, SENTENCES = 6, 5
 PATIENCE = 300.0  # seconds for one run, on a machine that does much else
 Shown = dict[str, tuple[bytes, str, str]]  # sentence: the drawing, what the input shows, the URL
 

@@ -1,0 +1,142 @@
+"""One walk over each page in a real browser that does every two things in both orders, as fast as the page lets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from mha_viz.ui.parts import UNFORESEEN
+from tests.app_server import AppServer
+from tests.visitor import Visitor
+
+LONG = 120_000  # milliseconds: the first act that reads waits for torch
+Act = Callable[[Page, int], object]  # the number of the step: each control takes turns between two values
+
+
+def _type(label: str, *texts: str) -> Act:
+    def act(page: Page, step: int) -> None:
+        field = page.get_by_label(label, exact=True).first  # while the page changes, there may be two
+        field.fill(texts[step % len(texts)])
+        field.press("Enter")
+
+    return act
+
+
+def _press(name: str) -> Act:
+    return lambda page, _: page.get_by_role("button", name=name, exact=True).first.click()
+
+
+def _check(name: str) -> Act:
+    return lambda page, _: page.get_by_role("radio", name=name).locator("xpath=ancestor-or-self::*[1]").click()
+
+
+def _choose(label: str, *options: str) -> Act:
+    def act(page: Page, step: int) -> None:
+        menu = page.locator("label", has_text=label).locator("select").first
+        menu.select_option(label=options[step % len(options)])
+
+    return act
+
+
+def _next_head(page: Page, _: int) -> None:
+    page.locator(".grid canvas").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+
+
+def _move_slider(page: Page, step: int) -> None:
+    page.get_by_role("slider").press("ArrowLeft" if step % 3 else "ArrowRight")
+
+
+def _take_away(page: Page, _: int) -> None:
+    page.locator("summary", has_text="Take this figure away").click()
+
+
+SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")
+MODEL = _choose("Read by", "Toy, trained on the built-in grammar", "MiniLM, a small BERT")
+# A page, what is there whatever was done, and the controls as a person finds them.
+PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
+    "/": (
+        ".one h2 code",
+        {
+            "sentence": SENTENCE,
+            "model": MODEL,
+            "head": _next_head,
+            "tray": _press("+ Compare"),
+            "links": _choose("Links", "top k per word", "all"),
+            "take away": _take_away,
+        },
+    ),
+    "/compare": (
+        "article.panel",
+        {
+            "layer": _check("A whole layer"),
+            "similar": _check("Most similar heads"),
+            "word": _check("A word replaced"),
+            "map": _check("Map of all heads"),
+            "colours": _choose("Colour scale", "logarithmic", "0 to 1"),
+            "take away": _take_away,
+        },
+    ),
+    "/inside_a_head": (
+        "[aria-current=step]",
+        {
+            "sentence": SENTENCE,
+            "model": MODEL,
+            "softmax": lambda page, _: page.get_by_role("button", name="Softmax").first.click(),
+            "x": lambda page, _: page.get_by_role("button", name="1 x ").click(),
+            "head": _press("Head 0"),
+            "costs": _type("tokens n", "65", "512"),
+        },
+    ),
+    "/why_heads_differ": (
+        ".st-key-lab_maps .js-plotly-plot",
+        {
+            "alike": _check("1 · All alike"),
+            "random": _check("3 · Random start"),
+            "cut": _check("6 · Cutting the vector"),
+            "seed": _type("Seed", "1", "0"),
+            "steps": _type("Steps", "200", "300"),
+            "step": _move_slider,
+        },
+    ),
+}
+
+
+def every_two(names: Sequence[str]) -> list[str]:
+    """The shortest walk in which each name follows each name, itself too (a De Bruijn sequence)."""
+    circle: list[str] = []
+    for number, first in enumerate(names):
+        circle.append(first)
+        for later in names[number + 1 :]:
+            circle += [first, later]
+    return [*circle, circle[0]]
+
+
+def test_the_walk_has_every_two_in_both_orders() -> None:
+    walk = every_two("abcdef")
+    assert {*pairwise(walk)} == {(a, b) for a in "abcdef" for b in "abcdef"}
+    assert len(walk) == 37
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_two_controls_in_both_orders(visitor: Visitor, server: AppServer, path: str) -> None:
+    shown, controls = PAGES[path]
+    walk = every_two(list(controls))
+    page = visitor.visit(path)
+    page.set_default_timeout(LONG)
+    for step, name in enumerate(walk):
+        try:
+            controls[name](page, step)
+        except Exception as error:
+            raise AssertionError(f"{' → '.join(walk[: step + 1][-3:])} (step {step})") from error
+        assert page.locator(".stException").count() == 0, walk[: step + 1]
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=LONG)
+    expect(page.locator(shown).first).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("link", name="Why heads differ")).to_be_visible()
+    expect(page.get_by_text(UNFORESEEN)).to_have_count(0)
+    visitor.unharmed()
+    assert server.faults() == []

@@ -228,7 +228,7 @@ def test_over_capacity_a_page_says_so_and_tries_again(full: AppServer) -> None:
             assert answer.headers["retry-after"] == "10"
             assert answer.headers["cache-control"] == "no-store"
             assert b'<meta http-equiv="refresh" content="10">' in answer.body
-            assert b"room for 2 visitors" in answer.body
+            assert b"room for 2 open tabs" in answer.body
             assert b"<script" not in answer.body
             assert all(name in answer.headers for name in PROMISED)
             assert ask(full.url, "/heads/_stcore/health").status == 200

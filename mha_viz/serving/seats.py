@@ -58,10 +58,10 @@ class Seats:
         """Why a new visitor from ``address`` has no place; "" when there is one."""
         arriving = self._awaited()
         if self.taken + arriving.total() >= self._settings.sessions:
-            return f"This server has room for {self._settings.sessions} visitors at a time."
+            return f"This server has room for {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
         if not is_loopback(address) and self._open[address] + arriving[address] >= limit:
-            return f"This server has room for {limit} visitors from one network address at a time, yours among them."
+            return f"This server has room for {limit:,} open tabs from one network address at a time, yours among them."
         return ""
 
     def expect(self, address: str) -> None:

@@ -13,7 +13,7 @@ from tests.visit import Visit
 pytestmark = pytest.mark.usefixtures("no_hub", "home")
 
 STEPS = 10  # of a walk
-AT_ONCE = 10  # walks of one test: each begins with what the one before has left in the server's caches
+AT_ONCE = 5  # walks of one test: each begins with what the one before has left in the server's caches
 ODDS = 0.4  # of a value that no control offers
 ODD_PARAMETERS = (
     *("text", "pair", "second", "model", "with", "head", "tray", "tour", "show", "diff"),
@@ -61,14 +61,14 @@ def _next(choose: random.Random, visit: Visit) -> Act | None:
     return choose.choice([act for act in every if act.control == control])
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(3))
 def test_walks(block: int) -> None:
     for seed in range(block * AT_ONCE, (block + 1) * AT_ONCE):
         walk(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(2, 500))
+@pytest.mark.parametrize("block", range(3, 1000))
 def test_many_more_walks(block: int) -> None:
     for seed in range(block * AT_ONCE, (block + 1) * AT_ONCE):
         walk(seed)

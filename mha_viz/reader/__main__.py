@@ -6,12 +6,15 @@ import gc
 import os
 import sys
 from collections import OrderedDict
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from mha_viz.errors import MhaVizError, ModelBroken
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
+from mha_viz.treebank import Corpus
 
 MODEL_BYTES = 2_500_000_000  # of weights at hand, the model last read by included
 
@@ -38,14 +41,25 @@ def answer(models: Models, question: Json) -> tuple[Json, list[Array]]:
     if question["ask"] == "load":
         return {}, []
     if question["ask"] == "point":
-        from mha_viz import grammar
-        from mha_viz.study.pointers import point
-
-        return wire.packed_pointers(point(encoder, grammar.corpus()))
+        return _point(encoder, question["first"], question["end"])
     text, pair, words = question["text"], question["pair"], question["words"]
     if question["ask"] == "trace":
         return wire.packed_trace(encoder.trace(text, pair, question["layer"], words))
     return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))
+
+
+def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
+    from mha_viz.study.pointers import point
+
+    corpus = _built_in()
+    return wire.packed_pointers(point(encoder, replace(corpus, sentences=corpus.sentences[first:end])))
+
+
+@cache
+def _built_in() -> Corpus:
+    from mha_viz import grammar
+
+    return grammar.corpus()
 
 
 def serve() -> None:

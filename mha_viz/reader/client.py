@@ -18,7 +18,6 @@ from mha_viz.reader.wire import Array, Json
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, with the libraries
 READ_SECONDS = 60.0  # for the longest text
-POINT_SECONDS = 600.0  # for the built-in sentences by a large model
 DATA_BYTES = 8_000_000_000  # of memory, where the system can limit it: a model of 2 GB, its packed copy, and room
 # A thread that waits for its part of a product sleeps: spinning costs ten times as much where pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
@@ -35,9 +34,8 @@ class Reader:
     deadline; the next question finds a new one.
     """
 
-    def __init__(self, nice: int = 0) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._nice = nice  # how far the process steps back behind others, 0 to 19
         self._process: subprocess.Popen[bytes] | None = None
         self._loaded: set[str] = set()
 
@@ -53,10 +51,12 @@ class Reader:
         """Every step inside one layer."""
         return wire.trace_of(*self._about("trace", model, text, pair, words, layer=layer))
 
-    def pointers(self, model: str) -> tuple[Pointers | None, ...]:
-        """Where every head points in every sentence of the built-in corpus."""
-        self.load(model)
-        return wire.pointers_of(*self._ask({"ask": "point", "model": model}, POINT_SECONDS))
+    def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
+        """Where every head points in the built-in sentences from number ``first`` up to ``end``."""
+        if model not in self._loaded:
+            self.load(model)
+        question = {"ask": "point", "model": model, "first": first, "end": end}
+        return wire.pointers_of(*self._ask(question, READ_SECONDS))
 
     @property
     def loaded(self) -> frozenset[str]:
@@ -114,7 +114,7 @@ class Reader:
         self._end()
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, str(DATA_BYTES), str(self._nice)],
+            [sys.executable, "-c", _START, str(DATA_BYTES)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**WAITING, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
@@ -134,12 +134,11 @@ class Reader:
 _START = """
 import os, sys
 try:
-    os.nice(int(sys.argv[2]))
     import resource
     resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")
-except (ImportError, AttributeError, OSError, ValueError):
+except (ImportError, OSError, ValueError):
     pass
 from mha_viz.reader.__main__ import serve
 serve()

@@ -20,6 +20,7 @@ from weakref import WeakSet
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
+from mha_viz.analysis.syntax import Pointers
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, Cancelled, MhaVizError
@@ -171,6 +172,11 @@ class Office:
             )
 
         return self._kept_or(self._traces.get(key), work)
+
+    def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
+        """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as of
+        :meth:`reading`."""
+        return self._submit(lambda: self._reader.pointers(model.name, first, end))
 
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""

@@ -13,8 +13,8 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,15 +23,15 @@ from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_f
 from mha_viz.assets import asset
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.models import catalog, hub
-from mha_viz.reader import Reader
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import Once, Shelf, lasting
+from mha_viz.ui.cache import Once, Shelf, lasting, office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.profiles import tidy
 from mha_viz.uploads import NEUTRAL, Source, words
 
 CHILD = "mha_viz.study.child"
+AT_A_TIME = 50  # built-in sentences that are read without a pause
 KEPT_BYTES = 200_000_000  # in memory, of each kind
 SOURCE_BYTES = 60_000_000  # of files that were uploaded
 MOST_WORDS = 100_000  # of a study for strangers
@@ -316,8 +316,10 @@ def _of_file(data: bytes, name: str) -> str:
 
 
 def _pointed(model: catalog.Model) -> Any:
-    with closing(Reader(nice=5)) as reader:  # one of its own: it takes seconds to minutes, and nobody need wait
-        return reader.pointers(model.name)
+    """A few sentences at a time: whoever reads meanwhile waits for no more than those."""
+    count = len(built_in().sentences)
+    parts = (office().pointers(model, first, first + AT_A_TIME).result() for first in range(0, count, AT_A_TIME))
+    return tuple(chain.from_iterable(parts))
 
 
 @Once

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mha_viz.attention import Head
 from mha_viz.figures.packet import packet
 from mha_viz.text import clean
+from mha_viz.ui import address
 from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, accepted, bounded, fits, read
 from tests import hostile
 from tests.explorer import in_node, reading
@@ -223,3 +224,24 @@ def test_python_and_javascript_name_the_same_heads_and_tokens() -> None:
             assert view["link"] == (asked and {"query": asked[0], "key": asked[1]}), value
         else:
             assert (view["pin"] is not None) == (value in GOOD["pin"]), value
+
+
+def test_a_url_of_many_parameters_is_cut_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[dict[str, str]] = []
+
+    class Given(dict[str, str]):
+        def to_dict(self) -> dict[str, str]:
+            return dict(self)
+
+        def get_all(self, name: str) -> list[str]:
+            return [self[name]]
+
+        def from_dict(self, changed: dict[str, str]) -> None:
+            written.append(changed)
+
+    given = Given({f"name{i}": "x" * 600 for i in range(3000)} | {"y" * 100: "1"})
+    monkeypatch.setattr(address.st, "query_params", given)
+    assert address.shorten()
+    assert len(written) == 1, "each change by itself would send the whole URL"
+    assert len(written[0]) == address.MAX_PARAMETERS
+    assert all(len(value) <= address.MAX_OTHER for value in written[0].values())

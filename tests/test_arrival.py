@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
-from tests.web_session import WebSession
+from tests.web_session import WebSession, run
 
 # The pages that they open, and a component, a control or words that each shows once it is drawn.
 PAGES = (
@@ -41,7 +41,7 @@ def _arrive_together(folder: Path) -> None:
         return await asyncio.gather(*(_arrives(server.url, page, mark) for page, mark in PAGES))
 
     with AppServer(folder) as server:
-        assert [fault for faults in asyncio.run(together()) for fault in faults] == []
+        assert [fault for faults in run(together()) for fault in faults] == []
         assert server.faults() == []
         assert UNFORESEEN not in server.log()
 

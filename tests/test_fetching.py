@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from mha_viz.ui.cache import Once, first_reading, office
 from mha_viz.ui.studies import studies
 from mha_viz.ui.trainings import trainings
 from tests.app_server import AppServer
-from tests.web_session import WebSession
+from tests.web_session import WebSession, run
 
 UNKNOWN_FIELD = (
     b"\xfa\x01\xc8\x01" + b"x" * 200
@@ -41,7 +40,7 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
                 await other.go(page)
             return await one.http(address)
 
-    assert asyncio.run(fetched()) == notebook.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
+    assert run(fetched()) == notebook.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
 
 
 class Files:
@@ -126,7 +125,7 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
             await one.press("lab_stop")
             return said
 
-    assert "Below is the stored run until the training is done." in asyncio.run(watch())
+    assert "Below is the stored run until the training is done." in run(watch())
 
 
 def test_no_browser_can_clear_the_caches(tmp_path: Path) -> None:
@@ -142,6 +141,6 @@ def test_no_browser_can_clear_the_caches(tmp_path: Path) -> None:
             return (await visitor.http("_stcore/metrics")).decode()
 
     with AppServer(tmp_path, MHA_VIZ_METRICS="1") as server:
-        lookups = [line for line in asyncio.run(numbers()).splitlines() if "lookups" in line and "_picture" in line]
+        lookups = [line for line in run(numbers()).splitlines() if "lookups" in line and "_picture" in line]
     counts = {re.findall(r'result="(\w+)"', line)[0]: line.split()[-1] for line in lookups}
     assert counts == {"miss": "1", "hit": "1"}

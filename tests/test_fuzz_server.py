@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from benchmarks import fuzz
 from tests.app_server import AppServer
+from tests.web_session import run
 
 PLAIN_LOG = {"STREAMLIT_CLIENT_SHOW_ERROR_DETAILS": fuzz.DETAILS, "STREAMLIT_LOGGER_ENABLE_RICH": "false"}
 
 
 def test_what_a_browser_can_send_breaks_nothing(tmp_path: Path) -> None:
     with AppServer(tmp_path, **PLAIN_LOG) as server:
-        findings = asyncio.run(fuzz.crowd(server.url, fuzz.honest, 200))
+        findings = run(fuzz.crowd(server.url, fuzz.honest, 200))
         assert findings.interactions >= 200
         assert len(findings.pages) == len(fuzz.PAGES)
         assert (findings.boxes, findings.faults, fuzz.tracebacks(server.log())) == ({}, [], {})
@@ -22,7 +22,7 @@ def test_what_a_browser_can_send_breaks_nothing(tmp_path: Path) -> None:
 
 def test_what_no_browser_sends_breaks_nothing_but_its_own_session(tmp_path: Path) -> None:
     with AppServer(tmp_path, **PLAIN_LOG) as server:
-        findings = asyncio.run(fuzz.crowd(server.url, fuzz.forged, 100))
+        findings = run(fuzz.crowd(server.url, fuzz.forged, 100))
         assert findings.interactions >= 100
         assert (findings.boxes, findings.faults, fuzz.tracebacks(server.log(), forgiving=True)) == ({}, [], {})
         assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."

@@ -9,7 +9,7 @@ from random import Random
 
 from benchmarks.visitors import sentence
 from tests.app_server import AppServer
-from tests.web_session import WebSession
+from tests.web_session import WebSession, run
 
 VISITORS, SENTENCES = 6, 5
 PATIENCE = 300.0  # seconds for one run, on a machine that does much else
@@ -41,10 +41,10 @@ def _shown(folder: Path, way: Callable[[str, list[list[str]]], Awaitable[list[Sh
     folder.mkdir()
     with AppServer(folder) as server:
 
-        async def run() -> list[Shown]:
+        async def visits() -> list[Shown]:
             return await way(server.url, each)
 
-        shown = asyncio.run(run())
+        shown = run(visits())
         assert not server.faults()
     return shown
 

@@ -14,10 +14,9 @@ import sys
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import pytest
 from playwright.sync_api import expect
@@ -34,7 +33,7 @@ from mha_viz.serving.settings import Settings, is_loopback, read
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.visitor import Visitor
-from tests.web_session import XSRF, WebSession
+from tests.web_session import XSRF, WebSession, run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "questions", "about")
@@ -210,12 +209,6 @@ def upgrade(server: AppServer, path: str = "/_stcore/stream", **headers: str) ->
     return connection, connection.getresponse().status
 
 
-def run(visit: Coroutine[Any, Any, T]) -> T:
-    """Beside the loop that a browser has in this thread."""
-    with ThreadPoolExecutor(1) as beside:
-        return beside.submit(asyncio.run, visit).result()
-
-
 # ---- How many --------------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +246,19 @@ def test_a_broken_connection_finds_its_place_again_when_all_are_taken(full: AppS
     assert run(come_back())
 
 
+def test_a_tab_that_is_here_opens_no_second_connection_when_all_places_are_taken(full: AppServer) -> None:
+    async def once_more() -> None:
+        url = f"{full.url}/heads"
+        socket = f"ws{url.removeprefix('http')}/_stcore/stream"
+        async with WebSession(url, "about") as first, connect(socket, proxy=None):
+            names = ["streamlit", first.xsrf, first.id]
+            with pytest.raises(InvalidStatus, match="503"):
+                await connect(socket, proxy=None, subprotocols=names)  # type: ignore[arg-type]
+
+    run(once_more())
+    until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
+
+
 def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
     path, visitor = "/heads/_stcore/stream", {"X_Forwarded_For": "10.0.0.1"}
     seat, status = upgrade(full, path=path, **visitor)
@@ -268,12 +274,12 @@ def test_an_address_has_its_share_and_arrivals_count() -> None:
     seats = Seats(Settings(sessions=5, per_address=2))
     seats.sit("10.0.0.1")
     seats.expect("10.0.0.1")
-    assert "2 visitors from one network address" in seats.refusal("10.0.0.1")
+    assert "2 open tabs from one network address" in seats.refusal("10.0.0.1")
     assert seats.refusal("10.0.0.2") == ""
     for _ in range(3):
         seats.sit("127.0.0.1")  # a proxy may be there
         assert (seats.refusal("127.0.0.1") == "") is (seats.taken < 4)
-    assert "5 visitors at a time" in seats.refusal("10.0.0.2")
+    assert "5 open tabs at a time" in seats.refusal("10.0.0.2")
     seats.arrive("10.0.0.1")
     assert seats.refusal("10.0.0.2") == ""
     seats.leave("10.0.0.1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from random import Random
 
@@ -10,7 +9,7 @@ import pytest
 
 from benchmarks.visitors import SHARES, Visitor, sentence
 from tests.app_server import AppServer
-from tests.web_session import WebSession
+from tests.web_session import WebSession, run
 
 
 def test_sentences_are_new_and_as_long_as_wanted() -> None:
@@ -35,5 +34,5 @@ def test_a_visitor_does_each_thing_and_notices_what_was_not_done(tmp_path: Path)
                 await visitor._view("unit", "no unit")
 
     with AppServer(tmp_path) as server:
-        asyncio.run(visit(server.url))
+        run(visit(server.url))
         assert not server.faults()

@@ -11,12 +11,13 @@ import asyncio
 import json
 import time
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
@@ -28,6 +29,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
+
+T = TypeVar("T")
 
 PATIENCE = 120.0  # seconds for one run of the script
 XSRF = "_streamlit_xsrf"
@@ -492,3 +495,9 @@ class WebSession:
         for end in [*ends, *self._answers.values()]:
             if not end.done():
                 end.set_exception(error)
+
+
+def run(visit: Coroutine[Any, Any, T]) -> T:
+    """Beside the loop that a browser of another test has in this thread."""
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(asyncio.run, visit).result()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import traceback
 from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from mha_viz.errors import MhaVizError, ModelBroken
+from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -24,6 +27,11 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the models at hand."""
+        return list(self._encoders)
 
     def __getitem__(self, name: str) -> Encoder:
         if name not in self._encoders:
@@ -64,6 +72,7 @@ def _built_in() -> Corpus:
 
 def serve() -> None:
     """Answer until nobody asks any more. Whatever a library prints goes to the log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this one
     replies: Any = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     models = Models()
@@ -78,9 +87,12 @@ def serve() -> None:
         except MhaVizError as error:
             heading = wire.packed_error(error)
         except BaseException as error:  # of a library, a Rust panic included: this question fails, not the next one
-            problem = f"The model could not read this: {type(error).__name__}: {str(error)[:200]}"
-            heading = wire.packed_error(ModelBroken(problem, "Try another text or another model."))
-        wire.send(replies, heading, arrays)
+            traceback.print_exc()
+            why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
+            heading = wire.packed_error(
+                ModelBroken(f"The model could not read this{why}.", "Try another text or another model.")
+            )
+        wire.send(replies, heading | {"loaded": models.names}, arrays)
 
 
 if __name__ == "__main__":

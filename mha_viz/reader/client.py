@@ -37,7 +37,7 @@ class Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._loaded: set[str] = set()
+        self._loaded = frozenset[str]()  # the models at hand
 
     def load(self, model: str) -> None:
         """Have a model at hand."""
@@ -61,7 +61,7 @@ class Reader:
     @property
     def loaded(self) -> frozenset[str]:
         """The models that the process has opened."""
-        return frozenset(self._loaded)
+        return self._loaded
 
     def close(self) -> None:
         """End the process; the next question starts another."""
@@ -82,9 +82,9 @@ class Reader:
                 heading, arrays = self._exchange(question, seconds)
             except EOFError:  # ended by something else since the last question, perhaps: once more, by a new one
                 heading, arrays = self._exchange(question, seconds)
+            self._loaded = frozenset(heading.pop("loaded"))
         if "error" in heading:
             raise wire.error_of(heading)
-        self._loaded.add(question["model"])
         return heading, arrays
 
     def _exchange(self, question: Json, seconds: float) -> tuple[Json, list[Array]]:
@@ -123,7 +123,7 @@ class Reader:
 
     def _end(self) -> None:
         process, self._process = self._process, None
-        self._loaded.clear()
+        self._loaded = frozenset()
         if process is not None:
             process.kill()
             process.communicate()

@@ -175,9 +175,10 @@ def _address(scope: Scope) -> str:
 
 
 def _returns(scope: Scope) -> bool:
-    """Whether the WebSocket goes on with a session that is still held for it: after a break of the network."""
+    """Whether the WebSocket goes on with a session that is held for it, after a break of the network. One that has a
+    WebSocket already is no reason for another: a tab could open any number of them."""
     asked = scope.get("subprotocols", [])
-    return len(asked) > 2 and Runtime.instance()._session_mgr.get_session_info(asked[2]) is not None
+    return len(asked) > 2 and Runtime.instance()._session_mgr._session_storage.get(asked[2]) is not None  # type: ignore[attr-defined]
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import logging
 import sys
 import time
+from itertools import accumulate
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,8 +22,11 @@ try:
 except ImportError:  # Windows counts no descriptors
     resource = None  # type: ignore[assignment]
 
+_LOG = logging.getLogger(__name__)
+
 TICK = 10  # seconds
 QUIET = 60  # seconds without a visitor, after which caches are given back
+FETCH_BYTES = 256_000_000  # of all such files; the oldest go
 FETCH = 60  # seconds that a browser has to fetch a file that was made for it
 COLLECT = 60  # seconds between two collections while visitors are here
 ENOUGH = 25  # ended sessions that are worth a collection
@@ -87,23 +92,35 @@ class Waiting(SessionStorage):
 
 
 async def sweep(seats: Seats, waiting: Waiting, downloads: Downloads) -> None:
-    """Runs as long as the server does."""
-    collected_at, collected, gave_back, frozen = time.monotonic(), 0, True, False
+    """Runs as long as the server does; what goes wrong in one round is logged, and the next one comes."""
+    broom = _Broom(seats, waiting, downloads)
     while True:
         await asyncio.sleep(TICK)
-        waiting.end_late()
-        downloads.sweep()
+        try:
+            await broom.sweep()
+        except Exception:
+            _LOG.exception("What closed tabs left behind could not be given back")
+
+
+class _Broom:
+    """One round after the other, and what the next one needs to know of the last."""
+
+    def __init__(self, seats: Seats, waiting: Waiting, downloads: Downloads) -> None:
+        self._seats, self._waiting, self._downloads = seats, waiting, downloads
+        self._collected_at, self._collected, self._gave_back = time.monotonic(), 0, True
+
+    async def sweep(self) -> None:
+        """Give back what is due."""
+        self._waiting.end_late()
+        self._downloads.sweep()
         now = time.monotonic()
-        if seats.taken:
-            gave_back = False
-            if now - collected_at >= COLLECT and waiting.ended - collected >= ENOUGH:
-                collected_at, collected = now, waiting.ended
+        if self._seats.taken:
+            self._gave_back = False
+            if now - self._collected_at >= COLLECT and self._waiting.ended - self._collected >= ENOUGH:
+                self._collected_at, self._collected = now, self._waiting.ended
                 gc.collect()
-                if not frozen:  # 0.3 s each time as long as all modules are looked at
-                    gc.freeze()
-                frozen = True
-        elif not gave_back and now - seats.emptied >= QUIET:
-            gave_back, collected_at, collected, frozen = True, now, waiting.ended, True
+        elif not self._gave_back and now - self._seats.emptied >= QUIET:
+            self._gave_back, self._collected_at, self._collected = True, now, self._waiting.ended
             await asyncio.to_thread(_give_back)
 
 
@@ -123,7 +140,14 @@ class Downloads:
     def _late(self) -> set[str]:
         """Called under the manager's own lock."""
         now, made = time.monotonic(), self._files._file_metadata
-        return {name for name in self._orphans() if now - self._met.setdefault(made[name], now) > FETCH}
+        met = {name: self._met.setdefault(made[name], now) for name in self._orphans()}
+        newest = sorted(met, key=met.__getitem__, reverse=True)
+        held = accumulate(self._size(name) for name in newest)
+        return {name for name, size in zip(newest, held, strict=True) if now - met[name] > FETCH or size > FETCH_BYTES}
+
+    def _size(self, name: str) -> int:
+        file = self._files.read_file(name)
+        return len(file.content) if file else 0
 
     def sweep(self) -> None:
         """Delete what nobody fetches any more, also when no page runs."""

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from urllib.parse import quote
 
 import streamlit as st
@@ -23,6 +23,8 @@ from mha_viz.ui import tray
 MAX_ENCODED = 7_000
 LONG = ("text", "pair", "second", "tray")
 MAX_OTHER = 500  # characters that are read of any other parameter
+MAX_PARAMETERS = 40  # twice as many as any page has
+MAX_NAME = 40  # characters of a parameter's name
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
@@ -108,7 +110,8 @@ def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
     how long it is, as when it was typed here."""
     short = {
         name: _shortened(value, MAX_ENCODED) if name in LONG else value[:MAX_OTHER]
-        for name, value in parameters.items()
+        for name, value in islice(parameters.items(), MAX_PARAMETERS)
+        if len(name) <= MAX_NAME
     }
     lengths = [len(parameters.get(name, "")) for name in ("text", "pair")]
     if any(len(short.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
@@ -120,12 +123,12 @@ def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
 def shorten() -> list[str]:
     """Cut the URL to what is read of it, so that no part of the page meets more. Returns the parameters whose end is
     lost without a word: all but the two sentences."""
-    given = st.query_params.to_dict()
+    given = now()
     short = bounded(given)
-    for name, value in short.items():
-        if value != given.get(name):
-            st.query_params[name] = value
-    return [name for name in given if len(short[name]) < len(given[name]) and name not in ("text", "pair", "typed")]
+    if short != given:
+        st.query_params.from_dict(short)  # at once: each change by itself would send the whole URL
+    counted = ("text", "pair", "typed")
+    return [name for name in given if len(short.get(name, "")) < len(given[name]) and name not in counted]
 
 
 def fits(text: str, pair: str) -> tuple[str, str]:

@@ -47,14 +47,18 @@ P = ParamSpec("P")
 
 
 class Shelf(Generic[K, V]):
-    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads."""
+    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
 
-    def __init__(self, limit: int, size: Callable[[V], int]) -> None:
+    What it keeps goes when all visitors have gone, unless it is kept ``for_good``: what took long to make.
+    """
+
+    def __init__(self, limit: int, size: Callable[[V], int], for_good: bool = False) -> None:
         self._limit, self._size = limit, size
         self._kept: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
-        _shelves.add(self)
+        if not for_good:
+            _shelves.add(self)
 
     def get(self, key: K) -> V | None:
         """The value kept under ``key``, now the most recent one."""

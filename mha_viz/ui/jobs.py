@@ -6,6 +6,7 @@ at any more stops. Threads of a desk end with the process, whatever they wait fo
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -13,9 +14,11 @@ from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
+from mha_viz.models import catalog
 from mha_viz.ui.cache import Shelf
 from mha_viz.ui.visitors import NOBODY, visitor
 
+_LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 
@@ -164,8 +167,9 @@ class Desk(Generic[K]):
         except MhaVizError as raised:
             error = raised
         except Exception as raised:  # a fault of ours or of the machine: the page says so, the server lives on
-            said = f"{type(raised).__name__}: {str(raised)[:200]}"
-            error = ModelBroken(f"The {self._rules.one} failed: {said}", "Try again.")
+            _LOG.exception("A %s failed", self._rules.one)
+            why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
+            error = ModelBroken(f"The {self._rules.one} failed{why}.", "Try again.")
         if error is None:
             self._failed.drop(key)
         else:

@@ -23,7 +23,7 @@ from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed
 PERCENT = "percent"
-TABLES = 32  # kept ready: one for each evidence and level
+TABLES = 16  # kept ready: one for each evidence and level
 
 
 def show(evidence: Evidence) -> None:

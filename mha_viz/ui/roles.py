@@ -28,7 +28,7 @@ from mha_viz.uploads import Source
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
-CHARTS = 64  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
+CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
 FEW = 1000  # pieces of text
 FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}

@@ -160,11 +160,11 @@ class Studies:
         self._reading: Desk[str] = Desk(FILES)
         self._pointing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pointing")
         self._lock = threading.Lock()
-        self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size)
+        self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size, for_good=True)
         self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda found: sum(p.row.nbytes * 2 for p in found if p))
         self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
-        self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
-        self._unkept: Shelf[str, MhaVizError] = Shelf(STUDIES.places, lambda _: 1)
+        self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000, for_good=True)
+        self._unkept: Shelf[str, MhaVizError] = Shelf(STUDIES.places, lambda _: 1, for_good=True)
         self._asked: dict[str, Future[Any]] = {}  # pointers under way
 
     # ---- Files ----------------------------------------------------------------------------------------------

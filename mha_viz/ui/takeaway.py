@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,7 @@ MIME = {
 }
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
 MOST_WRITTEN = 2_000_000  # weights in a file of text: 60 MB, and seconds in which everybody else waits
+_turn = threading.BoundedSemaphore(2)  # files that are made at a time, whoever asks
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
@@ -245,7 +247,7 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
         for suffix, label in formats.items():
             st.download_button(
                 label,
-                data=partial(figure.to_bytes, suffix, dpi),
+                data=partial(_made, partial(figure.to_bytes, suffix, dpi)),
                 file_name=f"{offer.file}{suffix}",
                 mime=MIME[suffix],
                 key=f"take{suffix}",
@@ -253,10 +255,16 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
             )
 
 
+def _made(make: Callable[[], bytes]) -> bytes:
+    """The bytes of a file, when its turn comes: a large picture takes half a gigabyte while it is drawn."""
+    with _turn:
+        return make()
+
+
 def _zip(make: Callable[[], bytes]) -> None:
     st.download_button(
         "Everything in the tray, one zip file",
-        data=make,
+        data=partial(_made, make),
         file_name="mha_viz-tray.zip",
         mime=MIME[".zip"],
         key="take_zip",

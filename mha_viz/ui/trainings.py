@@ -23,7 +23,7 @@ class Trainings:
 
     def __init__(self) -> None:
         self._desk: Desk[Settings] = Desk(RULES)
-        self._done: Shelf[Settings, Result] = Shelf(KEPT, size)
+        self._done: Shelf[Settings, Result] = Shelf(KEPT, size, for_good=True)
 
     def result(self, settings: Settings) -> Result | None:
         """The run with these settings, if this server has done it lately."""

@@ -276,6 +276,16 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: 
         assert_one_line(capsys.readouterr().err, "in use", "--port", str(taken.getsockname()[1]))
 
 
+@pytest.mark.parametrize("setting", ["MHA_VIZ_DISK_MB", "MHA_VIZ_DOWNLOADS_MB", "MHA_VIZ_MAX_MODEL_MB"])
+def test_serve_names_a_setting_that_is_no_number_of_megabytes(
+    setting: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("the server was started"))
+    monkeypatch.setenv(setting, "5 GB")
+    assert main(["serve"]) == 2
+    assert_one_line(capsys.readouterr().err, setting, "5 GB", "megabytes")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
 def test_serve_serves_where_the_environment_says() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -21,6 +21,7 @@ from mha_viz.models import hub as door
 from mha_viz.models.catalog import Model, resolve
 from mha_viz.models.downloads import Download
 from mha_viz.models.hub import fetch, local_folder
+from mha_viz.reader import Reader
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
@@ -207,20 +208,46 @@ def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, cache: Path, monke
     assert not storage.storage("b/b").exists()
 
 
-def test_what_is_in_use_stays(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz.models.encoder import load
-
+def test_what_another_process_reads_with_stays(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, "2")
     add(hub, "a/a", "b/b", "c/c")
-    encoder = load("a/a")
-    fetch(resolve("b/b"))  # a moment ago
-    age("a/a", 8000)
-    with pytest.raises(ModelError, match="no room for “c/c”"):
-        fetch(resolve("c/c"))
-    assert encoder.encode("the animal").layers == 2
-    del encoder
+    for name in ("a/a", "b/b"):
+        fetch(resolve(name))
+    reader = Reader()
+    try:
+        reader.load("a/a")
+        age("a/a", 8000)
+        age("b/b", 7000)
+        assert reader.read("a/a", "the animal", "", ()).layers == 2
+    finally:
+        reader.close()
     fetch(resolve("c/c"))
-    assert here("a/a", "b/b", "c/c") == ["b/b", "c/c"]
+    assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
+    with pytest.raises(ModelError, match="no room for “b/b”"):
+        fetch(resolve("b/b"))
+
+
+def test_a_use_is_noted_once_a_minute(hub: FakeHub, cache: Path) -> None:
+    add(hub, "a/a")
+    folder = fetch(resolve("a/a"))
+    noted = storage.storage("a/a") / budget.NOTE
+    for seconds, again in ((30, False), (90, True)):
+        age("a/a", seconds)
+        before = noted.stat().st_mtime_ns
+        budget.used(folder)
+        assert (noted.stat().st_mtime_ns > before) == again
+
+
+def test_the_process_that_reads_downloads_nothing(hub: FakeHub, cache: Path) -> None:
+    add(hub, "a/a")
+    reader = Reader()
+    try:
+        with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):
+            reader.load("a/a")
+    finally:
+        reader.close()
+    assert not left_over(cache)
+    assert here("a/a") == []
 
 
 def test_downloads_under_way_count(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

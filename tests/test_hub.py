@@ -30,6 +30,7 @@ from mha_viz.errors import (
     SettingError,
 )
 from mha_viz.models import budget, catalog
+from mha_viz.models import folder as folders
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import CATALOG, FAMILIES, Model, resolve
 from mha_viz.models.downloads import Download
@@ -155,6 +156,31 @@ def test_shards_named_by_an_index_are_weights(folder: Path) -> None:
     (folder / shard).unlink()
     with pytest.raises(ModelBroken, match=shard):
         check_folder(folder)
+
+
+def test_files_are_parsed_again_only_when_they_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    read = folders.read_object
+
+    def counted(path: Path, limit: int, who: str) -> folders.Json:
+        parsed.append(path.name)
+        return read(path, limit, who)
+
+    monkeypatch.setattr(folders, "read_object", counted)
+    model = resolve(str(folder))
+    assert local_folder(model) == local_folder(model) == folder
+    assert parsed.count("config.json") == 1
+    good = (folder / "config.json").read_bytes()
+    (folder / "config.json").write_bytes(b"{}")
+    for _ in range(2):  # an error is remembered, too
+        with pytest.raises(ModelUnsupported, match="model_type"):
+            local_folder(model)
+    assert parsed.count("config.json") == 2
+    (folder / "config.json").write_bytes(good)
+    assert local_folder(model) == folder
+    (folder / SAFETENSORS).unlink()
+    with pytest.raises(ModelUnsupported, match=SAFETENSORS):
+        local_folder(model)
 
 
 UNSUPPORTED: dict[str, tuple[Callable[[], dict[str, bytes]], str]] = {

@@ -97,6 +97,8 @@ def test_a_budget_that_is_no_number_is_named(home: Path, odd: str, monkeypatch: 
 def test_the_usual_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(profiles.DISK, raising=False)
     assert budget() == 500_000_000
+    monkeypatch.setenv(profiles.DISK, "0")
+    assert budget() == 0
 
 
 def test_where_nothing_can_be_written_there_is_no_folder(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 
 from mha_viz.cli.options import Parser, port_number
 from mha_viz.errors import SettingError
-from mha_viz.models import catalog, hub
+from mha_viz.models import budget, catalog, hub
 from mha_viz.models.catalog import Model
 from mha_viz.serving import settings
 
@@ -35,6 +35,7 @@ def serve(asked: argparse.Namespace) -> None:
     if asked.allowed_hosts:
         os.environ[settings.HOSTS] = asked.allowed_hosts
     settings.read(os.environ)  # what is misspelled is said now, not to every visitor
+    budget.check_settings()
     catalog.offered()
     _check_free(asked.host, asked.port)
     where = ["--server.address", asked.host, "--server.port", str(asked.port)]

@@ -1,7 +1,8 @@
 """How much disk all downloads together may take, and which of them go first when that is full.
 
 A note beside each model in the Hugging Face cache lists the files that were fetched here; only those are ever counted
-or removed, never what another program put there. The time of the note is when the model was fetched or last loaded.
+or removed, never what another program put there. The time of the note is when the model was fetched or last used, by
+whatever process: the one that downloads is not the one that reads.
 """
 
 from __future__ import annotations
@@ -14,26 +15,36 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
+from types import MappingProxyType
 
 from mha_viz.errors import ModelError, ModelUnsupported, SettingError
 from mha_viz.models import storage
 from mha_viz.models.catalog import quoted
 
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
-DEFAULT_MB = 20_000
+ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
+PROFILES_SETTING = "MHA_VIZ_DISK_MB"
+DEFAULTS = MappingProxyType({SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500})  # megabytes
 NOTE = "mha-viz.json"
-FRESH_SECONDS = 600.0  # after that time, in which a process, perhaps another one, may be reading the files
+FRESH_SECONDS = 3600.0  # since its last use, in which a model is not removed
+NOTED_SECONDS = 60.0  # uses that are closer together are noted once
 
 
-def megabytes(setting: str, default: int) -> int:
-    """A number of 10^6 bytes from the environment. Raises SettingError."""
-    typed = os.environ.get(setting, "").strip() or str(default)
-    if not (typed.isascii() and typed.isdigit() and 0 < len(typed) <= 9 and int(typed)):
+def megabytes(setting: str) -> int:
+    """A setting of DEFAULTS from the environment, in 10^6 bytes; only profiles may have 0. Raises SettingError."""
+    typed = os.environ.get(setting, "").strip() or str(DEFAULTS[setting])
+    least = 0 if setting == PROFILES_SETTING else 1
+    if not (typed.isascii() and typed.isdigit() and len(typed) <= 9 and int(typed) >= least):
         raise SettingError(
-            f"{setting} is {quoted(typed)}.", f"Expected a whole number of megabytes, such as {default}."
+            f"{setting} is {quoted(typed)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
         )
     return int(typed)
+
+
+def check_settings() -> None:
+    """Raise SettingError for the first setting in DEFAULTS that is no number of megabytes."""
+    for setting in DEFAULTS:
+        megabytes(setting)
 
 
 def note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
@@ -43,21 +54,17 @@ def note(place: Path, commit: str, names: Collection[str], written: Path) -> Non
     written.replace(place / NOTE)
 
 
-def opening(folder: Path) -> None:
-    """A model is about to be loaded from ``folder``: for a while its files stay."""
+def used(folder: Path) -> None:
+    """The model in ``folder`` is used now: its files stay for FRESH_SECONDS."""
+    noted = folder.parent.parent / NOTE
     with suppress(OSError):  # not one of ours, or a cache that cannot be written
-        os.utime(folder.parent.parent / NOTE)
-
-
-def loaded(folder: Path, holder: object) -> None:
-    """A model was loaded from ``folder``; its files stay as long as ``holder`` lives."""
-    with _lock:
-        _holders[holder] = folder
+        if time.time() - noted.stat().st_mtime > NOTED_SECONDS:
+            os.utime(noted)
 
 
 @contextmanager
 def room_for(size: int, who: str) -> Iterator[None]:
-    """Within this block ``size`` bytes may be downloaded; models that were loaded longest ago go first.
+    """Within this block ``size`` bytes may be downloaded; models that were used longest ago go first.
 
     Raises ModelUnsupported for more than is allowed in all, ModelError when all models are in use, SettingError.
     """
@@ -73,7 +80,6 @@ def room_for(size: int, who: str) -> Iterator[None]:
 
 _lock = threading.Lock()
 _promised: list[int] = []  # bytes of the downloads that are under way
-_holders: WeakKeyDictionary[object, Path] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class _Fetched:
 
     place: Path
     files: tuple[Path, ...]
-    loaded: float  # seconds since 1970
+    used: float  # seconds since 1970
 
     @property
     def bytes(self) -> int:
@@ -90,8 +96,7 @@ class _Fetched:
 
     @property
     def in_use(self) -> bool:
-        held = set(_holders.values())
-        return time.time() - self.loaded < FRESH_SECONDS or any(f.parent in held for f in self.files)
+        return time.time() - self.used < FRESH_SECONDS
 
     def remove(self) -> int:
         """Remove the files, config.json first: what lacks it counts as absent. Returns the bytes that this freed.
@@ -115,13 +120,13 @@ class _Fetched:
 
 
 def _make_room(size: int, who: str) -> None:
-    limit = megabytes(SETTING, DEFAULT_MB) * 10**6
+    limit = megabytes(SETTING) * 10**6
     if size > limit:
         raise ModelUnsupported(
             f"{who} has {size / 1e6:,.0f} MB, more than all downloads together may take here.",
             "Choose a smaller model.",
         )
-    fetched = sorted(_fetched(), key=lambda model: model.loaded)
+    fetched = sorted(_fetched(), key=lambda model: model.used)
     taken = sum(model.bytes for model in fetched) + sum(_promised)
     for model in fetched:
         if taken + size > limit and not model.in_use:

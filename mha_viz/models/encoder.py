@@ -19,7 +19,16 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from mha_viz.attention import Attention, Weights
-from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, SettingError, ShapeError, TextError
+from mha_viz.errors import (
+    EmptyText,
+    MhaVizError,
+    ModelBroken,
+    ModelUnreachable,
+    ModelUnsupported,
+    SettingError,
+    ShapeError,
+    TextError,
+)
 from mha_viz.inside import Trace
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, pipeline
 from mha_viz.models.capture import Tap
@@ -46,15 +55,21 @@ transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def load(name: str, device: str = "cpu") -> Encoder:
-    """The model that ``name`` means, downloaded first if need be, on "cpu" or "cuda". Raises ModelError's family."""
+def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
+    """The model that ``name`` means, on "cpu" or "cuda". Raises ModelError's family.
+
+    It is downloaded first if need be; without ``download``, ModelUnreachable says that it is not on this machine.
+    """
     model = catalog.resolve(name)
-    folder = hub.local_folder(model) or hub.fetch(model)
+    folder = hub.local_folder(model)
+    if folder is None and not download:
+        raise ModelUnreachable(
+            f"{quoted(model.name)} is not on this machine any more.", "Choose it again, or choose another model."
+        )
+    folder = folder or hub.fetch(model)
     revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
-    budget.opening(folder)
-    encoder = Encoder.from_folder(folder, name=model.name, revision=revision, device=device)
-    budget.loaded(folder, encoder)
-    return encoder
+    budget.used(folder)
+    return Encoder.from_folder(folder, name=model.name, revision=revision, device=device)
 
 
 class _Read(NamedTuple):
@@ -80,6 +95,7 @@ class Encoder:
         self.limit = _limit(model, tokenizer)  # pieces, special ones included
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
+        self.folder: Path | None = None  # where its files lie
         self._model = model.to(_there(device))
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_truncation()
@@ -107,6 +123,7 @@ class Encoder:
             with _panics_in_words(name):
                 encoder = cls(*_opened(folder, name), name, revision or _revision(folder), device)
                 encoder._prepare()
+                encoder.folder = folder
         except MhaVizError:
             raise
         except Exception as error:  # a library's, of any kind: the files are what a person can change

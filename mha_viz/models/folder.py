@@ -11,11 +11,12 @@ import math
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mha_viz.errors import ModelBroken, ModelUnsupported
+from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import pipeline
 from mha_viz.models.catalog import FAMILIES, Model, quoted
 from mha_viz.models.storage import INDEX, WEIGHTS
@@ -30,6 +31,7 @@ TOKENIZERS = (  # each row alone is enough
     {"tokenizer.model"},
 )
 SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model"})
+_READ = frozenset({"config.json", "tokenizer_config.json", "added_tokens.json", WEIGHTS, INDEX}.union(*TOKENIZERS))
 MAX_CONFIG_BYTES = 1_000_000
 _MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 16_000_000
@@ -58,6 +60,7 @@ _SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
 
 Json = dict[str, Any]
+_Stamps = frozenset[tuple[str, int, int, int]]
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -72,6 +75,35 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
         return _with_shape(row, folder, who)
     except OSError as error:
         raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
+
+
+def check_again(folder: Path, model: Model) -> Model:
+    """As :func:`check_folder`, for every run of a page: files that are as they were are not read again."""
+    files = _stamps(folder)
+    if not files:  # not there, or not to be listed
+        return check_folder(folder, model)
+    outcome = _outcome(folder, model, files)
+    if isinstance(outcome, Model):
+        return outcome
+    raise type(outcome)(outcome.problem, outcome.remedy)  # afresh: one that is raised again grows its traceback
+
+
+@lru_cache(maxsize=64)
+def _outcome(folder: Path, model: Model, files: _Stamps) -> Model | ModelError:
+    try:
+        return check_folder(folder, model)
+    except ModelError as error:
+        return error.with_traceback(None)
+
+
+def _stamps(folder: Path) -> _Stamps:
+    """Of each file that a check reads: its name, size in bytes, time of change in nanoseconds, and which file it is."""
+    try:
+        paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
+        stats = [(path.name, path.stat()) for path in paths]
+    except OSError:
+        return frozenset()
+    return frozenset((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
 
 
 def _with_shape(row: Model, folder: Path, who: str) -> Model:

@@ -43,6 +43,7 @@ from mha_viz.models.folder import (
     MAX_CONFIG_BYTES,
     SHARD,
     TOKENIZERS,
+    check_again,
     check_config,
     check_folder,
     has_tokenizer,
@@ -57,8 +58,7 @@ from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
 os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-SIZE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
-DEFAULT_MAX_MB = 2000
+SIZE_SETTING = budget.ONE_SETTING
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # how soon a cancellation is noticed
@@ -95,7 +95,7 @@ def local_folder(model: Model) -> Path | None:
         return snapshots.unpacked(asset(name), int(step)) if step else asset(name)
     if model.kind == "folder":
         folder = Path(model.path)
-        check_folder(folder, model)
+        check_again(folder, model)
         return folder
     # Some ids were renamed; what was downloaded under the short one still serves.
     folders = (_cached(hub_id) for hub_id in dict.fromkeys((model.hub_id, model.name)))
@@ -128,7 +128,7 @@ def _cached(hub_id: str) -> Path | None:
     folder = snapshot(hub_id)
     try:
         if folder is not None:
-            check_folder(folder, Model(hub_id, hub_id, hub_id))
+            check_again(folder, Model(hub_id, hub_id, hub_id))
     except ModelError:  # half of it, or damaged: a download replaces it
         return None
     return folder
@@ -282,7 +282,7 @@ def _check_size(total: int, who: str) -> None:
 
 def max_megabytes() -> int:
     """The largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
-    return budget.megabytes(SIZE_SETTING, DEFAULT_MAX_MB)
+    return budget.megabytes(SIZE_SETTING)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from mha_viz.errors import MhaVizError, ModelBroken
-from mha_viz.models import catalog
+from mha_viz.models import budget, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -35,12 +35,15 @@ class Models:
 
     def __getitem__(self, name: str) -> Encoder:
         if name not in self._encoders:
-            self._encoders[name] = load(name)
+            self._encoders[name] = load(name, download=False)
             gc.freeze()  # half a million objects of the model libraries, which no collection need visit again
         self._encoders.move_to_end(name)
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
             self._encoders.popitem(last=False)
-        return self._encoders[name]
+        encoder = self._encoders[name]
+        if encoder.folder is not None:  # the server, which makes room for downloads, sees no other sign of use
+            budget.used(encoder.folder)
+        return encoder
 
 
 def answer(models: Models, question: Json) -> tuple[Json, list[Array]]:

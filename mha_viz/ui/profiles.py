@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mha_viz import assets
-from mha_viz.errors import SettingError
 from mha_viz.models import catalog, hub
+from mha_viz.models.budget import PROFILES_SETTING, megabytes
 
-DISK = "MHA_VIZ_DISK_MB"  # the most that all profiles take, in 10^6 bytes
-DEFAULT_DISK_MB = 500
+DISK = PROFILES_SETTING  # the most that all profiles take, in 10^6 bytes
 UNFINISHED_SECONDS = 24 * 3600
 
 
@@ -30,10 +29,7 @@ def home() -> Path:
 
 def budget() -> int:
     """The most bytes that profiles may take. Raises SettingError."""
-    said = os.environ.get(DISK, "").strip() or str(DEFAULT_DISK_MB)
-    if not (said.isascii() and said.isdigit()) or len(said) > 9:
-        raise SettingError(f"{DISK} is “{said[:40]}”.", "Expected a whole number of megabytes, such as 500.")
-    return int(said) * 10**6
+    return megabytes(DISK) * 10**6
 
 
 def key(model: catalog.Model, digest: str) -> str:

@@ -79,7 +79,7 @@ def run(
     with _started(module, bounds) as child:
         watch = _Watch(child, bounds, cancelled)
         try:
-            answer = _heard(child, _headed(order, bounds), progress)
+            answer = _heard(child, _headed(order), progress)
         finally:
             watch.end()
     if answer is None or "result" not in answer:
@@ -94,7 +94,7 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
     path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
     threads = dict.fromkeys(THREAD_SETTINGS, str(bounds.threads)) if bounds.threads else {}
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", module],
+        [sys.executable, "-P", "-c", _START, module, json.dumps(_limits(bounds))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, **threads, "PYTHONPATH": path},
@@ -107,6 +107,41 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         for pipe in (child.stdin, child.stdout):
             with contextlib.suppress(OSError):  # an order that was not read
                 pipe.close()  # type: ignore[union-attr]
+
+
+# Set before a library takes seconds and memory. Where the system has no such bounds (on Windows) the clock of the
+# waiting process remains.
+_START = f"""
+import json, os, runpy, sys
+limits, module = json.loads(sys.argv.pop()), sys.argv.pop()
+if hasattr(os, "nice"):
+    os.nice({NICE})
+try:
+    import resource
+except ImportError:
+    limits = {{}}
+for name, limit in limits.items():
+    try:
+        resource.setrlimit(getattr(resource, name), limit)
+    except (ValueError, OSError):  # less is allowed already
+        pass
+try:
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+except MemoryError:
+    os.abort()  # is told as such
+"""
+
+
+def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
+    """The limits of a child, soft and hard, by their names in ``resource``. Memory is what the process may write to:
+    address space is no measure, for numeric libraries reserve gigabytes of it."""
+    limits = {"RLIMIT_CORE": (0, 0)}
+    if bounds.megabytes:
+        limits["RLIMIT_DATA"] = (bounds.megabytes * 10**6,) * 2
+    if not math.isinf(bounds.seconds):  # also ends an orphan that is held up inside a library; the second, unheard
+        seconds = math.ceil(bounds.seconds) * (bounds.threads or os.cpu_count() or 1) + 1
+        limits["RLIMIT_CPU"] = (seconds, seconds + 5)
+    return limits
 
 
 class _Watch:
@@ -138,10 +173,8 @@ class _Watch:
                 return
 
 
-def _headed(order: bytes, bounds: Bounds) -> bytes:
-    seconds = None if math.isinf(bounds.seconds) else math.ceil(bounds.seconds)
-    header = {"bytes": len(order), "seconds": seconds, "megabytes": bounds.megabytes, "threads": bounds.threads}
-    return json.dumps(header).encode() + b"\n" + order
+def _headed(order: bytes) -> bytes:
+    return json.dumps({"bytes": len(order)}).encode() + b"\n" + order
 
 
 def _heard(child: subprocess.Popen[bytes], order: bytes, progress: Tell) -> dict[str, Any] | None:
@@ -205,7 +238,6 @@ def serve(work: Work) -> None:
     header = json.loads(sys.stdin.buffer.readline())
     order = sys.stdin.buffer.read(header["bytes"])
     threading.Thread(target=_orphaned, args=(stop,), daemon=True).start()
-    _bound(header)
 
     def say(line: object, data: bytes = b"") -> None:
         with lock:
@@ -233,29 +265,6 @@ def _orphaned(stop: threading.Event) -> None:
     stop.set()
     time.sleep(ORPHAN_GRACE)
     os._exit(1)
-
-
-def _bound(header: dict[str, Any]) -> None:
-    """Step back behind other work, and take no more than what is allowed. Where the system has no such bounds (on
-    Windows) the clock of the waiting process remains.
-
-    Memory is what the process may write to: address space is no measure, for numeric libraries reserve gigabytes of it.
-    """
-    if hasattr(os, "nice"):
-        os.nice(NICE)
-    try:
-        import resource
-    except ImportError:
-        return
-    limits = {resource.RLIMIT_CORE: (0, 0)}
-    if header["megabytes"]:
-        limits[resource.RLIMIT_DATA] = (header["megabytes"] * 10**6,) * 2
-    if header["seconds"]:  # also ends an orphan that is held up inside a library; at the second number without a word
-        seconds = header["seconds"] * (header["threads"] or os.cpu_count() or 1) + 1
-        limits[resource.RLIMIT_CPU] = (seconds, seconds + 5)
-    for name, limit in limits.items():
-        with contextlib.suppress(ValueError, OSError):  # less is allowed already
-            resource.setrlimit(name, limit)
 
 
 def _told(error: BaseException) -> tuple[str, str, str]:

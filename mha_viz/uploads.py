@@ -46,7 +46,7 @@ def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Sourc
 def words(corpus: Corpus | Gap) -> int:
     """How much there is to read."""
     if isinstance(corpus, Gap):
-        return sum(len(row.text.split()) for row in corpus.rows)
+        return sum(len(treebank.PLAIN_WORDS.findall(row.text)) for row in corpus.rows)
     return sum(len(sentence.words) for sentence in corpus.sentences)
 
 

@@ -12,6 +12,13 @@ from pathlib import Path
 from mha_viz.apart import Stop, Tell, serve
 from mha_viz.errors import Cancelled, CorpusError
 
+BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
+if os.name == "posix":
+    import resource
+
+    BOUNDS = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in ("DATA", "CPU", "CORE")}
+    BOUNDS["nice"] = os.nice(0)
+
 
 def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
     """Do what the order says."""
@@ -22,12 +29,7 @@ def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
             tell(0.5)
             return bytes(asked["bytes"].encode())
         case "bounds":
-            import resource
-
-            most = {
-                name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in ("DATA", "CPU", "CORE")
-            }
-            return json.dumps(most | {"nice": os.nice(0), "threads": os.environ.get("OMP_NUM_THREADS")}).encode()
+            return json.dumps(BOUNDS | {"threads": os.environ.get("OMP_NUM_THREADS")}).encode()
         case "fill":
             return b"x" * (asked["megabytes"] * 10**6)
         case "abort":

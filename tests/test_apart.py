@@ -55,7 +55,7 @@ def test_bytes_go_there_and_back(size: int, begun: list[subprocess.Popen[bytes]]
 
 
 @posix
-def test_a_child_steps_back_and_is_bounded() -> None:
+def test_a_child_steps_back_and_is_bounded_before_it_imports() -> None:
     most = json.loads(run(CHILD, order("bounds"), Bounds(seconds=7, megabytes=700, threads=1)))
     assert most == {"DATA": 700_000_000, "CPU": 8, "CORE": 0, "nice": min(19, os.nice(0) + NICE), "threads": "1"}
 

@@ -510,6 +510,10 @@ def test_settings_are_read() -> None:
         (["--server.address", "0.0.0.0"], {"MHA_VIZ_MODELS": "minilm"}, "None None"),
         (["--server.address", "0.0.0.0"], {"MHA_VIZ_ACCESS": "open"}, "open None"),
         (["--server.address", "0.0.0.0"], {"MHA_VIZ_HOSTS": "a.example"}, "here ['a.example']"),
+        ([], {"MHA_VIZ_HOSTS": "a.example"}, "here ['a.example']"),
+        ([], {"MHA_VIZ_HOSTS": "a.example", "MHA_VIZ_MODELS": "minilm"}, "None ['a.example']"),
+        ([], {"MHA_VIZ_PROXIES": "127.0.0.1"}, "here ['localhost', '127.0.0.1', '::1', '127.0.0.1']"),
+        ([], {"MHA_VIZ_HOSTS": "a.example", "MHA_VIZ_ACCESS": "open"}, "open ['a.example']"),
     ],
 )
 def test_other_machines_get_what_is_here_unless_the_owner_says_so(
@@ -519,7 +523,8 @@ def test_other_machines_get_what_is_here_unless_the_owner_says_so(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name in ("MHA_VIZ_ACCESS", "MHA_VIZ_MODELS", "MHA_VIZ_HOSTS", "STREAMLIT_SERVER_ADDRESS"):
+    theirs = ("MHA_VIZ_ACCESS", "MHA_VIZ_MODELS", "MHA_VIZ_HOSTS", "MHA_VIZ_PROXIES", "STREAMLIT_SERVER_ADDRESS")
+    for name in theirs:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     for name, value in environment.items():
@@ -534,7 +539,7 @@ def test_other_machines_get_what_is_here_unless_the_owner_says_so(
     start.main(arguments, standalone_mode=False)
     assert f"{os.environ.get('MHA_VIZ_ACCESS')} {served.config.get('server.allowedHosts')}" == access
     assert ("--open" in capsys.readouterr().out) is access.startswith("here")
-    assert os.environ["FORWARDED_ALLOW_IPS"] == ""
+    assert os.environ["FORWARDED_ALLOW_IPS"] == environment.get("MHA_VIZ_PROXIES", "")
 
 
 class _Served:

@@ -74,6 +74,13 @@ def test_any_bytes_are_answered_as_reading_them_here_answers(data: bytes, name: 
     assert there(data, name) == here(data, name)
 
 
+def test_a_text_without_blanks_is_no_single_word() -> None:
+    name, data = FILES["gap"]
+    longer = b"she left." + b"so,then," * 100
+    assert uploads.words(treebank.read_gap(data.decode(), name)) == 7
+    assert there(data.replace(b"she left.", longer), name)[2] == 7 + 400
+
+
 @pytest.mark.parametrize("name", list(hostile.TEXTS)[:12])
 def test_hostile_names_and_texts_go_through_as_they_are(name: str) -> None:
     text = hostile.TEXTS[name][:2000].encode("utf-8", "surrogatepass")
@@ -90,9 +97,9 @@ def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.Monk
 
 
 def test_a_file_that_needs_too_much_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=60))
-    with pytest.raises(CorpusError, match="This file needs more than 60 MB of memory"):
-        uploads.read(b"a b c d e f g h\n" * 50_000, "large.txt")
+    monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=100))
+    with pytest.raises(CorpusError, match="This file needs more than 100 MB of memory"):
+        uploads.read(b"a b c d e f g h\n" * 200_000, "large.txt")
 
 
 def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:

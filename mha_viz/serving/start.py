@@ -45,7 +45,7 @@ def _run(options: dict[str, Any], asked: Settings) -> None:
     served = app(asked)
     address = options.setdefault("server.address", "127.0.0.1")
     options = _hosts(address, asked) | options
-    _restrict(address)
+    _restrict(address, asked)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(asked.proxies)  # else uvicorn believes whoever is on this machine
     raise_descriptor_limit()
     _bound_connections()
@@ -63,9 +63,11 @@ def _hosts(address: str, asked: Settings) -> dict[str, Any]:
     return {}
 
 
-def _restrict(address: str) -> None:
-    """A server for other machines gives them no folders of this one and no downloads, unless its owner says so."""
-    if not (is_loopback(address) or os.environ.get(_MODELS) or os.environ.get(_ACCESS)):
+def _restrict(address: str, asked: Settings) -> None:
+    """A server for other machines gives them no folders of this one and no downloads, unless its owner says so. Who
+    names a proxy, or the names of the site, serves others through this machine's own address."""
+    alone = is_loopback(address) and not asked.proxies and not asked.hosts
+    if not (alone or os.environ.get(_MODELS) or os.environ.get(_ACCESS)):
         os.environ[_ACCESS] = "here"
         print(_HERE_ONLY, flush=True)
 

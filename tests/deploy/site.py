@@ -105,18 +105,28 @@ class Server:
 
 
 class Stub:
-    """What stands in for a process where only the proxy is looked at: it answers with ``status`` and its name."""
+    """What stands in for a process where only the proxy is looked at: it answers with ``status`` and its name.
+    ``received`` counts the bytes of bodies, ``asked`` the requests."""
 
     def __init__(self, name: str) -> None:
         self.status = 200
+        self.asked = self.received = 0
         self._closed = False
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                stub.asked += 1
                 self.send_response(stub.status)
                 self.end_headers()
                 self.wfile.write(name.encode())
+
+            def do_PUT(self) -> None:
+                left = int(self.headers["Content-Length"])
+                while left and (part := self.rfile.read1(left)):
+                    stub.received += len(part)
+                    left -= len(part)
+                self.do_GET()
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -201,13 +211,21 @@ class Site(Generic[P]):
 
     def ask(self, path: str, **headers: str) -> Answer:
         """The answer to one GET over TLS."""
-        context = ssl.create_default_context(cafile=str(self._folder / "fullchain.pem"))
-        with self.handshake(context) as channel:
+        with self.connection() as channel:
             connection = HTTPConnection(f"{HOST}:{self.port}")
             connection.sock = channel
             connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             return Answer(answer.status, answer.headers, answer.read())
+
+    def put(self, channel: ssl.SSLSocket, path: str, size: int) -> None:
+        """Begin to send a body of ``size`` bytes, as the browser that ``one`` serves."""
+        head = f"PUT {path} HTTP/1.1\r\nHost: {HOST}\r\nCookie: mha_process=one\r\nContent-Length: {size}\r\n\r\n"
+        channel.sendall(head.encode())
+
+    def connection(self) -> ssl.SSLSocket:
+        """An encrypted connection to the site."""
+        return self.handshake(ssl.create_default_context(cafile=str(self._folder / "fullchain.pem")))
 
     def handshake(self, context: ssl.SSLContext, name: str = HOST) -> ssl.SSLSocket:
         """An encrypted connection that asks for ``name``. Raises ssl.SSLError where nobody answers to it."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.deploy.site import BASE, NAMES, Answer, Site, Stub
+from tests.deploy.image import ROOT
+from tests.deploy.site import BASE, NAMES, Answer, Site, Stub, wait_for
 
 pytestmark = pytest.mark.deploy
 
 STREAM = f"{BASE}/_stcore/stream"
+UPLOAD = f"{BASE}/_stcore/upload_file/session/file"
+MOST = 400  # requests under way from one address
 TRIES = 20  # newcomers are spread by chance: not one of so many at a given process, 1 in a million
 
 
@@ -82,3 +88,54 @@ def test_what_is_not_below_the_path_is_not_asked_for(site: Site[Stub]) -> None:
     assert (answer.status, answer.headers["Location"]) == (302, f"{BASE}/?text=a%20b")
     assert site.ask("/elsewhere").status == 404
     assert site.ask("/headstrong").status == 404
+
+
+def status(channel: ssl.SSLSocket) -> int:
+    """Of the next answer on a connection."""
+    return int(channel.recv(1000).split()[1])
+
+
+@pytest.mark.parametrize(("path", "size"), [(f"{BASE}/", 17_000), (STREAM, 17_000), (UPLOAD, 9_500_000)])
+def test_a_body_that_nothing_here_sends_is_refused(site: Site[Stub], path: str, size: int) -> None:
+    with site.connection() as channel:
+        site.put(channel, path, size)
+        assert status(channel) == 413
+    assert {stub.asked for stub in site.servers.values()} == {0}
+
+
+def test_an_upload_is_passed_on_as_it_comes(site: Site[Stub]) -> None:
+    part, size = b"x" * 1_000_000, 8_000_000
+    stub = site.servers["one"]
+    with site.connection() as channel:
+        site.put(channel, UPLOAD, size)
+        channel.sendall(part)
+        wait_for(lambda: stub.received == len(part), "The proxy keeps what was sent.")
+        channel.sendall(part * 7)
+        assert status(channel) == 200
+    assert stub.received == size
+
+
+def test_one_address_has_no_more_than_its_share_of_requests(site: Site[Stub]) -> None:
+    with ExitStack() as waiting:
+        for _ in range(MOST - 1):
+            site.put(waiting.enter_context(site.connection()), f"{BASE}/", 10)  # and sends nothing of it
+        assert site.ask(f"{BASE}/").status == 200
+        site.put(waiting.enter_context(site.connection()), f"{BASE}/", 10)
+        wait_for(lambda: site.ask(f"{BASE}/").status == 429, "Nobody is refused.")
+    wait_for(lambda: site.ask(f"{BASE}/").status == 200, "The address stays refused.")
+
+
+def test_a_script_is_asked_for_once_and_only_its_plain_name_is_stored(site: Site[Stub]) -> None:
+    script = f"{BASE}/static/js/index.B-2_x.js"
+    for path, asked in ((script, 1), (f"{script}?1", 3), (script.replace("js/", "js/./"), 5), (f"{script}x", 6)):
+        for _ in range(2):
+            site.ask(path, Cookie="mha_process=one")
+        assert site.servers["one"].asked == asked, path
+
+
+def test_what_nginx_writes_fits_into_its_memory() -> None:
+    proxy = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"]["proxy"]
+    (tmpfs,) = proxy["tmpfs"]
+    cache = (ROOT / "deploy" / "nginx.conf").read_text("utf-8").partition("max_size=")[2]
+    megabytes = [int(text.partition("m")[0]) for text in (cache, tmpfs.partition("size=")[2], proxy["mem_limit"])]
+    assert megabytes == sorted(set(megabytes))

@@ -97,13 +97,13 @@ def _outcome(folder: Path, model: Model, files: _Stamps) -> Model | ModelError:
 
 
 def _stamps(folder: Path) -> _Stamps:
-    """Of each file that a check reads: its name, size in bytes, time of change in nanoseconds, and which file it is."""
+    """Of each file that a check reads: its name, size in bytes, time of change (of its permissions, too) in nanoseconds, and which file it is."""
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]
     except OSError:
         return frozenset()
-    return frozenset((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
+    return frozenset((name, stat.st_size, stat.st_ctime_ns, stat.st_ino) for name, stat in stats)
 
 
 def _with_shape(row: Model, folder: Path, who: str) -> Model:

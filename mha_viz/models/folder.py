@@ -97,7 +97,7 @@ def _outcome(folder: Path, model: Model, files: _Stamps) -> Model | ModelError:
 
 
 def _stamps(folder: Path) -> _Stamps:
-    """Of each file that a check reads: its name, size in bytes, time of change (of its permissions, too) in nanoseconds, and which file it is."""
+    """Of each file that a check reads: name, size in bytes, last change in nanoseconds (of rights, too), number."""
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]

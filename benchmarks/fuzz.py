@@ -332,8 +332,8 @@ def _event(session: WebSession, component: str, random: Random) -> tuple[str, An
 
 def _of(session: WebSession) -> str:
     """The text that the drawing shows, as it says itself."""
-    found = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
-    return found[1].decode() if found else "nothing"
+    reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
+    return reading[1].decode() if reading else "nothing"
 
 
 def _edit(random: Random) -> dict[str, Any]:

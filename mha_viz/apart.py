@@ -215,8 +215,8 @@ def _explain(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | None, 
     kind, problem, remedy = answer["error"]
     if kind == Failed.__name__:
         raise Failed(f"{bounds.what} failed: {problem}.", "Try again.")
-    known: Any = getattr(errors, kind, Failed)
-    raise known(problem, remedy)
+    error_type: Any = getattr(errors, kind, Failed)
+    raise error_type(problem, remedy)
 
 
 def _signalled(code: int | None) -> type[MhaVizError] | None:

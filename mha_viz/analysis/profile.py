@@ -112,12 +112,12 @@ class Profile:
 
     def files(self) -> dict[str, str]:
         """The text of each file by its path in the folder of the profile; profile.json comes last."""
-        told = {
+        texts = {
             f"{below}{name}.csv": table.to_csv(index=False, float_format="%.9g", lineterminator="\n")
             for below, tables in (("", self.tables), (TWIN, self.control))
             for name, table in tables.items()
         }
-        return told | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
+        return texts | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
 
     def write(self, folder: Path) -> None:
         """One CSV file a table, and profile.json last; each takes its place whole, nothing of an older profile stays.

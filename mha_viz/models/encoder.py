@@ -187,10 +187,10 @@ class Encoder:
         forms = [clean(form) for form in forms]
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
-        found = self._encoded([self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True)
-        if len(found) > self.limit:
-            raise TextError(f"{len(found)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
-        words, ids = tuple(found.word_ids), tuple(found.ids)
+        encoding = self._encoded([self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True)
+        if len(encoding) > self.limit:
+            raise TextError(f"{len(encoding)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
+        words, ids = tuple(encoding.word_ids), tuple(encoding.ids)
         lost = set(range(len(forms))).difference(words)
         if lost:
             word = min(lost)
@@ -199,8 +199,8 @@ class Encoder:
                 "Leave it out.",
             )
         known = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
-        spans = self._spans(forms, words, found.offsets)
-        return WordPieces(tuple(forms), tuple(found.tokens), ids, tuple(found.type_ids), words, spans, known)
+        spans = self._spans(forms, words, encoding.offsets)
+        return WordPieces(tuple(forms), tuple(encoding.tokens), ids, tuple(encoding.type_ids), words, spans, known)
 
     def _spans(
         self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
@@ -259,25 +259,25 @@ class Encoder:
             raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
         most = CHARACTERS_PER_PIECE * self.limit
         typed = (text[:most], pair[:most]) if pair.strip() else (text[:most],)
-        found = self._encoded(*typed)
-        sequence, n_pieces = found.sequence_ids, len(found)
+        encoding = self._encoded(*typed)
+        sequence, n_pieces = encoding.sequence_ids, len(encoding)
         for number, part in enumerate(typed):
             if number not in sequence:
                 raise self._nothing_kept(part, number)
         keep = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
-        pieces = self._pieces(found, keep)
+        pieces = self._pieces(encoding, keep)
         more = len(text) > most or (len(typed) == 2 and len(pair) > most)
         cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
-        ids, types = found.ids, found.type_ids  # each access makes a new list
+        ids, types = encoding.ids, encoding.type_ids  # each access makes a new list
         return _Read([ids[i] for i in keep], [types[i] for i in keep], pieces, cut)
 
     def _encoded(self, *typed: Any, **options: Any) -> Any:
         with _panics_in_words(self.name):
             return self._tokenizer.encode(*typed, **options)
 
-    def _pieces(self, found: Any, keep: Sequence[int]) -> list[Piece]:
-        ids, names, spans, words = found.ids, found.tokens, found.offsets, found.word_ids
-        sequence = found.sequence_ids
+    def _pieces(self, encoding: Any, keep: Sequence[int]) -> list[Piece]:
+        ids, names, spans, words = encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids
+        sequence = encoding.sequence_ids
         pieces: list[Piece] = []
         segment = 0
         for i in keep:

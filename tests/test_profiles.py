@@ -24,25 +24,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def folder(home: Path, name: str, kilobytes: int, hours: float, file: str = "syntax.csv") -> Path:
-    """A folder with one file that was written so long ago."""
-    (home / name).mkdir(parents=True)
-    (home / name / file).write_bytes(b"x" * kilobytes * 1000)
-    then = time.time() - hours * HOUR
-    for path in (home / name / file, home / name):
-        os.utime(path, (then, then))
-    return home / name
+    """A profile with one file, last used so many hours ago. Its folder's name has 32 digits, as of a real one."""
+    of = home / name.encode().hex().zfill(32)
+    of.mkdir(parents=True)
+    (of / file).write_bytes(b"x" * kilobytes * 1000)
+    when = time.time() - hours * HOUR
+    for path in (of / file, of):
+        os.utime(path, (when, when))
+    return of
 
 
 def names(home: Path) -> set[str]:
-    return {path.name for path in home.iterdir()}
+    return {bytes.fromhex(path.name).lstrip(b"\0").decode() for path in home.iterdir()}
 
 
 def test_what_was_used_longest_ago_goes_first(home: Path) -> None:
-    for name, hours in (("a", 5), ("b", 9), ("c", 1)):
-        folder(home, name, 400, hours)
+    first = folder(home, "a", 400, 5)
+    folder(home, "b", 400, 9)
+    folder(home, "c", 400, 1)
     tidy()
     assert names(home) == {"a", "c"}
-    used(home / "a")
+    used(first)
     folder(home, "d", 400, 0.5)
     tidy()
     assert names(home) == {"a", "d"}
@@ -82,9 +84,19 @@ def test_a_home_that_is_not_there_needs_no_tidying(home: Path) -> None:
 def test_a_link_to_a_folder_elsewhere_is_left_alone(home: Path, tmp_path: Path) -> None:
     elsewhere = folder(tmp_path / "elsewhere", "mine", 3_000, 99)
     home.mkdir()
-    (home / "link").symlink_to(elsewhere)
+    (home / elsewhere.name).symlink_to(elsewhere)
     tidy()
     assert (elsewhere / "syntax.csv").is_file()
+
+
+def test_a_folder_that_is_no_profile_is_left_alone(home: Path) -> None:
+    other = home / "of somebody else"
+    other.mkdir(parents=True)
+    (other / "thesis.csv").write_bytes(b"x" * 3_000_000)
+    (other / ".old.npz").touch()
+    os.utime(other / ".old.npz", (0, 0))
+    tidy()
+    assert len(list(other.iterdir())) == 2
 
 
 @pytest.mark.parametrize("odd", ["-1", "5 GB", "1e3", "٣", "9" * 12])

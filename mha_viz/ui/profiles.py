@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from mha_viz.models.budget import PROFILES_SETTING, megabytes
 
 DISK = PROFILES_SETTING  # the most that all profiles take, in 10^6 bytes
 UNFINISHED_SECONDS = 24 * 3600
+NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; what else lies beside them is not ours to delete
 
 
 def home() -> Path:
@@ -61,7 +63,9 @@ def tidy(at_work: Path | None = None) -> None:
     Raises SettingError.
     """
     most = budget()
-    folders = [path for path in _listed(home()) if path.is_dir() and not path.is_symlink()]
+    folders = [
+        path for path in _listed(home()) if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    ]
     for folder in folders:
         if folder != at_work:
             _forget_unfinished(folder)

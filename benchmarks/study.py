@@ -108,7 +108,7 @@ from dataclasses import replace
 from pathlib import Path
 from benchmarks.study import treebank
 from mha_viz.models.encoder import load
-from mha_viz.study import study
+from mha_viz.study.run import study
 
 corpus = treebank(2000)
 by_length = sorted(corpus.sentences, key=lambda sentence: -len(sentence.forms))

@@ -39,11 +39,13 @@ class Watched:
         return total
 
     def megabytes(self) -> float:
-        """Resident memory of the server and its children, shared pages counted in each."""
+        """Resident memory of the server and its children. Where the system can tell (Linux), a page that several of
+        them share counts once."""
         total = 0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
-                total += process.memory_info().rss
+                full = process.memory_full_info()
+                total += getattr(full, "pss", full.rss)
         return total / 1e6
 
     def counts(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from mha_viz.assets import HOME
 from mha_viz.errors import ExportError
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.study import study
+from mha_viz.study.run import study
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.studies import Studies, sentences_given
 from tests.visit import until

@@ -44,8 +44,8 @@ def run(asked: argparse.Namespace) -> None:
     corpus = corpus if asked.name is None else dataclasses.replace(corpus, name=asked.name)
     encoder = loaded(chosen(asked.model), asked.device)
     make_folder(asked.out)
-    from mha_viz.study import Progress, study
     from mha_viz.study.plan import BATCH
+    from mha_viz.study.run import Progress, study
 
     with bar("of the text") as show:
 

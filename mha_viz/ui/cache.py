@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -27,15 +28,15 @@ from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.compare import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import opened, pack
-from mha_viz.inside import Trace
+from mha_viz.inside import Parameters, Trace
 from mha_viz.models import catalog, hub
 from mha_viz.reader import Reader
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui.annotated import words_of
 
-READING_BYTES = 250_000_000
-PACKET_BYTES = 32_000_000
-TRACE_BYTES = 100_000_000
+READING_BYTES = 60_000_000
+PACKET_BYTES = 16_000_000
+TRACE_BYTES = 50_000_000
 FAILURES = 64  # models that could not be had, with the reason…
 FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
@@ -143,6 +144,9 @@ class Office:
         self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
         self._traces: Shelf[tuple[str, str, str, int], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
+        self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
+            TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
+        )
         self._warming = False
         self._begin()
 
@@ -171,9 +175,7 @@ class Office:
         words = () if pair else words_of(text) or ()
 
         def work() -> Trace:
-            return self._traces.get(key) or self._traces.put(
-                key, self._reader.trace(model.name, text, pair, words, layer)
-            )
+            return self._traces.get(key) or self._traces.put(key, self._traced(model.name, text, pair, words, layer))
 
         return self._kept_or(self._traces.get(key), work)
 
@@ -277,6 +279,15 @@ class Office:
         future = self._worker.submit(work)
         future.add_done_callback(lambda _: self._places.release())
         return future
+
+    def _traced(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
+        """A trace whose parameters, most of its bytes, are those of the traces before it of the same layer."""
+        trace = self._reader.trace(model, text, pair, words, layer)
+        known = self._parameters.get((model, layer))
+        if known is not None and all(map(np.array_equal, known, trace.parameters)):
+            return replace(trace, parameters=known)
+        self._parameters.put((model, layer), trace.parameters)
+        return trace
 
     def _read(self, model: catalog.Model, text: str, pair: str) -> Attention:
         key = (model.name, text, pair)

@@ -44,18 +44,18 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def _train(asked: argparse.Namespace) -> None:
-    from mha_viz.training import toy
+    from mha_viz.training import toy_model
 
-    steps = toy.STEPS if asked.steps is None else asked.steps
+    steps = toy_model.STEPS if asked.steps is None else asked.steps
     if not steps:
         raise SettingError("0 steps teach nothing.", "Give at least 1.")
     make_folder(asked.out)
     if (asked.out / "model.safetensors").exists():
         raise ExportError(f"{asked.out} holds a model already.", "Choose another folder, or delete that one.")
     with bar("of the steps") as show:
-        trained = toy.train(asked.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
+        trained = toy_model.train(asked.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
     try:
-        toy.save(trained, asked.out)
+        toy_model.save(trained, asked.out)
     except OSError as error:
         raise ExportError(f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
     last = trained.history[-1]
@@ -69,13 +69,13 @@ def _evaluate(asked: argparse.Namespace) -> None:
     sentences = 500 if asked.sentences is None else asked.sentences
     if not sentences:
         raise SettingError("0 sentences decide nothing.", "Give at least 1.")
-    from mha_viz.study import toy
+    from mha_viz.study import toy_scores
 
     if asked.what == "history":
         with bar("of the steps") as show:
-            table = toy.history("toy", asked.seed, sentences, show)
+            table = toy_scores.history("toy", asked.seed, sentences, show)
     else:
-        table = toy.evaluate(loaded(chosen(asked.model or "toy")), asked.seed, sentences)
+        table = toy_scores.evaluate(loaded(chosen(asked.model or "toy")), asked.seed, sentences)
     written = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
     exports.write_bytes(asked.out, lambda: written)
     if asked.what == "history":

@@ -1,7 +1,7 @@
 """A corpus in a file of a stranger: what it holds is found out in a child process, and the words stay in the file.
 
 The process of the app keeps the bytes and a few numbers; whoever measures them reads the file again, by the same
-:func:`mha_viz.treebank.read`. So no file, however odd, takes the interpreter or the memory of those who read.
+:func:`mha_viz.corpus.treebank.read`. So no file, however odd, takes the interpreter or the memory of those who read.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from mha_viz import apart, treebank
+from mha_viz import apart
+from mha_viz.corpus import treebank
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError
-from mha_viz.treebank import Corpus, Gap
 
 CHILD = "mha_viz.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s of a core and 140 MB

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations
+from mha_viz.corpus.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
 from mha_viz.study.plan import batches, plan
 from mha_viz.study.run import Progress, study
 from mha_viz.study.tally import Tally
-from mha_viz.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
 from tests import brute, tiny_models
 
 if TYPE_CHECKING:

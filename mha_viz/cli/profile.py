@@ -74,7 +74,7 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def _corpus(name: str) -> Any:
-    from mha_viz import grammar, treebank
+    from mha_viz.corpus import grammar, treebank
 
     if name == BUILT_IN:
         return grammar.corpus()

@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError, ModelBroken
 from mha_viz.models import budget, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
-from mha_viz.treebank import Corpus
 
 MODEL_BYTES = 2_500_000_000  # of weights at hand, the model last read by included
 
@@ -68,7 +68,7 @@ def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
 
 @cache
 def _built_in() -> Corpus:
-    from mha_viz import grammar
+    from mha_viz.corpus import grammar
 
     return grammar.corpus()
 

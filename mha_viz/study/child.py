@@ -13,8 +13,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mha_viz import apart, grammar, treebank
+from mha_viz import apart
 from mha_viz.analysis.profile import Profile
+from mha_viz.corpus import grammar, treebank
 from mha_viz.errors import ExportError
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.run import study

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mha_viz.analysis.coreference import CHUNK, Chunk, chunk, pack
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import WordPieces
-from mha_viz.treebank import Corpus
 
 BATCH = 512  # pieces a pass
 CELLS = 11_500_000  # of all heads a pass at most: 46 MB, unless one sentence alone has more

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.syntax import Pointers, pointers
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.plan import batches, plan
-from mha_viz.treebank import Corpus
 
 
 def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations, Tree
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
@@ -28,7 +29,6 @@ from mha_viz.study.plan import BATCH, Plan, batches, plan
 from mha_viz.study.tables import Measured, facts, tables
 from mha_viz.study.tally import Tally
 from mha_viz.text import WordPieces
-from mha_viz.treebank import Corpus, Gap
 
 ROWS = 30  # of GAP in one part of the work
 AHEAD = 2 * MOST  # parts that are begun before their turn

@@ -16,11 +16,11 @@ from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.profile import HEADINGS, UNTRAINED
 from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, SIDES, Gold, Relations, gold
 from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import decided, nearest_name
 from mha_viz.study.plan import Plan
 from mha_viz.study.tally import Tally
-from mha_viz.treebank import Corpus, Gap
 
 Lines = Iterator[tuple[Any, ...]]
 

@@ -1,4 +1,4 @@
-"""The toy model: a small encoder that learns the language of :mod:`mha_viz.grammar` within minutes.
+"""The toy model: a small encoder that learns the language of :mod:`mha_viz.corpus.grammar` within minutes.
 
 It answers four questions about sentences in which some words are masked or changed: which word belongs here, which
 word precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
@@ -21,9 +21,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from mha_viz import grammar, lexicon, snapshots
+from mha_viz import snapshots
+from mha_viz.corpus import grammar, lexicon
+from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import Cancelled, SettingError
-from mha_viz.treebank import Sentence, Word
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 FEED_FORWARD = 128

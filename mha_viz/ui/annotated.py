@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -79,3 +80,8 @@ def words_of(typed: str) -> tuple[str, ...] | None:
     except CorpusError:
         return None
     return found.forms if found else None
+
+
+def bare(words: Sequence[str]) -> str:
+    """CoNLL-U with these words and nothing else: :func:`words_of` gives them back."""
+    return "\n".join(f"{number}\t{word}" + 8 * "\t_" for number, word in enumerate(words, 1))

@@ -179,7 +179,7 @@ def _on_edit() -> None:
 def _pin(said: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
     text, pair, model, head = (str(said.get(name) or "") for name in ("text", "pair", "model", "head"))
-    return Pin(text, pair, model, Head.parse(head))
+    return Pin(explore.asked().to_pin(text), pair, model, Head.parse(head))
 
 
 def _place(pin: Pin) -> dict[str, str]:

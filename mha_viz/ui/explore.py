@@ -17,7 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, gold, reading, takeaway, tour, tray
 from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import Annotated, annotated, words_of
+from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
 from mha_viz.ui.badges import badges
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
@@ -38,6 +38,11 @@ class Asked:
         """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
         found = self.gold()
         return found.text if found and found.pasted else self.text
+
+    def to_pin(self, shown: str) -> str:
+        """``shown`` so that a pinned head is read again from the same words: those of CoNLL-U are given, not found."""
+        words = words_of(self.text) if shown == self.shown and not self.where.pair else None
+        return bare(words) if words and words != words_of(shown) else shown
 
     def gold(self) -> Annotated | None:
         """The annotation that comes with the text, if any does and it can be read."""
@@ -202,7 +207,9 @@ def _on_tray() -> None:
     said = message("explorer", "tray")
     what = asked()
     try:
-        pin = Pin(what.shown, what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head"))))
+        pin = Pin(
+            what.to_pin(what.shown), what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head")))
+        )
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.ui import frame
-from mha_viz.ui.lab_words import WORDS
+from mha_viz.ui.lab.words import WORDS
 
 _STYLE = """
 <style>

@@ -16,12 +16,13 @@ from mha_viz.figures.inside import in_view
 from mha_viz.inside import Trace
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import MAX_CONFIG_BYTES, read_object
-from mha_viz.ui import address, calculator, explore, reading
+from mha_viz.ui import address, inference, request
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
-from mha_viz.ui.explore import Asked
-from mha_viz.ui.inside_steps import STEPS, Opened
+from mha_viz.ui.inside import calculator
+from mha_viz.ui.inside.steps import STEPS, Opened
 from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_complaint, sent, theme, whole
+from mha_viz.ui.request import Asked
 
 COST = "cost"  # no step is open: the calculator follows the map
 SOON = 0.4  # seconds without an answer before the page says that it is working
@@ -45,11 +46,11 @@ def show(what: Asked) -> None:
     """The page, from what the URL asks for."""
     st.html(_STYLE)
     say_complaint()
-    attention = reading.read(what.text, what.where)
+    attention = inference.read(what.text, what.where)
     if attention is None:
         return
-    reading.say_cut(attention, what.where)
-    reading.say_unknown(attention)
+    inference.say_cut(attention, what.where)
+    inference.say_unknown(attention)
     head = _head(what, attention)
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
@@ -123,7 +124,7 @@ def _config(model: catalog.Model, _: str) -> dict[str, object]:
 
 def _head(what: Asked, attention: Attention) -> Head:
     """The head of the URL, else the one that Explore begins with."""
-    first = Head.parse(explore.start(what, attention).head)
+    first = Head.parse(request.start(what, attention).head)
     wanted = what.where.head or first
     odd = [one for one in what.where.complaints if one.startswith("head=")]
     try:
@@ -143,7 +144,7 @@ def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
     ]
     if odd:
         remark(f"This link asks for tokens that are not there ({', '.join(odd)}); the strongest link is shown instead.")
-    begin = None if what.where.head else explore.start(what, attention).pin
+    begin = None if what.where.head else request.start(what, attention).pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
     held = pin.groups() if pin else (None, None)
     query, key = (_token(given.get(name), n) for name in ("q", "k"))

@@ -17,11 +17,11 @@ from mha_viz.figures.compare import MOST, As, Panel
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, explore, frame, reading, takeaway, tray
+from mha_viz.ui import address, frame, inference, request, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
-from mha_viz.ui.explore import Asked
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
+from mha_viz.ui.request import Asked
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -52,13 +52,13 @@ def show(what: Asked) -> None:
     if chosen == "tray":
         _tray(pins)
         return
-    attention = reading.read(what.text, what.where)
+    attention = inference.read(what.text, what.where)
     if attention is None:
         return
     head = _head(attention, what)
     _about(attention, head)
     if chosen == "map":
-        from mha_viz.ui import head_map  # plotly and the map's arithmetic, for those who ask
+        from mha_viz.ui.compare import head_map  # plotly and the map's arithmetic, for those who ask
 
         head_map.show(attention, head)
         _draw([Panel(attention, head)])  # the chosen point, opened
@@ -135,7 +135,7 @@ def _panel_of(pin: Pin, number: int) -> Panel | None:
     try:
         model = catalog.resolve(pin.model)
         if ready(model) or office().kept(model, pin.text, pin.pair):
-            attention = reading.read_by(model, pin.text, pin.pair)
+            attention = inference.read_by(model, pin.text, pin.pair)
             if attention is None:
                 return None
             _ = attention[pin.head]
@@ -179,7 +179,7 @@ def _on_edit() -> None:
 def _pin(said: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
     text, pair, model, head = (str(said.get(name) or "") for name in ("text", "pair", "model", "head"))
-    return Pin(explore.asked().to_pin(text), pair, model, Head.parse(head))
+    return Pin(request.asked().to_pin(text), pair, model, Head.parse(head))
 
 
 def _place(pin: Pin) -> dict[str, str]:
@@ -218,7 +218,7 @@ def _head(attention: Attention, what: Asked) -> Head:
     asked = what.where.head
     if asked and asked.layer < attention.layers and asked.head < attention.heads:
         return asked
-    return Head.parse(explore.start(what, attention).head)
+    return Head.parse(request.start(what, attention).head)
 
 
 def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
@@ -247,7 +247,7 @@ def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     st.text_input("Change a word, then press Enter", key="second", on_change=_on_second, max_chars=2_000)
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
-        other = reading.read_by(_model(what), second, what.where.pair)
+        other = inference.read_by(_model(what), second, what.where.pair)
         panels += [Panel(other, head)] if other is not None else []
     return panels
 
@@ -280,7 +280,7 @@ def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     if not ready(model):
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
-    other = reading.read_by(model, what.text, what.where.pair)
+    other = inference.read_by(model, what.text, what.where.pair)
     if other is None:
         return [Panel(attention, head)]
     twin, nats = office().twin(attention, head, other)

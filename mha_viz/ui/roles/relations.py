@@ -16,9 +16,9 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.treebank import Corpus
-from mha_viz.ui import role_filters
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import complain, plain, remark
+from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed
@@ -43,7 +43,7 @@ def _syntax(evidence: Evidence) -> None:
         "of the same architecture with random weights."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
-    typed, level = role_filters.relation(left), role_filters.level(right)
+    typed, level = filters.relation(left), filters.level(right)
     table = _readable(evidence, level)
     table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
     if not len(table):

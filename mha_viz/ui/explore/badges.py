@@ -15,7 +15,7 @@ from mha_viz.figures.role_words import COLOURS, short, told
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
 from mha_viz.ui.cache import office
-from mha_viz.ui.gold import word_block
+from mha_viz.ui.explore.gold import word_block
 from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")

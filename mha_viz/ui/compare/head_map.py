@@ -11,7 +11,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
-from mha_viz.ui import address, explore, frame, tray
+from mha_viz.ui import address, frame, request, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
 from mha_viz.ui.tray import Pin
@@ -101,7 +101,7 @@ def _pin(attention: Attention, head: Head) -> None:
     pins, _ = tray.read(st.query_params.get("tray"))
     try:
         address.go(
-            tray=tray.write(tray.add(pins, Pin(explore.asked().to_pin(text.text), text.pair, attention.model, head)))
+            tray=tray.write(tray.add(pins, Pin(request.asked().to_pin(text.text), text.pair, attention.model, head)))
         )
     except MhaVizError as error:
         complain_later(error)

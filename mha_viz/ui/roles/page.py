@@ -17,12 +17,13 @@ from mha_viz.figures.role_words import COLOURS, by_head, told
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame, head_card, learning, reading, relations, role_filters
+from mha_viz.ui import address, frame, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import lasting, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, complain_later, guarded, picked_head, plain, remark, say_complaint, theme
+from mha_viz.ui.roles import filters, head_card, learning, relations
 from mha_viz.ui.studies import READY, Evidence, given, sentences_given, studies
 from mha_viz.uploads import Source
 
@@ -49,7 +50,7 @@ def show(where: Address) -> None:
         model = catalog.default()
     corpus = _choices(model, st.query_params.get("corpus"))
     if not ready(model):
-        reading.download(model)
+        inference.download(model)
         return
     evidence = _evidence(model, corpus)
     if evidence is None:
@@ -119,17 +120,17 @@ def _given(model: catalog.Model) -> Evidence | None:
 def _on_model(key: str) -> None:
     name = st.session_state[key]
     chosen = None if name == catalog.default().name else name
-    role_filters.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+    filters.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
 
 
 @guarded()
 def _on_corpus(key: str) -> None:
-    role_filters.go(corpus=st.session_state[key])
+    filters.go(corpus=st.session_state[key])
 
 
 @guarded()
 def _on_file() -> None:
-    role_filters.go(corpus=UPLOAD)
+    filters.go(corpus=UPLOAD)
 
 
 def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
@@ -320,7 +321,7 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _map(evidence: Evidence, chosen: Head | None) -> None:
-    kinds = role_filters.kinds(st)
+    kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
     st.html(
         "<style>.st-key-role_map_box .stElementContainer:has(.stPlotlyChart) "
@@ -394,7 +395,7 @@ def _hint(evidence: Evidence) -> None:
 
 def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
-    typed = role_filters.find(st, placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1.")
+    typed = filters.find(st, placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1.")
     heads = evidence.profiles[0].heads()
     if not typed:
         return asked if asked in heads else None

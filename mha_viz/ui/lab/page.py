@@ -22,9 +22,9 @@ from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.lab_words import LANGUAGE, WORDS
+from mha_viz.ui.lab.trainings import trainings
+from mha_viz.ui.lab.words import LANGUAGE, WORDS
 from mha_viz.ui.parts import complain, complain_later, guarded, plain, remark, say_complaint, theme
-from mha_viz.ui.trainings import trainings
 
 LABELS: Mapping[Field, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),

@@ -18,7 +18,7 @@ from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import DARK, Theme
 from mha_viz.models import catalog
 from mha_viz.treebank import Sentence
-from mha_viz.ui import address, frame, reading
+from mha_viz.ui import address, frame, inference
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, theme
 
@@ -153,7 +153,7 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
 def _read(step: int) -> Attention | None:
     """The sentence as the model read it at ``step``; None, with a word on why, when it cannot be had."""
     try:
-        return reading.read_by(catalog.resolve(f"{MODEL}@{step}"), drawn().text, "")
+        return inference.read_by(catalog.resolve(f"{MODEL}@{step}"), drawn().text, "")
     except MhaVizError as error:
         complain(error)
         return None

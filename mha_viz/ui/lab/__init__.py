@@ -1,0 +1,1 @@
+"""The page on why heads differ: small trainings."""

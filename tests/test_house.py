@@ -48,6 +48,7 @@ ONLY_IN = {
 }
 TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
 PAGE_LINES = 60
+PAGES = {"explore", "compare", "roles", "inside", "lab"}  # rooms inside ui, over the modules that lie in it directly
 FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocument\s*\.\s*write")
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
@@ -170,6 +171,23 @@ def test_imports_only_go_down() -> None:
         module, is_package = _module(path)
         found += violations(path.read_text("utf-8"), module, is_package)
     assert not found, "\n".join(found)
+
+
+def _inside_ui(module: str) -> tuple[str, str]:
+    """A module of ui: the page whose room it is in, "" for the shell that all pages share, and its own name."""
+    parts = module.split(".")[2:]
+    return (parts[0], parts[1]) if len(parts) > 1 and parts[0] in PAGES else ("", parts[0] if parts else "")
+
+
+def test_pages_know_the_shell_and_not_each_other() -> None:
+    wrong = []
+    for path in sorted((ROOT / "mha_viz" / "ui").rglob("*.py")):
+        module, is_package = _module(path)
+        page, _ = _inside_ui(module)
+        for name, line in imports(path.read_text("utf-8"), module, is_package):
+            other = _inside_ui(name)[0] if name.startswith("mha_viz.ui.") else ""
+            wrong += [f"{module}:{line} imports {name}"] * (other not in ("", page))
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_house_is_not_empty() -> None:

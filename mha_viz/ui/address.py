@@ -136,8 +136,8 @@ def fits(text: str, pair: str) -> tuple[str, str]:
     other."""
     text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
     room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
-    kept = _shortened(text, max(room // 2, room - len(quote(pair))))
-    return kept, _shortened(pair, room - len(quote(kept)))
+    first = _shortened(text, max(room // 2, room - len(quote(pair))))
+    return first, _shortened(pair, room - len(quote(first)))
 
 
 def room_for(*names: str) -> int:
@@ -158,10 +158,10 @@ def _shortened(text: str, room: int) -> str:
     return text[: bisect_right(list(lengths), room)]
 
 
-def accepted(view: Mapping[str, object], known: Mapping[str, str] = VIEW) -> dict[str, str | None]:
+def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> dict[str, str | None]:
     """The parameters that a drawing may set: known names with valid values; None takes one out of the URL."""
     changes: dict[str, str | None] = {}
-    for name, pattern in known.items():
+    for name, pattern in patterns.items():
         value = view.get(name)
         if value is None or (isinstance(value, str) and re.fullmatch(pattern, value, flags=re.ASCII)):
             changes[name] = value

@@ -134,16 +134,16 @@ def say_cut(attention: Attention, where: Address) -> None:
     """Where a text was cut, and how much of it was read."""
     texts = (attention.text.text, attention.text.pair)
     if where.typed:
-        kept = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
-        remark(f"{sum(where.typed):,} characters were typed; a link holds {kept}.")
+        limits = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
+        remark(f"{sum(where.typed):,} characters were typed; a link holds {limits}.")
     cut = attention.text.cut
     if cut is None:
         return
     more = "more than " if cut.more or where.typed else ""
     places = [
-        f"…{text[max(0, kept - 40) : kept]} ✂ {text[kept : kept + 40]}…"
-        for text, kept in zip(texts, cut.kept, strict=True)
-        if kept < len(text)
+        f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
+        for text, limit in zip(texts, cut.kept, strict=True)
+        if limit < len(text)
     ]
     counted = f"{cut.limit:,} of {more}{cut.pieces:,} pieces are read"
     remark(f"The text is longer than the model reads: {counted}. Cut here: {'  /  '.join(places)}")

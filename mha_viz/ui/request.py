@@ -33,8 +33,8 @@ class Asked:
     @property
     def shown(self) -> str:
         """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
-        found = self.gold()
-        return found.text if found and found.pasted else self.text
+        annotation = self.gold()
+        return annotation.text if annotation and annotation.pasted else self.text
 
     def to_pin(self, shown: str) -> str:
         """``shown`` so that a pinned head is read again from the same words: those of CoNLL-U are given, not found."""
@@ -101,12 +101,12 @@ def _on_example() -> None:
 
 
 def _read_next(text: str, pair: str, **changes: str | None) -> None:
-    kept = address.fits(text, pair)
-    short = (len(kept[0]), len(kept[1])) != (len(text), len(pair))
-    first = kept[0] == examples()[0]["text"]
+    fitting = address.fits(text, pair)
+    short = (len(fitting[0]), len(fitting[1])) != (len(text), len(pair))
+    first = fitting[0] == examples()[0]["text"]
     changes |= dict.fromkeys(address.OF_THIS_TEXT) | ({} if pair.strip() else {"side": None})
     typed = f"{len(text)}-{len(pair)}" if short else None
-    address.go(text=None if first else kept[0], pair=kept[1] if pair.strip() else None, typed=typed, **changes)
+    address.go(text=None if first else fitting[0], pair=fitting[1] if pair.strip() else None, typed=typed, **changes)
 
 
 @guarded()

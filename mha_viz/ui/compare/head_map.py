@@ -31,7 +31,7 @@ def show(attention: Attention, head: Head) -> None:
     if len(heads) < FEWEST:
         remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
         return
-    own = heads.index(head)
+    index = heads.index(head)
     with st.spinner("Comparing every two heads…"):
         distances, drawn = office().distances(attention), office().plane(attention)
     colours = theme()
@@ -42,24 +42,24 @@ def show(attention: Attention, head: Head) -> None:
     )
     left, right = st.columns([3, 1], gap="large")
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
-    close = nearest(distances[own], own, listed)
+    close = nearest(distances[index], index, listed)
     with left:
         st.html(NARROW)
-        said = f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}."
+        description = f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}."
         for name in MAPS:
             with st.container(key=f"{name}_box"):
                 st.plotly_chart(
-                    scatter(heads, drawn, own, close, colours, standing=name == "map_standing"),
+                    scatter(heads, drawn, index, close, colours, standing=name == "map_standing"),
                     key=name,
                     on_select=partial(_on_point, name),
                     selection_mode="points",
                     theme=None,
                     config=CONFIG,
-                    alt=said,
+                    alt=description,
                 )
     with right:
-        _list(f"Most similar to {both(head)}", attention, heads, close, distances[own].tolist())
-        _list("Least similar", attention, heads, farthest(distances, own, listed), distances[own].tolist())
+        _list(f"Most similar to {both(head)}", attention, heads, close, distances[index].tolist())
+        _list("Least similar", attention, heads, farthest(distances, index, listed), distances[index].tolist())
     with st.expander("The divergence of every two heads", on_change="rerun", key="matrix") as box:
         if box.open:
             st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
@@ -84,8 +84,8 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
     st.markdown(f"**{title}**")
     for i in listed:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
-            kept = {**st.query_params.to_dict(), "head": str(heads[i])}
-            st.page_link(frame.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=kept)
+            parameters = {**st.query_params.to_dict(), "head": str(heads[i])}
+            st.page_link(frame.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=parameters)
             st.button(
                 "+",
                 key=f"pin_{title[:1]}_{heads[i]}",

@@ -42,8 +42,8 @@ def show(what: Asked) -> None:
     place = st.session_state.pop("open", None)
     if place is not None:
         view = set(address.VIEW) - set(address.OF_THIS_MODEL)
-        kept = {name: value for name, value in st.query_params.to_dict().items() if name in {"tray", *view}}
-        st.switch_page(frame.page("explore"), query_params=kept | place)
+        parameters = {name: value for name, value in st.query_params.to_dict().items() if name in {"tray", *view}}
+        st.switch_page(frame.page("explore"), query_params=parameters | place)
     say_complaint()
     pins, whole = tray.read(what.where.tray)
     chosen = _choice(pins)
@@ -78,8 +78,8 @@ def _about(attention: Attention, head: Head | None = None) -> None:
             width="content",
         )
         if head:
-            kept = st.query_params.to_dict()
-            st.page_link(frame.page("explore"), label="Another sentence or head", query_params=kept)
+            parameters = st.query_params.to_dict()
+            st.page_link(frame.page("explore"), label="Another sentence or head", query_params=parameters)
 
 
 def _choice(pins: Tray) -> str:
@@ -122,8 +122,8 @@ def _tray(pins: Tray) -> None:
             "key **c** on a head of the grid. Up to eight heads of any layer, sentence and model stand side by side."
         )
         return
-    found = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
-    panels = {number: panel for number, panel in found.items() if panel is not None}
+    each = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
+    panels = {number: panel for number, panel in each.items() if panel is not None}
     if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
@@ -156,29 +156,29 @@ def _on_remove(number: int) -> None:
 def _missing(model: catalog.Model, who: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{who} {model.label}, which is not on this machine yet.")
-        kept = {**st.query_params.to_dict(), "model": model.name}
-        st.page_link(frame.page("explore"), label="Download it on the Explore page", query_params=kept)
+        parameters = {**st.query_params.to_dict(), "model": model.name}
+        st.page_link(frame.page("explore"), label="Download it on the Explore page", query_params=parameters)
 
 
 @guarded()
 def _on_edit() -> None:
     """The person changed the tray, or set a head of a ready-made comparison aside, or asked to see it on Explore."""
-    said = message("compare", "edit")
+    event = message("compare", "edit")
     try:
-        if said.get("action") == "open":
-            st.session_state["open"] = _place(_pin(said))
+        if event.get("action") == "open":
+            st.session_state["open"] = _place(_pin(event))
             return
         pins, _ = tray.read(st.query_params.get("tray"))
-        view = said.get("view")
+        view = event.get("view")
         moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
-        address.go(tray=tray.write(_edited(pins, said)), **moved)
+        address.go(tray=tray.write(_edited(pins, event)), **moved)
     except MhaVizError as error:
         complain_later(error)
 
 
-def _pin(said: dict[str, object]) -> Pin:
+def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
-    text, pair, model, head = (str(said.get(name) or "") for name in ("text", "pair", "model", "head"))
+    text, pair, model, head = (str(event.get(name) or "") for name in ("text", "pair", "model", "head"))
     return Pin(request.asked().to_pin(text), pair, model, Head.parse(head))
 
 
@@ -189,10 +189,10 @@ def _place(pin: Pin) -> dict[str, str]:
     return place | ({"model": pin.model} if pin.model != catalog.default().name else {})
 
 
-def _edited(pins: Tray, said: dict[str, object]) -> Tray:
-    action, index, to, name = (said.get(key) for key in ("action", "index", "to", "name"))
+def _edited(pins: Tray, event: dict[str, object]) -> Tray:
+    action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        return tray.add(pins, _pin(said))
+        return tray.add(pins, _pin(event))
     if not isinstance(index, int):
         return pins
     if action == "remove":
@@ -229,12 +229,12 @@ def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
 
 def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     with st.spinner("Comparing every two heads…"):
-        found = office().similar(attention, head, SIMILAR)
+        similar = office().similar(attention, head, SIMILAR)
     st.markdown(
-        f"{both(head)} and the {len(found)} heads of this model whose rows differ least from its own on this text, "
+        f"{both(head)} and the {len(similar)} heads of this model whose rows differ least from its own on this text, "
         "wherever they are; beside each, the Jensen–Shannon divergence in nats (0: the same, 0.693: nothing in common)."
     )
-    named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in found]
+    named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in similar]
     return [Panel(attention, head), *named]
 
 
@@ -264,8 +264,8 @@ def _on_second() -> None:
 
 def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     """The sentence in another model, by the head there that does most nearly the same with the words."""
-    own = _model(what)
-    others = [m for m in catalog.offered() if m.name != own.name]
+    current_model = _model(what)
+    others = [m for m in catalog.offered() if m.name != current_model.name]
     if not others:
         remark("This server offers one model only.")
         return [Panel(attention, head)]
@@ -284,8 +284,8 @@ def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     if other is None:
         return [Panel(attention, head)]
     twin, nats = office().twin(attention, head, other)
-    said = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
-    st.markdown(f"{both(head)} beside {both(twin)} of {plain(model.label)}{said}.")
+    closeness = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
+    st.markdown(f"{both(head)} beside {both(twin)} of {plain(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, twin)]
 
 

@@ -53,20 +53,20 @@ def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | No
     """The roles one by one, the strongest first."""
     findings = tuple(sorted(findings, key=lambda f: -f.gain))
     hits = _hits(findings, attention, gold)
-    found = []
+    badges = []
     for finding, shows in zip(findings, active(findings, attention), strict=True):
-        said, why = _said(finding, shows, hits)
-        found.append(
+        state, why = _said(finding, shows, hits)
+        badges.append(
             {
                 "head": finding.head.layer * attention.heads + finding.head.head,
                 "role": finding.role,
                 "short": short(finding),
                 "words": f"{told(finding)}. {why}",
-                "active": said != REST,
-                "said": said,
+                "active": state != REST,
+                "said": state,
             }
         )
-    return found
+    return badges
 
 
 def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
@@ -74,8 +74,8 @@ def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -
     if finding in hits:
         right, asked = hits[finding]
         return (HERE if right else REST), f"By the gold of this text: {right} of {asked} right."
-    said = REST if not shows else LINK if finding.role in LINKING else HERE
-    return said, WHY[said]
+    state = REST if not shows else LINK if finding.role in LINKING else HERE
+    return state, WHY[state]
 
 
 def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
@@ -86,6 +86,6 @@ def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | No
     block = word_block(attention, [f.head for f in syntactic])
     if block.shape[-1] != len(gold.words):
         return {}
-    found = pointers(block)
-    cases = [arcs(gold, found, at, *f.detail.split()) for at, f in enumerate(syntactic)]
-    return {f: (sum(arc.right for arc in said), len(said)) for f, said in zip(syntactic, cases, strict=True)}
+    pointed = pointers(block)
+    cases = [arcs(gold, pointed, at, *f.detail.split()) for at, f in enumerate(syntactic)]
+    return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}

@@ -31,27 +31,27 @@ LIKELY = 0.5  # of a word's attention: weaker links are not proposed
 # ---- With gold ------------------------------------------------------------------------------------------
 
 
-def show(found: Annotated, attention: Attention, head: Head) -> None:
+def show(gold: Annotated, attention: Attention, head: Head) -> None:
     """The sentence with its gold arcs, and what the head says of them."""
     words = attention.by_words().without_special() if len(attention.text) else attention
-    if len(words.text) != len(found.forms):
+    if len(words.text) != len(gold.forms):
         remark("The model did not read every word of this sentence, so its gold cannot be laid over it.")
         return
     st.markdown(f"#### {both(head)} against the gold annotation")
-    for line in found.said:
+    for line in gold.said:
         remark(line)
-    options = _relations(found.sentence)
+    options = _relations(gold.sentence)
     if not options:
         remark("This sentence has no dependencies and no coreference.")
         return
-    known = _known_for(attention, head)
+    roles = _known_for(attention, head)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    usual = next((f.detail.split()[0] for f in known if f.detail.split()[0] in options), options[0])
+    usual = next((f.detail.split()[0] for f in roles if f.detail.split()[0] in options), options[0])
     relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
     relation = relation or options[0]
-    ways = {f.detail.split()[0]: f.detail.split()[1] for f in known if f.role == "syntax"}
+    ways = {f.detail.split()[0]: f.detail.split()[1] for f in roles if f.role == "syntax"}
     if relation == COREFERENCE:
-        spans = _coreferent(found.sentence, attention, head)
+        spans = _coreferent(gold.sentence, attention, head)
     else:
         usual_way = ways.get(relation, DIRECTIONS[0])
         way = right.selectbox(
@@ -61,13 +61,13 @@ def show(found: Annotated, attention: Attention, head: Head) -> None:
             key=f"gold_way_{usual_way}",
             format_func=IN_WORDS.__getitem__,
         )
-        spans = _dependencies(found.sentence, attention, head, relation, way or usual_way)
+        spans = _dependencies(gold.sentence, attention, head, relation, way or usual_way)
     right_ones = sum(span.kind == "hit" for span in spans)
     asked = right_ones + sum(span.kind == "miss" for span in spans)
     st.markdown(f"**{right_ones}** of **{asked}** right.")
-    _picture(found.forms, spans, f"{right_ones} of {asked} gold arcs of {relation} agree with {both(head)}.")
+    _picture(gold.forms, spans, f"{right_ones} of {asked} gold arcs of {relation} agree with {both(head)}.")
     if relation == COREFERENCE:
-        st.markdown("  \n".join(_weighed(found.sentence, attention, head)))
+        st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
 
 
 def _relations(sentence: Sentence) -> list[str]:
@@ -83,10 +83,10 @@ def _known_for(attention: Attention, head: Head) -> list[Finding]:
         findings = studies().roles(catalog.resolve(attention.model))
     except MhaVizError:
         return []
-    found = sorted((f for f in findings if f.head == head), key=lambda f: -f.gain)
+    roles = sorted((f for f in findings if f.head == head), key=lambda f: -f.gain)
     return [
         f._replace(detail=COREFERENCE) if f.role == "coreference" else f
-        for f in found
+        for f in roles
         if f.role in ("syntax", "coreference")
     ]
 
@@ -99,9 +99,9 @@ def word_block(attention: Attention, heads: Sequence[Head]) -> Weights:
 
 def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
     block = word_block(attention, [head])
-    weights, found = block[0].copy(), pointers(block)
+    weights, pointed = block[0].copy(), pointers(block)
     spans = []
-    for arc in arcs(sentence, found, 0, relation, way):
+    for arc in arcs(sentence, pointed, 0, relation, way):
         link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
         points = weights[link] > 0  # a model that reads left to right gives nothing to later words
         if arc.right and points:
@@ -115,11 +115,11 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
 def _chosen(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
     """Of each anaphor the candidate that gets the largest weight, and that weight."""
     block = word_block(attention, [head])[0]
-    found = []
+    choices = []
     for anaphor in chunk([sentence], [0]).anaphors:
         weights = block[anaphor.word, list(anaphor.candidates)]
-        found.append((anaphor, anaphor.candidates[int(weights.argmax())], float(weights.max())))
-    return found
+        choices.append((anaphor, anaphor.candidates[int(weights.argmax())], float(weights.max())))
+    return choices
 
 
 def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
@@ -191,38 +191,40 @@ def _best(attention: Attention) -> list[Finding]:
         findings = studies().roles(catalog.resolve(attention.model))
     except MhaVizError:
         return []
-    found: dict[str, Finding] = {}
+    strongest: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda f: -f.score):
         name = finding.detail.split()[0]
         if finding.role == "coreference":
-            found[f"{name} {finding.head}"] = finding
+            strongest[f"{name} {finding.head}"] = finding
         elif finding.role == "syntax" and name != "punct" and ":" not in name:
-            found.setdefault(name, finding)
-    return list(found.values())
+            strongest.setdefault(name, finding)
+    return list(strongest.values())
 
 
 def _proposed(attention: Attention, best: Sequence[Finding]) -> list[Span]:
     block = word_block(attention, [finding.head for finding in best])
-    found = pointers(block.copy())
+    pointed = pointers(block.copy())
     words = attention.by_words().without_special().tokens
     spans: dict[tuple[int, int], Span] = {}
     for at, finding in enumerate(best):
-        for dependent, above in _links(finding, block[at], found, at, words):
+        for dependent, above in _links(finding, block[at], pointed, at, words):
             label = "coref" if finding.role == "coreference" else finding.detail.split()[0]
             spans.setdefault((dependent, above), Span(dependent, above, f"{label} {finding.head}", "proposal"))
     return list(spans.values())
 
 
-def _links(finding: Finding, weights: Weights, found: Pointers, at: int, words: Sequence[str]) -> list[tuple[int, int]]:
+def _links(
+    finding: Finding, weights: Weights, pointed: Pointers, at: int, words: Sequence[str]
+) -> list[tuple[int, int]]:
     """(dependent, head) or (pronoun, antecedent) of every strong link of a head, by the direction it is known for."""
     if finding.role == "coreference":
         pronouns = [i for i, word in enumerate(words) if i and word.casefold() in PRONOUNS]
         return [(i, j) for i in pronouns if weights[i, j := int(weights[i, :i].argmax())] > LIKELY]
     way = finding.detail.split()[1]
-    pointed = found.column[at] if way == "head_to_dep" else found.row[at]
+    target = pointed.column[at] if way == "head_to_dep" else pointed.row[at]
     strong = [
         (word, int(other))
-        for word, other in enumerate(pointed)
+        for word, other in enumerate(target)
         if (weights[other, word] if way == "head_to_dep" else weights[word, other]) > LIKELY
     ]
     return [(other, word) for word, other in strong] if way == "head_row" else strong

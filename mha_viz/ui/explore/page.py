@@ -37,17 +37,17 @@ def draw(what: Asked, attention: Attention) -> None:
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    found = what.gold()
+    annotation = what.gold()
     explorer(
         office().packet(attention, wanted, link, begin),
-        badges(attention, found.sentence if found else None, st.query_params.get(tour.PARAMETER, "")[:20]),
+        badges(attention, annotation.sentence if annotation else None, st.query_params.get(tour.PARAMETER, "")[:20]),
         "explorer",
         _on_view,
         _on_tray,
     )
     say_complaint()
-    if found is not None:
-        gold.show(found, attention, wanted[0])
+    if annotation is not None:
+        gold.show(annotation, attention, wanted[0])
     else:
         _say_pasted(what)
         gold.propose(attention)
@@ -91,11 +91,11 @@ def _on_view() -> None:
 @guarded()
 def _on_tray() -> None:
     """Put a head of the reading on screen into the tray."""
-    said = message("explorer", "tray")
+    event = message("explorer", "tray")
     what = asked()
     try:
         pin = Pin(
-            what.to_pin(what.shown), what.where.pair, str(said.get("model", "")), Head.parse(str(said.get("head")))
+            what.to_pin(what.shown), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
         )
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))

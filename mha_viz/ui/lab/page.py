@@ -66,9 +66,11 @@ def read(experiment: str, run: str | None) -> Settings:
     default = EXPERIMENTS[experiment].default
     changes: dict[str, Any] = {}
     for part in (run or "").split("_and_"):
-        found = _ASKED.fullmatch(part)
-        if found and (found[1] == "weight" or "." not in found[2]):
-            changes[found[1]] = float(found[2]) + 0.0 if found[1] == "weight" else int(found[2])  # + 0.0: -0 is 0
+        setting = _ASKED.fullmatch(part)
+        if setting and (setting[1] == "weight" or "." not in setting[2]):
+            changes[setting[1]] = (
+                float(setting[2]) + 0.0 if setting[1] == "weight" else int(setting[2])
+            )  # + 0.0: -0 is 0
     asks = EXPERIMENTS[experiment].asks
     return replace(default, **{name: value for name, value in changes.items() if name in asks})
 
@@ -147,13 +149,13 @@ def _follow(experiment: str, asked: Settings) -> None:
 
 
 def _number(experiment: str, name: Field) -> float:
-    label, told = LABELS[name]
+    label, explanation = LABELS[name]
     if name == "weight":
         step: dict[str, Any] = {"step": 0.1, "format": "%g"}
     else:
         step = {"step": {"steps": 100, "d_model": 16}.get(name, 1)}
-    found: float = st.number_input(label, key=_key(experiment, name), help=told, width=92, **step)
-    return found
+    entered: float = st.number_input(label, key=_key(experiment, name), help=explanation, width=92, **step)
+    return entered
 
 
 def _key(experiment: str, name: Field) -> str:
@@ -222,8 +224,10 @@ def _wanted(asked: Settings) -> Result | None:
 
 def _told(settings: Settings) -> str:
     names = {"heads": "h", "weight": "λ"}
-    said = [f"{names.get(name, name)} {getattr(settings, name):g}" for name in EXPERIMENTS[settings.experiment].asks]
-    return ", ".join(said)
+    settings_in_words = [
+        f"{names.get(name, name)} {getattr(settings, name):g}" for name in EXPERIMENTS[settings.experiment].asks
+    ]
+    return ", ".join(settings_in_words)
 
 
 @st.fragment
@@ -332,9 +336,9 @@ def _moment(result: Result, arm: Arm) -> int:
     asked = st.query_params.get("step", "")
     first = int(asked) if asked in map(str, steps) else steps[-1]
     key = f"lab_step_{result.settings.experiment}_{steps[-1]}_{len(steps)}"
-    told = "The recorded steps; 0 is before training."
+    explanation = "The recorded steps; 0 is before training."
     st.session_state[key] = first
-    chosen = st.select_slider("Step", steps, key=key, on_change=_on_step, args=(key,), help=told)
+    chosen = st.select_slider("Step", steps, key=key, on_change=_on_step, args=(key,), help=explanation)
     return steps.index(chosen)
 
 

@@ -36,12 +36,12 @@ class Question(NamedTuple):
 @cache
 def questions() -> tuple[Question, ...]:
     """All questions. What an experiment of the training lab answers is answered in its words."""
-    found = []
+    listed = []
     for entry in json.loads(asset("questions.json").read_text("utf-8")):
         words = WORDS.get(entry["parameters"].get("experiment", ""))
-        own = {"answer": words.answer, "source": words.source} if words else {}
-        found.append(Question(**{**own, **entry}))
-    return tuple(found)
+        from_lab = {"answer": words.answer, "source": words.source} if words else {}
+        listed.append(Question(**{**from_lab, **entry}))
+    return tuple(listed)
 
 
 def show() -> None:

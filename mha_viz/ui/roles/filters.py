@@ -65,8 +65,10 @@ def find(place: Any, **how: Any) -> str:
 def kinds(place: Any) -> tuple[str, ...]:
     """The kinds of roles that are chosen at ``place``."""
     st.session_state["kinds"] = list(asked().kinds)
-    told = "All roles when none is chosen."
-    return tuple(place.pills("Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=told))
+    explanation = "All roles when none is chosen."
+    return tuple(
+        place.pills("Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=explanation)
+    )
 
 
 def relation(place: Any) -> str:

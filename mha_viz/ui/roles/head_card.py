@@ -39,11 +39,11 @@ class Case(NamedTuple):
 def summary(evidence: Evidence, head: Head) -> None:
     """The roles of one head in words, and the way to see it at work."""
     st.markdown(f"#### {both(head)}")
-    found = by_head(evidence.findings()).get(head, [])
-    said = [f"* {plain(told(f) + evidence.beside(f))}" for f in found]
-    st.markdown("\n".join(said) or "No role was found for this head.")
-    kept = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
-    st.page_link(frame.page("explore"), label="Open in Explore", query_params={**kept, "head": str(head)})
+    findings = by_head(evidence.findings()).get(head, [])
+    sentences = [f"* {plain(told(f) + evidence.beside(f))}" for f in findings]
+    st.markdown("\n".join(sentences) or "No role was found for this head.")
+    parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
+    st.page_link(frame.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -87,8 +87,8 @@ def _rows(evidence: Evidence, name: str, head: Head) -> Any:
 def _rows_of(table: Any, head: Head) -> Any:
     if table is None:
         return None
-    found = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
-    return found if len(found) else None
+    rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
+    return rows if len(rows) else None
 
 
 def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
@@ -135,16 +135,16 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
     """The built-in sentences where the head is most and least right."""
     with st.spinner("Reading the built-in sentences…", show_time=True):
         try:
-            found = studies().pointers(model).result()
+            pointers = studies().pointers(model).result()
         except MhaVizError as error:
             complain(error)
             return
-    own = head.layer * heads + head.head
+    index = head.layer * heads + head.head
     name = relation if relation != "all without punct" else "all"
     cases = [
-        Case(number, said)
-        for number, (sentence, one) in enumerate(zip(built_in().sentences, found, strict=True))
-        if one is not None and (said := arcs(sentence, one, own, name, direction))
+        Case(number, links)
+        for number, (sentence, one) in enumerate(zip(built_in().sentences, pointers, strict=True))
+        if one is not None and (links := arcs(sentence, one, index, name, direction))
     ]
     if not cases:
         st.markdown(f"The built-in sentences have no {plain(relation)}.")
@@ -166,9 +166,11 @@ def _listed(title: str, cases: Sequence[Case], head: Head) -> None:
     for case in cases:
         sentence = built_in().sentences[case.number]
         text = " ".join(sentence.forms)
-        kept = {k: v for k, v in st.query_params.to_dict().items() if k in ("model", "tray")}
+        parameters = {k: v for k, v in st.query_params.to_dict().items() if k in ("model", "tray")}
         label = f"{text}  ({case.right} of {len(case.arcs)})"
-        st.page_link(frame.page("explore"), label=plain(label), query_params={**kept, "text": text, "head": str(head)})
+        st.page_link(
+            frame.page("explore"), label=plain(label), query_params={**parameters, "text": text, "head": str(head)}
+        )
         missed = [arc for arc in case.arcs if not arc.right][:3]
         for arc in missed:
             forms = sentence.forms

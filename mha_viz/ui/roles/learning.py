@@ -65,23 +65,27 @@ def show() -> None:
     """The slider, what the heads can do at that step, and every head's map of one sentence."""
     st.html(_STYLE)
     st.markdown("### How it learned")
-    kept = snapshots.steps(asset(MODEL))
+    saved_steps = snapshots.steps(asset(MODEL))
     st.markdown(
         "Training began with random weights and asked about words: which one is hidden, which stands before, whom a "
         "pronoun means, what a subject does. No head was given any of these questions. The model was kept at "
-        f"{len(kept)} moments; at each, every head was measured on sentences that the model never saw. Move the "
+        f"{len(saved_steps)} moments; at each, every head was measured on sentences that the model never saw. Move the "
         "slider, or use the arrow keys.",
         width=900,
     )
-    _at_a_step(list(kept), theme(), frame.page("explore"))
+    _at_a_step(list(saved_steps), theme(), frame.page("explore"))
 
 
 @st.fragment
 @guarded(complain)
-def _at_a_step(kept: list[int], colours: Theme, explore: Any) -> None:
+def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
     asked = st.query_params.get(PARAMETER, "")
-    st.session_state[PARAMETER] = int(asked) if asked in map(str, kept) else kept[-1]  # the URL is the state
-    step = int(st.select_slider("Step of training", kept, key=PARAMETER, on_change=_on_step, args=(kept[-1],)))
+    st.session_state[PARAMETER] = (
+        int(asked) if asked in map(str, saved_steps) else saved_steps[-1]
+    )  # the URL is the state
+    step = int(
+        st.select_slider("Step of training", saved_steps, key=PARAMETER, on_change=_on_step, args=(saved_steps[-1],))
+    )
     attention = _read(step)
     _told(step, attention)
     left, right = st.columns(2, gap="large")

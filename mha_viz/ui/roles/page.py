@@ -86,9 +86,9 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     names = [m.name for m in catalog.offered()]
     names = names if model.name in names else [*names, model.name]
     shipped = _given(model)
-    own = shipped is not None and {p.facts["sha256"] for p in shipped.profiles} == {built_in().digest}
-    offered = [c for c in CORPORA if (shipped or c != GOLD) and not (own and c == GRAMMAR)]
-    known = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
+    grammar_shipped = shipped is not None and {p.facts["sha256"] for p in shipped.profiles} == {built_in().digest}
+    offered = [c for c in CORPORA if (shipped or c != GOLD) and not (grammar_shipped and c == GRAMMAR)]
+    chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     left.selectbox(
         "Model",
@@ -102,14 +102,14 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     right.segmented_control(
         "Measured on",
         offered,
-        default=known if known in offered else UPLOAD,
-        key=f"roles_corpus_{known}",  # another value in the URL is another widget: Back changes both
-        format_func=lambda name: CORPORA[GRAMMAR if own and name == GOLD else name],
+        default=chosen if chosen in offered else UPLOAD,
+        key=f"roles_corpus_{chosen}",  # another value in the URL is another widget: Back changes both
+        format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
         required=True,
         on_change=_on_corpus,
-        args=(f"roles_corpus_{known}",),
+        args=(f"roles_corpus_{chosen}",),
     )
-    return known
+    return chosen
 
 
 def _given(model: catalog.Model) -> Evidence | None:
@@ -303,14 +303,14 @@ def _headline(model: catalog.Model, evidence: Evidence) -> None:
 def _summary(evidence: Evidence) -> tuple[str, ...]:
     """How many heads have each kind of role, and how many of the untrained twin: a paragraph each."""
     layers, heads = evidence.profiles[0].shape
-    found = by_head(evidence.findings())
-    counts = {role: sum(any(f.role == role for f in of_head) for of_head in found.values()) for role in COLOURS}
+    findings = by_head(evidence.findings())
+    counts = {role: sum(any(f.role == role for f in of_head) for of_head in findings.values()) for role in COLOURS}
     listed = ", ".join(f"**{count}** {role}" for role, count in counts.items() if count)
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     first = (
         f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
-        f"{listed or 'no head has a role'}; for **{layers * heads - len(found)}** no role was found. A head can have "
-        f"several roles. {CAUTION}"
+        f"{listed or 'no head has a role'}; for **{layers * heads - len(findings)}** no role was found. "
+        f"A head can have several roles. {CAUTION}"
     )
     twin = evidence.profiles[0].control.get("roles")
     if twin is None:
@@ -386,8 +386,8 @@ def _hint(evidence: Evidence) -> None:
     st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
     for role in COLOURS:
         if role in strongest:
-            found = strongest[role]
-            st.markdown(f"**{both(found.head)}** {plain(told(found) + evidence.beside(found))}.")
+            finding = strongest[role]
+            st.markdown(f"**{both(finding.head)}** {plain(told(finding) + evidence.beside(finding))}.")
 
 
 # ---- One head -------------------------------------------------------------------------------------------

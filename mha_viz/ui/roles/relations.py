@@ -171,16 +171,16 @@ def compare(model: catalog.Model, evidence: Evidence) -> None:
     """The best heads of two models for every relation, where both were measured on one corpus."""
     source = evidence.source("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]
-    found = {m.name: other for m in others if (other := _measured(m, source.facts["sha256"])) is not None}
+    measured = {m.name: other for m in others if (other := _measured(m, source.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
-        if not found:
+        if not measured:
             st.markdown(
                 "No other model has been measured on this corpus yet. Choose “built-in sentences” above, and another "
                 "model; then come back."
             )
             return
-        name = st.selectbox("Other model", list(found), key="other_model")
-        tables = [p.tables.get("syntax_chosen") for p in (source, found[name])] if name else []
+        name = st.selectbox("Other model", list(measured), key="other_model")
+        tables = [p.tables.get("syntax_chosen") for p in (source, measured[name])] if name else []
         if not name or any(table is None for table in tables):
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
@@ -195,11 +195,11 @@ def _typed(model: catalog.Model) -> list[catalog.Model]:
     names = st.session_state.setdefault("roles_typed", [])
     if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
         names.append(model.name)
-    found = []
+    models = []
     for name in names:
         with suppress(MhaVizError):  # a folder that has gone
-            found.append(catalog.resolve(name))
-    return found
+            models.append(catalog.resolve(name))
+    return models
 
 
 def _measured(model: catalog.Model, digest: str) -> Profile | None:

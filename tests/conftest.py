@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
     from tests.app_server import AppServer
     from tests.visitor import Visitor
+
+
+settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:

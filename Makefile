@@ -1,4 +1,4 @@
-# make run: the app · make test: every test · make check: style, types, walls · make bench: speed
+# make run: the app · make test: every test · make test-unit: a minute of it · make check: style, types, walls · make bench: speed
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 2
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 
-.PHONY: run test test-deploy check bench clean help
+.PHONY: run test test-unit test-deploy check bench clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -19,6 +19,10 @@ run: $(VENV)/.run-installed
 test: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest $(PYTEST_ARGS) && $(PY) tools/node.py --test tests/js/*.test.mjs
+
+# The lane for every save: no pages, no servers, no browser.
+test-unit: $(VENV)/.dev-installed
+	@$(PY) -m pytest -n 2 -m "unit and not slow and not deploy"
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed

@@ -30,6 +30,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Every test is in one lane: ``browser`` needs Chromium, ``app`` runs pages or servers, ``unit`` is the rest."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+        elif item.get_closest_marker("app") or {"AppTest", "Visit"} & vars(item.module).keys():
+            item.add_marker(pytest.mark.app)
+        else:
+            item.add_marker(pytest.mark.unit)
+
+
 @pytest.fixture
 def packing() -> None:
     """Goes on where weights can be packed. On x86-64, where every build of PyTorch with oneDNN can, it must."""

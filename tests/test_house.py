@@ -34,7 +34,7 @@ FLOORS = {
     "text": 1,
     "lexicon": 1,  # words only
     "fonts": 1,
-    "bundle": 1,
+    "browser": 1,
     "assets": 1,
     "apart": 1,  # work in a process of its own
     "errors": 0,

@@ -1,7 +1,7 @@
 // The map of a head's steps: what stands together, and how formulas are set.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groups, subscripts } from "../../mha_viz/ui/components/block/block.js";
+import { groups, subscripts } from "../../mha_viz/browser/block/block.js";
 
 const step = (name, inside) => ({ name, inside });
 

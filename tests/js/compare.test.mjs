@@ -1,11 +1,11 @@
 // Several heads at once: what corresponds, one scale, differences, and the address.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { DEFAULTS } from "../../mha_viz/ui/components/explorer/geometry.js";
+import { DEFAULTS } from "../../mha_viz/browser/geometry.js";
 import {
   START, columns, counterparts, difference, encodeTogether, largest, nameOf, parseTogether, partners, placeAfter, scaleWords,
   sharedShades, signed, signedShades, topOf, unitsOf, unpackPanels, viewAfter,
-} from "../../mha_viz/ui/components/compare/together.js";
+} from "../../mha_viz/browser/compare/together.js";
 import { chance, matrix, packed } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });

@@ -5,7 +5,7 @@ import {
   DEFAULTS, block, chosen, encodeView, gridCellAt, gridLayout, headIndex, headName, heatmapCellAt, heatmapLayout, isPair,
   linkRule, linksLayout, mean, number, paperName, parseView, pinName, pooled, pooledUnits,
   ranking, shades, units, unpack,
-} from "../../mha_viz/ui/components/explorer/geometry.js";
+} from "../../mha_viz/browser/geometry.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });

@@ -56,13 +56,13 @@ Object.assign(globalThis, {
   },
 });
 
-const { block, chosen, shades, units } = await import("../../mha_viz/ui/components/explorer/geometry.js");
-const { palette } = await import("../../mha_viz/ui/components/explorer/ink.js");
-const { drawGrid } = await import("../../mha_viz/ui/components/explorer/grid.js");
-const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/ui/components/explorer/heatmap.js");
-const { drawLinks, linksLabel } = await import("../../mha_viz/ui/components/explorer/links.js");
+const { block, chosen, shades, units } = await import("../../mha_viz/browser/geometry.js");
+const { palette } = await import("../../mha_viz/browser/ink.js");
+const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
+const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/browser/heatmap.js");
+const { drawLinks, linksLabel } = await import("../../mha_viz/browser/links.js");
 const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels } =
-  await import("../../mha_viz/ui/components/compare/together.js");
+  await import("../../mha_viz/browser/compare/together.js");
 const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.meta.url)));
 
 const reading = { ...golden.reading, matrices: new Map(golden.reading.matrices.map((m, i) => [i, Float32Array.from(m)])) };

@@ -1,7 +1,7 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cutText, paint, palette } from "../../mha_viz/ui/components/explorer/ink.js";
+import { cutText, paint, palette } from "../../mha_viz/browser/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 

@@ -1,10 +1,10 @@
 // Reads the bytes of several panels the way the page does, for tests/test_panels.py: a JSON list of questions on stdin,
 // answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
-import { block } from "../../mha_viz/ui/components/explorer/geometry.js";
+import { block } from "../../mha_viz/browser/geometry.js";
 import {
   counterparts, difference, encodeTogether, parseTogether, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels,
-} from "../../mha_viz/ui/components/compare/together.js";
+} from "../../mha_viz/browser/compare/together.js";
 
 const VIEW = { unit: "words", special: "keep" };
 

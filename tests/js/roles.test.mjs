@@ -1,7 +1,7 @@
 // What heads are known for, on the page.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { byHead, counted, spoken } from "../../mha_viz/ui/components/explorer/roles.js";
+import { byHead, counted, spoken } from "../../mha_viz/browser/explorer/roles.js";
 
 const known = {
   kinds: { syntax: 0, coreference: 3, broad: 5 },

@@ -1,7 +1,7 @@
 """The JavaScript and the style of a component as one text: for the app's pages, and for files that stand alone.
 
-The sources lie beside the Streamlit wrappers in ``ui/components``; they are read as files, for a page that stands
-alone needs no Streamlit. A server sends a component's :func:`module` as the file :func:`served_file`.
+The sources are read as files, for a page that stands alone needs no Streamlit. A server sends a component's
+:func:`module` as the file :func:`served_file`.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from functools import cache
 from pathlib import Path
 
 SERVED = "mha_viz.files"  # known to Streamlit as a component where a server sends the modules as files
-FOLDER = Path(__file__).resolve().parent / "ui" / "components"
+FOLDER = Path(__file__).resolve().parent
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const|let|function)", re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
 
 
-# The modules of each component, used before users; `dom` lies beside the folders.
+# The modules of each component, used before users; what components share lies beside their folders.
 _MODULES = {
     "explorer": (
         "../dom",
         "../post",
-        "geometry",
-        "ink",
+        "../geometry",
+        "../ink",
         "grid",
-        "links",
-        "heatmap",
+        "../links",
+        "../heatmap",
         "../controls",
         "page",
-        "words",
+        "../words",
         "roles",
         "explorer",
     ),
     "sentence": ("../dom", "../post", "sentence"),
     "block": ("../dom", "../post", "block"),
-    "scheme": ("../explorer/ink", "scheme"),
+    "scheme": ("../ink", "scheme"),
     "compare": (
         "../dom",
         "../post",
-        "../explorer/geometry",
-        "../explorer/ink",
-        "../explorer/heatmap",
-        "../explorer/links",
-        "../explorer/words",
+        "../geometry",
+        "../ink",
+        "../heatmap",
+        "../links",
+        "../words",
         "../controls",
         "together",
         "parts",

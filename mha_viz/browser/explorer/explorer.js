@@ -2,14 +2,14 @@
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import {
   block, chosen, encodeView, gridCellAt, headName, heatmapSpotAt, isPair, linksSpotAt, paperName, parseView, shades, units, unpack,
-} from "./geometry.js";
-import { isDark, palette } from "./ink.js";
+} from "../geometry.js";
+import { isDark, palette } from "../ink.js";
 import { drawGrid } from "./grid.js";
-import { drawHeatmap } from "./heatmap.js";
-import { drawLinks } from "./links.js";
+import { drawHeatmap } from "../heatmap.js";
+import { drawLinks } from "../links.js";
 import { page, setControls } from "./page.js";
 import { byHead, chips, drawBadges, drawKinds, spoken } from "./roles.js";
-import { drawRanks, hiddenNote, readout, suggestion, table } from "./words.js";
+import { drawRanks, hiddenNote, readout, suggestion, table } from "../words.js";
 import { make } from "../dom.js";
 import { post } from "../post.js";
 

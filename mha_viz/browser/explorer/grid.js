@@ -1,6 +1,6 @@
 // Every head at a glance: one canvas, one small picture a head.
-import { block, gridLayout, pooled, pooledUnits, shades, units } from "./geometry.js";
-import { fit, paint } from "./ink.js";
+import { block, gridLayout, pooled, pooledUnits, shades, units } from "../geometry.js";
+import { fit, paint } from "../ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
 export function drawGrid(canvas, reading, view, look) {

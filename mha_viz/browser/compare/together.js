@@ -1,6 +1,6 @@
 // Several heads at once: what corresponds, one scale, what differs, and the address. Numbers only, no page.
 // Tested by `node --test`.
-import { DEFAULTS, block, number, pinName, shades, units, unpack } from "../explorer/geometry.js";
+import { DEFAULTS, block, number, pinName, shades, units, unpack } from "../geometry.js";
 
 // Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
 export function unpackPanels(bytes) {

@@ -1,6 +1,6 @@
 // What a head does, in words and numbers: the line above the drawings, the note below, the table, the ranking.
 import { headName, isPair, mean, number, paperName, ranking } from "./geometry.js";
-import { make, typedText } from "../dom.js";
+import { make, typedText } from "./dom.js";
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
 const LISTED = 300;

@@ -1,5 +1,5 @@
 // What can be set of a drawing: the choices and their page elements, the same in every component.
-import { linkRule } from "./explorer/geometry.js";
+import { linkRule } from "./geometry.js";
 import { make } from "./dom.js";
 
 export const UNITS = [

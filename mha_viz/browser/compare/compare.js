@@ -2,11 +2,11 @@
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import {
   block, chosen, headName, heatmapLayout, heatmapSpotAt, linksSpotAt, number, paperName, spanWeight,
-} from "../explorer/geometry.js";
-import { isDark, palette } from "../explorer/ink.js";
-import { drawHeatmap, drawHeatmapFocus, heatmapLabel } from "../explorer/heatmap.js";
-import { drawLinks, linksLabel } from "../explorer/links.js";
-import { hiddenNote, table } from "../explorer/words.js";
+} from "../geometry.js";
+import { isDark, palette } from "../ink.js";
+import { drawHeatmap, drawHeatmapFocus, heatmapLabel } from "../heatmap.js";
+import { drawLinks, linksLabel } from "../links.js";
+import { hiddenNote, table } from "../words.js";
 import { make, typedText } from "../dom.js";
 import { post } from "../post.js";
 import { differenceTable, entry, page, panelOf, setControls, shortName } from "./parts.js";

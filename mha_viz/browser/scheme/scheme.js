@@ -1,5 +1,5 @@
 // Charts come from the server in the colours of the page. When the page turns dark or light, they are asked for again.
-import { isDark } from "../explorer/ink.js";
+import { isDark } from "../ink.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 

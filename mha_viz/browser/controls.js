@@ -11,20 +11,37 @@ export const SPECIALS = [
   ["hide", "hidden", "Special tokens are left out, nothing is rescaled"],
   ["rescale", "hidden, rescaled", "Special tokens are left out and each row is rescaled to sum to 1"],
 ];
-const LINKS = [["all", "all"], ["top", "top k per word"], ["min", "weight ≥ t"], ["mass", "cumulative mass"]];
+const LINKS = [
+  ["all", "all"],
+  ["top", "top k per word"],
+  ["min", "weight ≥ t"],
+  ["mass", "cumulative mass"],
+];
 const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" };
 const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
 
 // Radio buttons side by side under a caption; `change` is told {name: value}.
 export function segments(caption, name, options, change) {
-  const inputs = options.map(([value]) => make("input", { type: "radio", name, value, onchange: () => change({ [name]: value }) }));
+  const inputs = options.map(([value]) =>
+    make("input", { type: "radio", name, value, onchange: () => change({ [name]: value }) }),
+  );
   const labels = options.map(([, text, title = ""], i) => make("label", { title }, inputs[i], make("span", {}, text)));
   const box = make("fieldset", {}, make("legend", {}, caption), make("div", { class: "segments" }, ...labels));
-  return { box, set: (value) => inputs.forEach((input) => { input.checked = input.value === value; }) };
+  return {
+    box,
+    set: (value) =>
+      inputs.forEach((input) => {
+        input.checked = input.value === value;
+      }),
+  };
 }
 
 export function choice(caption, options, onchange) {
-  const select = make("select", { onchange }, ...options.map(([value, text]) => make("option", { value, textContent: text })));
+  const select = make(
+    "select",
+    { onchange },
+    ...options.map(([value, text]) => make("option", { value, textContent: text })),
+  );
   return { select, box: make("label", { class: "choice" }, make("span", {}, caption), select) };
 }
 

@@ -1,5 +1,4 @@
 // The block of multi-head attention: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
-
 import { make } from "../dom.js";
 import { post } from "../post.js";
 
@@ -16,49 +15,62 @@ export function groups(steps) {
 
 // "W_Q  W_K" → text with Q and K as subscripts.
 export const subscripts = (text) => text.split(/_(\w+)/);
+const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
+const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→");
 
 export function block(root, send) {
-  const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
+  return { show: (data) => show(root, send, data) };
+}
 
-  const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→");
+// Drawn anew at each change; the keyboard stays where it was.
+function show(root, send, data) {
+  const order = () => [...root.querySelectorAll("button")];
+  const at = order().indexOf(root.getRootNode().activeElement);
+  const row = make("div", { class: "row block", role: "group", "aria-label": "Steps of multi-head attention" });
+  groups(data.steps).forEach((group, i) => {
+    const drawn = group.inside ? headsOf(group, data, send) : stepButton(group.steps[0], data.step, send);
+    row.append(...(i ? [arrow()] : []), drawn);
+  });
+  root.replaceChildren(row);
+  if (at >= 0) order()[at]?.focus();
+}
 
-  function step(one, open) {
-    const button = make("button", { type: "button", class: "step", onclick: () => send("step", one.name) },
-      make("b", {}, ...formula(one.label)), make("span", {}, ...formula(one.shape)));
-    if (one.name === open) button.setAttribute("aria-current", "step");
-    return button;
-  }
+function stepButton({ name, label, shape }, open, send) {
+  const button = make(
+    "button",
+    { type: "button", class: "step", onclick: () => send("step", name) },
+    make("b", {}, ...formula(label)),
+    make("span", {}, ...formula(shape)),
+  );
+  if (name === open) button.setAttribute("aria-current", "step");
+  return button;
+}
 
-  function chip(number, colour, chosen) {
-    const button = make("button", { type: "button", class: "chip", "aria-pressed": String(number === chosen),
-      "aria-label": `Head ${number}`, onclick: () => send("head", number) }, String(number));
-    button.style.setProperty("--own", colour);
-    return button;
-  }
+function headsOf(group, data, send) {
+  const buttons = data.heads.map((colour, number) => headButton(number, colour, data.head, send));
+  const chips = make("div", { class: "chips", role: "group", "aria-label": "Heads" }, ...buttons);
+  const inner = make("div", { class: "row" });
+  group.steps.forEach((step, i) => inner.append(...(i ? [arrow()] : []), stepButton(step, data.step, send)));
+  const title = make("div", { class: "title" }, `in each of ${data.heads.length} heads`, chips);
+  const box = make("div", { class: "head" }, title, inner);
+  box.style.setProperty("--own", data.heads[data.head]);
+  return box;
+}
 
-  function heads(group, data) {
-    const chips = make("div", { class: "chips", role: "group", "aria-label": "Heads" },
-      ...data.heads.map((colour, number) => chip(number, colour, data.head)));
-    const inner = make("div", { class: "row" });
-    group.steps.forEach((one, i) => inner.append(...(i ? [arrow()] : []), step(one, data.step)));
-    const box = make("div", { class: "head" }, make("div", { class: "title" }, `in each of ${data.heads.length} heads`, chips), inner);
-    box.style.setProperty("--own", data.heads[data.head]);
-    return box;
-  }
-
-  // Drawn anew at each change; the keyboard stays where it was.
-  function show(data) {
-    const order = () => [...root.querySelectorAll("button")];
-    const at = order().indexOf(root.getRootNode().activeElement);
-    const row = make("div", { class: "row block", role: "group", "aria-label": "Steps of multi-head attention" });
-    groups(data.steps).forEach((group, i) => {
-      row.append(...(i ? [arrow()] : []), group.inside ? heads(group, data) : step(group.steps[0], data.step));
-    });
-    root.replaceChildren(row);
-    if (at >= 0) order()[at]?.focus();
-  }
-
-  return { show };
+function headButton(number, colour, chosen, send) {
+  const button = make(
+    "button",
+    {
+      type: "button",
+      class: "chip",
+      "aria-pressed": String(number === chosen),
+      "aria-label": `Head ${number}`,
+      onclick: () => send("head", number),
+    },
+    String(number),
+  );
+  button.style.setProperty("--own", colour);
+  return button;
 }
 
 // Streamlit calls this on the same page elements at every change of the data.

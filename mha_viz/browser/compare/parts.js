@@ -1,14 +1,28 @@
 // The comparison's page elements. What a person does is told to `on`.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
+import { plate } from "./plate.js";
 import { areAlike, called, nameOf, readingOf, sameText } from "./together.js";
 
-const AS = [["heatmap", "heatmap"], ["links", "links"]];
-const SCALES = [["fixed", "0 to 1"], ["head", "0 to the largest shown"], ["log", "logarithmic"]];
+const AS = [
+  ["heatmap", "heatmap"],
+  ["links", "links"],
+];
+const SCALES = [
+  ["fixed", "0 to 1"],
+  ["head", "0 to the largest shown"],
+  ["log", "logarithmic"],
+];
 const SVG = "http://www.w3.org/2000/svg";
-const ICONS = { // strokes on a field of 16 × 16
-  left: "M10 3 5 8l5 5", right: "m6 3 5 5-5 5", duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
-  remove: "m4 4 8 8M12 4l-8 8", open: "M9 3h4v4M13 3 7.5 8.5M6.5 4H3v9h9V9.5", pin: "M8 3v10M3 8h10", rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
+const ICONS = {
+  // strokes on a field of 16 × 16
+  left: "M10 3 5 8l5 5",
+  right: "m6 3 5 5-5 5",
+  duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
+  remove: "m4 4 8 8M12 4l-8 8",
+  open: "M9 3h4v4M13 3 7.5 8.5M6.5 4H3v9h9V9.5",
+  pin: "M8 3v10M3 8h10",
+  rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
 };
 
 const quiet = (text) => make("span", { class: "soft" }, text);
@@ -18,7 +32,17 @@ export function page(on) {
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
   p.said = make("p", { class: "said", "aria-live": "polite" });
-  p.all = make("div", { class: "compare" }, controlsOf(p, on), scaleOf(p), p.sheet, p.hint, differenceOf(p, on), tableOf(p, on), p.said);
+  p.all = make(
+    "div",
+    { class: "compare" },
+    controlsOf(p, on),
+    scaleOf(p),
+    p.sheet,
+    p.hint,
+    differenceOf(p, on),
+    tableOf(p, on),
+    p.said,
+  );
   return p;
 }
 
@@ -29,12 +53,22 @@ function controlsOf(p, on) {
     unit: segments("Tokens", "unit", UNITS, on.change),
     special: segments("Special tokens", "special", SPECIALS, on.change),
     links: linksChoice(on.change),
-    scale: { box: scale.box, set: (value) => { scale.select.value = value; } },
+    scale: {
+      box: scale.box,
+      set: (value) => {
+        scale.select.value = value;
+      },
+    },
   };
-  const pick = (label) => make("select", { "aria-label": label, onchange: (event) => on.subtract(event.target === p.second) });
+  const pick = (label) =>
+    make("select", { "aria-label": label, onchange: (event) => on.subtract(event.target === p.second) });
   [p.second, p.first] = [pick("The panel to subtract from"), pick("The panel that is subtracted")];
-  p.subtract = make("fieldset", { class: "subtract" }, make("legend", {}, "Difference"),
-    make("div", { class: "choice" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first));
+  p.subtract = make(
+    "fieldset",
+    { class: "subtract" },
+    make("legend", {}, "Difference"),
+    make("div", { class: "choice" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first),
+  );
   p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box), p.subtract);
   return p.controls;
 }
@@ -43,7 +77,11 @@ const bar = () => make("i", { class: "ramp", "aria-hidden": true });
 
 function scaleOf(p) {
   [p.ramp, p.scaleText] = [bar(), make("span")];
-  p.how = make("span", { class: "how" }, "Point at a word or a cell: every panel shows it. A click holds it, Escape lets go.");
+  p.how = make(
+    "span",
+    { class: "how" },
+    "Point at a word or a cell: every panel shows it. A click holds it, Escape lets go.",
+  );
   p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.how);
   return p.scale;
 }
@@ -52,9 +90,14 @@ export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[name]);
   p.choices.links.box.hidden = view.as !== "links";
   p.subtract.hidden = set.panels.length < 2;
-  const options = () => [make("option", { value: "", textContent: "none" }),
-    ...set.panels.map((_, i) => make("option", { value: i, textContent: shortName(set, i) }))];
-  for (const [select, at] of [[p.second, 1], [p.first, 0]]) {
+  const options = () => [
+    make("option", { value: "", textContent: "none" }),
+    ...set.panels.map((_, i) => make("option", { value: i, textContent: shortName(set, i) })),
+  ];
+  for (const [select, at] of [
+    [p.second, 1],
+    [p.first, 0],
+  ]) {
     if (select.key !== set.key) select.replaceChildren(...options());
     select.key = set.key;
     select.value = view.diff ? view.diff[at] : "";
@@ -65,16 +108,14 @@ const LETTERS = 24; // of a name that are shown in a menu
 
 export function shortName(set, panel) {
   const letters = Array.from(set.panels[panel].name);
-  const name = letters.length > LETTERS ? `${letters.slice(0, LETTERS - 1).join("").trimEnd()}…` : letters.join("");
+  const name =
+    letters.length > LETTERS
+      ? `${letters
+          .slice(0, LETTERS - 1)
+          .join("")
+          .trimEnd()}…`
+      : letters.join("");
   return [`${panel + 1} `, nameOf(set, panel).name, name].filter(Boolean).join(" ");
-}
-
-// Two canvases, one over the other: the drawing, and what is pointed at in it.
-function plate() {
-  const canvas = make("canvas", { tabIndex: 0, role: "application" });
-  const over = make("canvas", { class: "over", "aria-hidden": true });
-  const tall = make("div", { class: "tall" }, canvas, over);
-  return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
 }
 
 // ---- One panel ----------------------------------------------------------------------------------------------
@@ -89,8 +130,18 @@ export function panelOf(set, index, on) {
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);
-  p.all = make("article", { class: "panel", "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}` },
-    make("header", {}, make("div", { class: "title" }, title, p.name), p.tools), whose ?? make("p", { class: "whose" }), p.box, p.says, p.note);
+  p.all = make(
+    "article",
+    {
+      class: "panel",
+      "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}`,
+    },
+    make("header", {}, make("div", { class: "title" }, title, p.name), p.tools),
+    whose ?? make("p", { class: "whose" }),
+    p.box,
+    p.says,
+    p.note,
+  );
   return p;
 }
 
@@ -99,14 +150,22 @@ function nameParts(p, set, index, on) {
   const { name } = set.panels[index];
   const text = typedText(name);
   if (!set.editable) return name ? [text] : [];
-  const rename = make("button", { type: "button", class: "rename", title: name ? `${name}. Rename` : "Rename", "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename` },
-    ...(name ? [text] : [quiet("Add a name"), icon("rename")])); // a name takes all the room there is
-  rename.onclick = () => edit(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
+  const rename = make(
+    "button",
+    {
+      type: "button",
+      class: "rename",
+      title: name ? `${name}. Rename` : "Rename",
+      "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename`,
+    },
+    ...(name ? [text] : [quiet("Add a name"), icon("rename")]),
+  ); // a name takes all the room there is
+  rename.onclick = () => askName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
 }
 
-function edit(p, button, name, done) {
+function askName(p, button, name, done) {
   const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
   let open = true;
   const close = (value) => {
@@ -130,11 +189,24 @@ function edit(p, button, name, done) {
 function toolbar(set, index, on) {
   const last = set.panels.length - 1;
   const tools = set.editable
-    ? [["left", "Move left", index > 0 && { action: "move", to: index - 1 }], ["right", "Move right", index < last && { action: "move", to: index + 1 }],
-      ["duplicate", "Duplicate", { action: "duplicate" }], ["open", "Open in Explore", { action: "open" }], ["remove", "Remove", { action: "remove" }]]
-    : [["open", "Open in Explore", { action: "open" }], ["pin", "Pin", { action: "pin" }]];
+    ? [
+        ["left", "Move left", index > 0 && { action: "move", to: index - 1 }],
+        ["right", "Move right", index < last && { action: "move", to: index + 1 }],
+        ["duplicate", "Duplicate", { action: "duplicate" }],
+        ["open", "Open in Explore", { action: "open" }],
+        ["remove", "Remove", { action: "remove" }],
+      ]
+    : [
+        ["open", "Open in Explore", { action: "open" }],
+        ["pin", "Pin", { action: "pin" }],
+      ];
   const buttons = tools.map(([name, label, edit_]) => {
-    const button = make("button", { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` }, icon(name), ...(name === "pin" ? [label] : []));
+    const button = make(
+      "button",
+      { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` },
+      icon(name),
+      ...(name === "pin" ? [label] : []),
+    );
     button.dataset.tool = name;
     if (edit_) button.onclick = () => on.edit({ ...edit_, index });
     else button.setAttribute("aria-disabled", "true");
@@ -147,7 +219,10 @@ function toolbar(set, index, on) {
 
 // One stop for the tab key; arrows move inside.
 function roving(bar_, buttons) {
-  const stop = (button) => buttons.forEach((other) => { other.tabIndex = other === button ? 0 : -1; });
+  const stop = (button) =>
+    buttons.forEach((other) => {
+      other.tabIndex = other === button ? 0 : -1;
+    });
   stop(buttons[0]);
   bar_.onfocusin = (event) => stop(event.target.closest("button"));
   bar_.onkeydown = (event) => {
@@ -161,7 +236,8 @@ function roving(bar_, buttons) {
 
 function icon(name) {
   const [svg, path] = [document.createElementNS(SVG, "svg"), document.createElementNS(SVG, "path")];
-  for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" })) svg.setAttribute(key, value);
+  for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }))
+    svg.setAttribute(key, value);
   path.setAttribute("d", ICONS[name]);
   svg.append(path);
   return svg;
@@ -184,7 +260,9 @@ const BEFORE = 40; // of them, when it is longer, before the first word that is 
 
 function sentenceOf(set, number) {
   const reading = set.readings[number];
-  const alike = set.readings.flatMap((other, j) => (j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : []));
+  const alike = set.readings.flatMap((other, j) =>
+    j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : [],
+  );
   const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
   const own = reading.groups.flatMap((tokens, word) => {
     const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
@@ -194,7 +272,14 @@ function sentenceOf(set, number) {
   const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
   const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
-  return sentences.flatMap((segment) => [segment ? " · " : start ? "…" : "", ...marked(whole[segment], own.filter((span) => span[0] === segment), segment ? 0 : start)]);
+  return sentences.flatMap((segment) => [
+    segment ? " · " : start ? "…" : "",
+    ...marked(
+      whole[segment],
+      own.filter((span) => span[0] === segment),
+      segment ? 0 : start,
+    ),
+  ]);
 }
 
 function marked(letters, spans, start) {
@@ -217,10 +302,25 @@ function differenceOf(p, on) {
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
   p.diffSays = make("p", { class: "says" });
   p.list = make("ol");
-  p.diffBody = make("div", { class: "two" },
-    make("div", { class: "map" }, make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore), p.map.box, p.diffSays),
-    make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list));
-  p.diff = make("section", { class: "difference", "aria-label": "Difference", hidden: true }, make("header", {}, p.diffTitle, p.close), p.diffText, p.diffBody);
+  p.diffBody = make(
+    "div",
+    { class: "two" },
+    make(
+      "div",
+      { class: "map" },
+      make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore),
+      p.map.box,
+      p.diffSays,
+    ),
+    make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list),
+  );
+  p.diff = make(
+    "section",
+    { class: "difference", "aria-label": "Difference", hidden: true },
+    make("header", {}, p.diffTitle, p.close),
+    p.diffText,
+    p.diffBody,
+  );
   return p.diff;
 }
 
@@ -236,13 +336,25 @@ export function entry(from, to, numbers, share, on) {
   const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
   bar_.style.setProperty("--share", `${Math.abs(share) * 50}%`);
   const [first, second, difference] = numbers;
-  const button = make("button", { type: "button", ...on }, make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
-    make("span", { class: "soft" }, `${first} → ${second}`), bar_, make("span", { class: "value" }, difference));
+  const button = make(
+    "button",
+    { type: "button", ...on },
+    make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
+    make("span", { class: "soft" }, `${first} → ${second}`),
+    bar_,
+    make("span", { class: "value" }, difference),
+  );
   return make("li", {}, button);
 }
 
 export function differenceTable(caption, rows) {
-  const line = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
-  return make("table", {}, make("caption", {}, caption), make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
-    make("tbody", {}, ...rows.map((row) => line("td", row))));
+  const line = (tag, cells) =>
+    make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
+  return make(
+    "table",
+    {},
+    make("caption", {}, caption),
+    make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
+    make("tbody", {}, ...rows.map((row) => line("td", row))),
+  );
 }

@@ -93,11 +93,11 @@ export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
 export function counterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
   const where = new Map(); // token of j -> unit of j
-  theirs.forEach((unit, number) => unit.tokens.forEach((token) => where.set(token, number)));
+  theirs.forEach((unit, place) => unit.tokens.forEach((token) => where.set(token, place)));
   const [a, b] = [set.readings[i], set.readings[j]];
   const tokensFor = sameText(a, b) ? bySpan(a, b, set.aligned[i][j]) : byWord(a, b, set.aligned[i][j]);
   return ours.map((unit) => {
-    const found = tokensFor(unit).map((token) => where.get(token)).filter((number) => number !== undefined);
+    const found = tokensFor(unit).map((token) => where.get(token)).filter((place) => place !== undefined);
     return found.length ? [Math.min(...found), new Set(found).size] : null;
   });
 }
@@ -161,7 +161,7 @@ export function partners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
   const where = new Map();
-  theirs.forEach((unit, number) => where.set(unit.tokens.join(), number));
+  theirs.forEach((unit, at) => where.set(unit.tokens.join(), at));
   const partner = ours.map(({ tokens }) => {
     const word = a.wordOf[tokens[0]];
     const other = b.groups[place[word] ?? -1];

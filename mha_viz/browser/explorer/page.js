@@ -2,8 +2,19 @@
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
 
-const SCALES = [["fixed", "0 to 1"], ["head", "per head"], ["row", "per row"], ["log", "logarithmic"]];
-const SIDES = [["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]];
+const SCALES = [
+  ["fixed", "0 to 1"],
+  ["head", "per head"],
+  ["row", "per row"],
+  ["log", "logarithmic"],
+];
+const SIDES = [
+  ["all", "all"],
+  ["aa", "A → A"],
+  ["ab", "A → B"],
+  ["ba", "B → A"],
+  ["bb", "B → B"],
+];
 
 export function page(on) {
   const p = {};
@@ -33,29 +44,48 @@ function askOf(p, on) {
   p.askNote = make("p", { class: "soft" });
   p.ranks = make("ol");
   p.more = make("button", { type: "button", class: "quiet", hidden: true, onclick: on.more });
-  p.ask = make("section", { class: "ask" }, make("h3", {}, "Which heads link two words?"),
-    make("div", { class: "row" }, from.box, make("span", { class: "arrow" }, "→"), to.box), p.askNote, p.ranks, p.more);
+  p.ask = make(
+    "section",
+    { class: "ask" },
+    make("h3", {}, "Which heads link two words?"),
+    make("div", { class: "row" }, from.box, make("span", { class: "arrow" }, "→"), to.box),
+    p.askNote,
+    p.ranks,
+    p.more,
+  );
   return p.ask;
 }
 
 function headOf(p, on) {
+  const top = titleOf(p, on);
+  const controls = controlsOf(p, on);
+  drawingsOf(p);
+  p.roles = make("div", { class: "chips" });
+  p.readout = make("p", { class: "readout" });
+  p.note = make("p", { class: "note soft" });
+  p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
+  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
+  return [top, p.roles, controls, p.readout, p.panels, p.note, p.table];
+}
+
+function titleOf(p, on) {
   p.title = make("h2");
   p.bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
-  p.readout = make("p", { class: "readout" });
+  const title = "Set this head aside for the Compare page (in the grid: key c)";
+  p.compare = make("button", { type: "button", class: "quiet", title, onclick: on.compare }, "+ Compare");
+  const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
+  return make("header", {}, p.title, p.compare, switches);
+}
+
+function drawingsOf(p) {
   p.links = surface("Token links");
   p.tall = make("div", { class: "tall" }, p.links);
   p.scroller = make("div", { class: "scroller" }, p.tall);
   p.linksBox = make("div", { class: "links" }, ends("from (query)", "to (key)"), p.scroller);
   p.heat = surface("Heatmap");
-  p.heatBox = make("div", { class: "heat" }, ends("rows: from (query)", "columns: to (key)"), make("div", { class: "sheet" }, p.heat));
+  const sheet = make("div", { class: "sheet" }, p.heat);
+  p.heatBox = make("div", { class: "heat" }, ends("rows: from (query)", "columns: to (key)"), sheet);
   p.panels = make("div", { class: "panels" }, p.linksBox, p.heatBox);
-  p.note = make("p", { class: "note soft" });
-  p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
-  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
-  p.compare = make("button", { type: "button", class: "quiet", title: "Set this head aside for the Compare page (in the grid: key c)", onclick: on.compare }, "+ Compare");
-  const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
-  p.roles = make("div", { class: "chips" });
-  return [make("header", {}, p.title, p.compare, switches), p.roles, controlsOf(p, on), p.readout, p.panels, p.note, p.table];
 }
 
 function controlsOf(p, on) {

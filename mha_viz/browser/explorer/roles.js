@@ -14,7 +14,9 @@ const has = (list, kind) => list.some((role) => role.role === kind);
 // How many heads have each kind of role.
 export function counted(roles) {
   const lists = [...roles.of.values()];
-  return Object.keys(roles.kinds).map((kind) => [kind, lists.filter((list) => has(list, kind)).length]).filter(([, n]) => n);
+  return Object.keys(roles.kinds)
+    .map((kind) => [kind, lists.filter((list) => has(list, kind)).length])
+    .filter(([, n]) => n);
 }
 
 // One mark a kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil over
@@ -35,25 +37,40 @@ export function drawBadges(roles, count, sought, place, colours) {
 }
 
 export function drawKinds(box, roles, sought, colours, choose) {
-  box.replaceChildren(...counted(roles).map(([kind, n]) => {
-    const button = make("button", { type: "button", "aria-pressed": String(kind === sought), title: `Show the heads measured as ${kind}`, onclick: () => choose(kind) },
-      make("s", { class: "active" }), ` ${kind} ${n}`);
-    button.style.setProperty("--colour", colourOf(roles, kind, colours));
-    return button;
-  }), make("span", { class: "soft" }, `measured on ${roles.on}`));
+  box.replaceChildren(
+    ...counted(roles).map(([kind, n]) => {
+      const button = make(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": String(kind === sought),
+          title: `Show the heads measured as ${kind}`,
+          onclick: () => choose(kind),
+        },
+        make("s", { class: "active" }),
+        ` ${kind} ${n}`,
+      );
+      button.style.setProperty("--colour", colourOf(roles, kind, colours));
+      return button;
+    }),
+    make("span", { class: "soft" }, `measured on ${roles.on}`),
+  );
   box.hidden = !roles.of.size;
 }
 
 // The roles of one head as short labels, the whole sentence in the title.
 export function chips(list, roles, colours) {
   return list.map((role) => {
-    const chip = make("span", { class: role.active ? "chip active" : "chip", title: role.words },
-      make("s", { class: role.active ? "active" : "" }), make("b", {}, role.short),
-      make("span", { class: "soft" }, role.said));
+    const chip = make(
+      "span",
+      { class: role.active ? "chip active" : "chip", title: role.words },
+      make("s", { class: role.active ? "active" : "" }),
+      make("b", {}, role.short),
+      make("span", { class: "soft" }, role.said),
+    );
     chip.style.setProperty("--colour", colourOf(roles, role.role, colours));
     return chip;
   });
 }
 
-export const spoken = (list) =>
-  list.map((role) => `Known for ${role.short}, ${role.said}. `).join("");
+export const spoken = (list) => list.map((role) => `Known for ${role.short}, ${role.said}. `).join("");

@@ -21,6 +21,7 @@ const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" 
 const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
 
 // Radio buttons side by side under a caption; `change` is told {name: value}.
+/** @type {(caption: string, name: string, options: readonly string[][], change: Change) => Control} */
 export function segments(caption, name, options, change) {
   const inputs = options.map(([value]) =>
     make("input", { type: "radio", name, value, onchange: () => change({ [name]: value }) }),
@@ -36,6 +37,10 @@ export function segments(caption, name, options, change) {
   };
 }
 
+/**
+ * @type {(caption: string, options: readonly string[][], onchange: (event: Event) => void) => { select:
+ *   HTMLSelectElement, box: HTMLElement }}
+ */
 export function choice(caption, options, onchange) {
   const select = make(
     "select",
@@ -46,6 +51,7 @@ export function choice(caption, options, onchange) {
 }
 
 // Which links are drawn: a rule, and its number where it has one.
+/** @type {(change: Change) => Control} */
 export function linksChoice(change) {
   const mode = choice("Links", LINKS, () => change({ links: FIRST_LINKS[mode.select.value] }));
   const shown = make("output");
@@ -58,8 +64,8 @@ export function linksChoice(change) {
     const rule = linkRule(links);
     mode.select.value = rule.mode;
     slider.hidden = shown.hidden = rule.mode === "all";
-    [slider.min, slider.max, slider.step] = RANGES[rule.mode];
-    slider.value = rule.value;
+    [slider.min, slider.max, slider.step] = RANGES[rule.mode].map(String);
+    slider.value = String(rule.value);
     shown.textContent = rule.mode === "top" ? `${rule.value}` : rule.value.toFixed(2);
   };
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };

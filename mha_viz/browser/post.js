@@ -3,8 +3,9 @@
 const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the address
 
 // The components of a page share one queue. Of messages with the same name the latest stands.
-const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
+const queue = () => /** @type {any} */ ((globalThis).mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
 
+/** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
   const { waiting } = queue();
   if (name === "read" || name === "example") waiting.delete("view"); // it was set on the text before

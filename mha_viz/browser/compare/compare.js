@@ -13,16 +13,17 @@ const EMPTY = "Nothing is compared yet: pin a head on the Explore page, and it s
 const ALONE =
   "One head is here. Pin another on the Explore page, or duplicate this one, and both stand side by side on one scale.";
 
+/** @type {(root: HTMLElement, send: Send, locate?: () => string) => CompareOnPage} */
 export function compare(root, send, locate = () => window.location.search) {
-  const app = {
+  const app = /** @type {CompareApp} */ ({
     root,
     send,
     set: null,
     derived: null, // what the view shows of every panel
     sent: null, // a change of the tray that is not answered yet
     frame: 0,
-    look: { veil: 0.5 }, // lighter than where one head is all: its other rows are what is compared
-  };
+    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than where one head is all: its other rows are what is compared
+  });
   app.stage = new Stage(send, locate, drawingOf(app));
   app.part = page({
     change: (fields, delay) => app.stage.change(fields, delay),
@@ -35,6 +36,7 @@ export function compare(root, send, locate = () => window.location.search) {
   return { show: (bytes) => show(app, bytes), stop: () => stop(app) };
 }
 
+/** @type {(app: CompareApp) => Drawing<PanelsView>} */
 const drawingOf = (app) => ({
   isReady: () => !!app.set,
   parse: (params) => parseTogether(params, app.set),
@@ -47,6 +49,7 @@ const drawingOf = (app) => ({
 });
 
 // Many moves of the pointer are one drawing.
+/** @type {(app: CompareApp) => void} */
 function refreshSoon(app) {
   app.frame ||= requestAnimationFrame(() => {
     app.frame = 0;
@@ -54,11 +57,13 @@ function refreshSoon(app) {
   });
 }
 
+/** @type {(app: CompareApp) => void} */
 function stop(app) {
   app.stage.stop();
   cancelAnimationFrame(app.frame);
 }
 
+/** @type {(app: CompareApp) => void} */
 function draw(app) {
   const { set, part, look, root, stage } = app;
   if (!set) return;
@@ -77,6 +82,7 @@ function draw(app) {
   drawTable(app);
 }
 
+/** @type {(set: Panels) => string} */
 function hint({ panels, editable }) {
   if (!panels.length) return EMPTY;
   return panels.length === 1 && editable ? ALONE : "";
@@ -84,6 +90,7 @@ function hint({ panels, editable }) {
 
 // ---- Arrivals -------------------------------------------------------------------------------------------------
 
+/** @type {(app: CompareApp, bytes: Uint8Array) => void} */
 function show(app, bytes) {
   const next = unpackPanels(bytes);
   const isSame = app.set?.key === next.key;
@@ -92,6 +99,7 @@ function show(app, bytes) {
   if (!isSame) settle(app);
 }
 
+/** @type {(app: CompareApp, next: Panels) => void} */
 function arrive(app, next) {
   const { part, stage, sent } = app;
   Object.assign(app, { set: next, derived: null });
@@ -102,11 +110,13 @@ function arrive(app, next) {
 }
 
 // Two panels to subtract; of one that is chosen alone the other is its neighbour.
+/** @type {(app: CompareApp, ofSecond: boolean) => void} */
 function subtract({ part, stage }, ofSecond) {
   const [first, second] = [part.first.value, part.second.value];
   const [one, other] = ofSecond ? [second, first] : [first, second];
   if (one === "") return stage.change({ diff: null });
   const neighbour = +one ? +one - 1 : 1;
+  /** @type {[number, number]} */
   const pair = [+one, other === "" || +other === +one ? neighbour : +other];
   stage.change({ diff: ofSecond ? pair.reverse() : pair });
   part.diff.scrollIntoView({ block: "nearest" });
@@ -118,6 +128,7 @@ const IN_STREAMLIT = {
   failure: "This comparison failed. Reload the page without the part of its address after “&”.",
 };
 
+/** @param {StreamlitComponent} component */
 export default function (component) {
   return mounted(component, ".mha-compare", IN_STREAMLIT);
 }

@@ -14,6 +14,7 @@ const NO_DIVERGENCE =
 const REPLACED = "Compare two sentences of which one has some words replaced, each by one.";
 
 // The difference that a view asks for, ready to be drawn; null without one.
+/** @type {(set: Panels, view: PanelsView) => Difference | null} */
 export function subtracted(set, view) {
   const result = view.diff && difference(set, view, view.diff);
   if (!result?.partner) return result;
@@ -22,6 +23,7 @@ export function subtracted(set, view) {
 }
 
 // All but the heatmap, which shows what is pointed at.
+/** @type {(app: CompareApp) => void} */
 export function drawDifference(app) {
   const { set, derived, part, look } = app;
   const { diff } = app.stage.view;
@@ -30,21 +32,23 @@ export function drawDifference(app) {
   part.diffTitle.replaceChildren(...title(set, diff));
   const result = derived.diff;
   part.diffBody.hidden = !result.partner;
-  part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, result)));
+  part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
   part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}  `, amount(`−${number(result.top)}`));
   part.diffMore.replaceChildren(amount(`+${number(result.top)}`), `  more in panel ${diff[1] + 1}`);
-  part.list.replaceChildren(...result.largest.map((cell) => listed(app, cell)));
+  part.list.replaceChildren(...result.largest.map((cell) => listed(app, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));
 }
 
+/** @type {(set: Panels, diff: [number, number]) => Children} */
 function title(set, diff) {
   const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])];
   const [first, second] = toldApart(set, diff).map(named);
   return [...second, " minus ", ...first, softly(` panel ${diff[1] + 1} minus panel ${diff[0] + 1}`)];
 }
 
+/** @type {(set: Panels, diff: [number, number]) => Children} */
 function meaning(set, [p, q]) {
   const nats = set.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
@@ -56,9 +60,9 @@ function meaning(set, [p, q]) {
 }
 
 // Why two panels cannot be subtracted, and the one click that helps, where one does.
-function refusal({ stage }, { ours, theirs, remedy }) {
+/** @type {(app: CompareApp, diff: [number, number], result: Difference) => Children} */
+function refusal({ stage }, [p, q], { ours, theirs, remedy }) {
   if (!remedy) {
-    const [p, q] = stage.view.diff;
     const only = [onlyIn(ours, p), onlyIn(theirs, q)].filter((span) => span);
     const list = only.flatMap((span, i) => [i ? "; " : "", span]);
     return ["These two cannot be subtracted: their words do not correspond one to one. ", ...list, `. ${REPLACED}`];
@@ -68,6 +72,7 @@ function refusal({ stage }, { ours, theirs, remedy }) {
   return [`As shown, these two cannot be subtracted: ${why}. `, button];
 }
 
+/** @type {(units: Unit[], panel: number) => HTMLElement | null} */
 function onlyIn(units, panel) {
   if (!units.length) return null;
   const words = units.slice(0, 5).flatMap((unit, i) => [i ? ", " : "", "“", typedText(unit.text), "”"]);
@@ -75,15 +80,16 @@ function onlyIn(units, panel) {
   return make("span", {}, ...words, rest, ` only in panel ${panel + 1}`);
 }
 
+/** @type {(remedy: Partial<Settings>) => [string, string]} */
 function remedyWords({ unit, special }) {
   const [pieces, tokens] = ["they are cut into different pieces", "their special tokens differ"];
   if (unit && special) return ["Compare by words, without special tokens", `${pieces}, and ${tokens}`];
   return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
 }
 
-function listed({ derived, stage }, cell) {
-  const { rows, d, C, first, second, top } = derived.diff;
-  const spot = { at: stage.view.diff[0], row: Math.floor(cell / C), col: cell % C };
+/** @type {(app: CompareApp, diff: [number, number], result: Difference, cell: number) => HTMLElement} */
+function listed({ stage }, [at], { rows, d, C, first, second, top }, cell) {
+  const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [number(first[cell]), number(second[cell]), signed(d[cell])];
   const on = {
@@ -98,6 +104,7 @@ function listed({ derived, stage }, cell) {
 
 // ---- What is pointed at ---------------------------------------------------------------------------------------
 
+/** @type {(app: CompareApp, spot: Spot | null, all: boolean) => void} */
 export function refreshDifference(app, spot, all) {
   const { set, derived, part, look } = app;
   const result = derived?.diff;
@@ -116,12 +123,16 @@ export function refreshDifference(app, spot, all) {
   markEntries(part.list, result, focus);
 }
 
+/** @type {(list: HTMLElement, result: Difference, focus: Span | null) => void} */
 function markEntries(list, { largest: cells, C }, focus) {
   const isCell = focus && focus.row !== null && focus.col !== null;
   const cell = isCell ? focus.row * C + focus.col : -1;
-  [...list.querySelectorAll("button")].forEach((item, i) => item.setAttribute("aria-current", cells[i] === cell));
+  [...list.querySelectorAll("button")].forEach((item, i) =>
+    item.setAttribute("aria-current", String(cells[i] === cell)),
+  );
 }
 
+/** @type {(app: CompareApp) => void} */
 export function listenToDifference(app) {
   const { part, stage } = app;
   const cell = (event) => {

@@ -15,6 +15,7 @@ const LEAST = 292; // a panel is at least as wide, pixels
 const LINKS_WIDTH = 560; // a link diagram at most
 
 // What the view shows of every panel: made once for each view.
+/** @type {(app: CompareApp) => void} */
 export function derive(app) {
   const { set, look, derived } = app;
   const { view } = app.stage;
@@ -36,6 +37,7 @@ export function derive(app) {
   app.derived = { key, units, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
+/** @type {(app: CompareApp) => void} */
 export function drawScale({ set, derived, part, look, stage }) {
   const { as, scale } = stage.view;
   const stops = as === "links" ? `transparent, ${look.ink}` : look.ramp.join();
@@ -46,6 +48,7 @@ export function drawScale({ set, derived, part, look, stage }) {
 }
 
 // All panels have one size and one layout, whatever they show: cells can be compared by place.
+/** @type {(app: CompareApp) => void} */
 export function measure({ set, derived, part, look, stage }) {
   const isLinks = stage.view.as === "links";
   const most = Math.max(1, ...derived.units.map((units) => units.length));
@@ -65,6 +68,7 @@ export function measure({ set, derived, part, look, stage }) {
 }
 
 // Draw what changed: a panel whose focus is as it was keeps its picture.
+/** @type {(app: CompareApp, all?: boolean) => void} */
 export function refresh(app, all = false) {
   if (!app.set) return;
   const spot = app.stage.focused();
@@ -78,6 +82,7 @@ export function refresh(app, all = false) {
   refreshDifference(app, spot, all);
 }
 
+/** @type {(app: CompareApp, panel: PanelPart, index: number, here: Place | null, all: boolean) => void} */
 function drawPanel(app, panel, index, here, all) {
   const { set, derived, look } = app;
   const { view } = app.stage;
@@ -96,6 +101,7 @@ function drawPanel(app, panel, index, here, all) {
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
+/** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
 export function listenTo(app, panel, index) {
   const { stage } = app;
   const { reading } = app.set.panels[index];
@@ -124,6 +130,7 @@ export function listenTo(app, panel, index) {
 }
 
 // Panels of one layout scroll together.
+/** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
 function follow(app, panel, index) {
   const { scrollTop, scrollLeft } = panel.box;
   for (const other of app.part.panels) {

@@ -25,10 +25,12 @@ const ICONS = {
   rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
 };
 
+/** @type {(text: string) => HTMLElement} */
 const quiet = (text) => make("span", { class: "soft" }, text);
 
+/** @type {(on: Actions) => Parts & { panels: PanelPart[] }} */
 export function page(on) {
-  const p = { panels: [] };
+  const p = /** @type {ReturnType<typeof page>} */ ({ panels: [] });
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
   p.said = make("p", { class: "said", "aria-live": "polite" });
@@ -46,6 +48,7 @@ export function page(on) {
   return p;
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
 function controlsOf(p, on) {
   const scale = choice("Colour scale", SCALES, () => on.change({ scale: scale.select.value }));
   p.choices = {
@@ -73,8 +76,10 @@ function controlsOf(p, on) {
   return p.controls;
 }
 
+/** @type {() => HTMLElement} */
 const bar = () => make("i", { class: "ramp", "aria-hidden": true });
 
+/** @type {(p: Parts) => HTMLElement} */
 function scaleOf(p) {
   [p.ramp, p.scaleText] = [bar(), make("span")];
   p.how = make(
@@ -86,6 +91,7 @@ function scaleOf(p) {
   return p.scale;
 }
 
+/** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[name]);
   p.choices.links.box.hidden = view.as !== "links";
@@ -106,23 +112,23 @@ export function setControls(p, set, view) {
 
 const LETTERS = 24; // of a name that are shown in a menu
 
+/** @type {(set: Panels, panel: number) => string} */
 export function shortName(set, panel) {
   const letters = Array.from(set.panels[panel].name);
-  const name =
-    letters.length > LETTERS
-      ? `${letters
-          .slice(0, LETTERS - 1)
-          .join("")
-          .trimEnd()}…`
-      : letters.join("");
+  const start = letters
+    .slice(0, LETTERS - 1)
+    .join("")
+    .trimEnd();
+  const name = letters.length > LETTERS ? `${start}…` : letters.join("");
   return [`${panel + 1} `, nameOf(set, panel).name, name].filter(Boolean).join(" ");
 }
 
 // ---- One panel ----------------------------------------------------------------------------------------------
 
+/** @type {(set: Panels, index: number, on: Actions) => PanelPart} */
 export function panelOf(set, index, on) {
   const { layer, head, name } = nameOf(set, index);
-  const p = plate();
+  const p = /** @type {PanelPart} */ (plate());
   const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
@@ -146,6 +152,7 @@ export function panelOf(set, index, on) {
 }
 
 // The name that a person gave, and the way to give one.
+/** @type {(p: Parts, set: Panels, index: number, on: Actions) => Children} */
 function nameParts(p, set, index, on) {
   const { name } = set.panels[index];
   const text = typedText(name);
@@ -165,6 +172,7 @@ function nameParts(p, set, index, on) {
   return [rename];
 }
 
+/** @type {(p: Parts, button: HTMLElement, name: string, done: (name: string) => void) => void} */
 function askName(p, button, name, done) {
   const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
   let open = true;
@@ -186,64 +194,71 @@ function askName(p, button, name, done) {
   field.select();
 }
 
+/** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
 function toolbar(set, index, on) {
-  const last = set.panels.length - 1;
-  const tools = set.editable
-    ? [
-        ["left", "Move left", index > 0 && { action: "move", to: index - 1 }],
-        ["right", "Move right", index < last && { action: "move", to: index + 1 }],
-        ["duplicate", "Duplicate", { action: "duplicate" }],
-        ["open", "Open in Explore", { action: "open" }],
-        ["remove", "Remove", { action: "remove" }],
-      ]
-    : [
-        ["open", "Open in Explore", { action: "open" }],
-        ["pin", "Pin", { action: "pin" }],
-      ];
-  const buttons = tools.map(([name, label, edit_]) => {
-    const button = make(
-      "button",
-      { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` },
-      icon(name),
-      ...(name === "pin" ? [label] : []),
-    );
-    button.dataset.tool = name;
-    if (edit_) button.onclick = () => on.edit({ ...edit_, index });
-    else button.setAttribute("aria-disabled", "true");
-    return button;
-  });
+  const buttons = toolsOf(set, index).map((tool) => toolButton(tool, index, on));
   const bar_ = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
   roving(bar_, buttons);
   return bar_;
 }
 
+/** @type {(set: Panels, index: number) => Tool[]} */
+function toolsOf({ panels, editable }, index) {
+  const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
+  if (!editable) return [open, { name: "pin", label: "Pin", change: { action: "pin" } }];
+  const moveTo = (to) => (panels[to] ? { action: "move", to } : undefined);
+  return [
+    { name: "left", label: "Move left", change: moveTo(index - 1) },
+    { name: "right", label: "Move right", change: moveTo(index + 1) },
+    { name: "duplicate", label: "Duplicate", change: { action: "duplicate" } },
+    open,
+    { name: "remove", label: "Remove", change: { action: "remove" } },
+  ];
+}
+
+/** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
+function toolButton({ name, label, change }, index, on) {
+  const named = { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` };
+  const button = make("button", named, icon(name), ...(name === "pin" ? [label] : []));
+  button.dataset.tool = name;
+  if (change) button.onclick = () => on.edit({ ...change, index });
+  else button.setAttribute("aria-disabled", "true");
+  return button;
+}
+
+/** @type {(event: Event) => HTMLElement} */
+const buttonAt = (event) => /** @type {Element} */ (event.target).closest("button");
+
 // One stop for the tab key; arrows move inside.
+/** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */
 function roving(bar_, buttons) {
   const stop = (button) =>
     buttons.forEach((other) => {
       other.tabIndex = other === button ? 0 : -1;
     });
   stop(buttons[0]);
-  bar_.onfocusin = (event) => stop(event.target.closest("button"));
+  bar_.addEventListener("focusin", (event) => stop(buttonAt(event)));
   bar_.onkeydown = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const at = buttons.indexOf(event.target.closest("button"));
+    const at = buttons.indexOf(buttonAt(event));
     buttons[(at + step + buttons.length) % buttons.length].focus();
   };
 }
 
+/** @type {(name: string) => Element} */
 function icon(name) {
   const [svg, path] = [document.createElementNS(SVG, "svg"), document.createElementNS(SVG, "path")];
-  for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }))
-    svg.setAttribute(key, value);
+  const field = { viewBox: "0 0 16 16", width: "16", height: "16", "aria-hidden": "true" };
+  for (const [key, value] of Object.entries(field)) svg.setAttribute(key, value);
   path.setAttribute("d", ICONS[name]);
   svg.append(path);
   return svg;
 }
 
 // The model and the sentence, where panels differ in them; words that other panels lack stand out.
+/** @type {(set: Panels, index: number) => HTMLElement | null} */
 function whoseOf(set, index) {
   const reading = readingOf(set, index);
   const others = set.readings.filter((other) => other !== reading);
@@ -258,6 +273,7 @@ function whoseOf(set, index) {
 const ROOM = 90; // characters that are seen of a sentence on a narrow panel
 const BEFORE = 40; // of them, when it is longer, before the first word that is different
 
+/** @type {(set: Panels, number: number) => Children} */
 function sentenceOf(set, number) {
   const reading = set.readings[number];
   const alike = set.readings.flatMap((other, j) =>
@@ -272,16 +288,13 @@ function sentenceOf(set, number) {
   const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
   const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
-  return sentences.flatMap((segment) => [
-    segment ? " · " : start ? "…" : "",
-    ...marked(
-      whole[segment],
-      own.filter((span) => span[0] === segment),
-      segment ? 0 : start,
-    ),
-  ]);
+  return sentences.flatMap((segment) => {
+    const spans = own.filter((span) => span[0] === segment);
+    return [segment ? " · " : start ? "…" : "", ...marked(whole[segment], spans, segment ? 0 : start)];
+  });
 }
 
+/** @type {(letters: string[], spans: number[][], start: number) => Children} */
 function marked(letters, spans, start) {
   const parts = [];
   let at = start;
@@ -294,6 +307,7 @@ function marked(letters, spans, start) {
 
 // ---- The difference, and the table --------------------------------------------------------------------------
 
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
 function differenceOf(p, on) {
   p.diffTitle = make("h2");
   p.close = make("button", { type: "button", class: "quiet", onclick: () => on.change({ diff: null }) }, "Close");
@@ -324,6 +338,7 @@ function differenceOf(p, on) {
   return p.diff;
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
 function tableOf(p, on) {
   p.tableOf = make("select", { "aria-label": "Which weights", onchange: on.table });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
@@ -332,6 +347,7 @@ function tableOf(p, on) {
 }
 
 // One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar of its size and sign.
+/** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
 export function entry(from, to, numbers, share, on) {
   const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
   bar_.style.setProperty("--share", `${Math.abs(share) * 50}%`);
@@ -347,6 +363,7 @@ export function entry(from, to, numbers, share, on) {
   return make("li", {}, button);
 }
 
+/** @type {(caption: string, rows: string[][]) => HTMLElement} */
 export function differenceTable(caption, rows) {
   const line = (tag, cells) =>
     make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));

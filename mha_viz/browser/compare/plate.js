@@ -3,6 +3,7 @@ import { make } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 
+/** @type {() => Plate} */
 export function plate() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
   const over = make("canvas", { class: "over", "aria-hidden": true });
@@ -12,6 +13,7 @@ export function plate() {
 
 // `scene` holds `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn. It lies over the
 // heatmap, and stands instead of the links.
+/** @type {(sheet: Plate, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
 export function drawPlate(sheet, scene, focus, all, look) {
   const isLinks = !!scene.heads;
   if (all && isLinks) {

@@ -2,6 +2,7 @@
 import { counterparts, partners } from "./together.js";
 
 // What stands in reading j for each unit of reading i; while two panels are subtracted, replaced words do.
+/** @type {(app: Pointed, i: number, j: number) => ([number, number] | null)[]} */
 function standing({ set, derived, stage }, i, j) {
   const key = `${i}-${j}`;
   if (derived.standing[key]) return derived.standing[key];
@@ -14,6 +15,7 @@ function standing({ set, derived, stage }, i, j) {
 }
 
 // A spot as it is in a reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
+/** @type {(app: Pointed, reading: number, spot: Spot | null) => Place | null} */
 export function spotIn(app, reading, spot) {
   if (!spot) return null;
   const from = app.set.panels[spot.at].reading;
@@ -23,6 +25,7 @@ export function spotIn(app, reading, spot) {
   return { row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] };
 }
 
+/** @type {(app: CompareApp) => Spot | null} */
 export function held({ set, derived, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
@@ -32,6 +35,7 @@ export function held({ set, derived, stage }) {
   return spot.row === -1 || spot.col === -1 ? null : spot;
 }
 
+/** @type {(app: CompareApp, spot: Spot) => Pin} */
 export function pinAt({ set, derived }, { at, row, col }) {
   const units = derived.units[set.panels[at].reading];
   const token = (unit) => (unit === null ? null : units[unit].tokens[0]);

@@ -7,14 +7,19 @@ import { largest, readingOf, signed } from "./together.js";
 
 const TABLED = 300;
 
+/** @type {(app: CompareApp) => void} */
 export function drawTable(app) {
   const { set, derived, part } = app;
   if (!set.panels.length || !part.table.open) return;
-  drawMenu(set, part, !!derived.diff?.partner);
+  const { diff } = app.stage.view;
+  const result = derived.diff?.partner ? derived.diff : null;
+  drawMenu(set, part, !!result);
   const which = part.tableOf.value;
-  part.tableBox.replaceChildren(...(which === "diff" ? [tableOfDifference(app)] : tableOfPanel(app, +which)));
+  const isDifference = which === "diff" && diff && result;
+  part.tableBox.replaceChildren(...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(app, +which)));
 }
 
+/** @type {(set: Panels, part: Parts, hasDifference: boolean) => void} */
 function drawMenu(set, part, hasDifference) {
   const panels = set.panels.map((_, i) => [String(i), shortName(set, i)]);
   const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
@@ -27,19 +32,21 @@ function drawMenu(set, part, hasDifference) {
   part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
 }
 
+/** @type {(app: CompareApp, index: number) => HTMLElement[]} */
 function tableOfPanel({ set, derived }, index) {
   const units = derived.units[set.panels[index].reading];
   return units.length ? table(derived.heads[index], { rows: units, cols: units }, readingOf(set, index)) : [];
 }
 
-function tableOfDifference({ set, derived, stage }) {
-  const { rows, d, C, first, second } = derived.diff;
+/** @type {(set: Panels, diff: [number, number], result: Difference) => HTMLElement} */
+function tableOfDifference(set, diff, result) {
+  const { rows, d, C, first, second } = result;
   const named = (panel) => {
     const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
     return `${headName(reading, head)} (${paperName(reading, head)})`;
   };
-  const [p, q] = stage.view.diff.map(named);
-  const cells = largest(derived.diff, TABLED);
+  const [p, q] = diff.map(named);
+  const cells = largest(result, TABLED);
   const line = (cell) => {
     const words = [rows[Math.floor(cell / C)].text, rows[cell % C].text];
     return [...words, number(first[cell]), number(second[cell]), signed(d[cell])];

@@ -5,6 +5,7 @@ const ANSWER_AFTER = 4000; // milliseconds after which a change of the tray coun
 const DONE = { remove: "Removed. Back brings it again.", duplicate: "Duplicated.", rename: "Renamed." };
 
 // One change at a time: the next would count places that are no more. `index` and `to` are places in the tray.
+/** @type {(app: CompareApp, asked: Edit) => void} */
 export function edit(app, asked) {
   const { set, send, stage, part } = app;
   const { action, index } = asked;
@@ -17,11 +18,13 @@ export function edit(app, asked) {
   app.sent = expected(set, asked, after);
 }
 
+/** @type {(set: Panels, index: number) => { head: string, model: string, text: string, pair: string }} */
 function whatStands(set, index) {
   const { model, text, pair } = readingOf(set, index);
   return { head: nameOf(set, index).name, model, text, pair };
 }
 
+/** @type {(set: Panels, asked: Edit) => Edit} */
 function inTray(set, asked) {
   const place = (panel) => set.panels[panel].source ?? panel;
   const to = asked.to === undefined ? {} : { to: place(asked.to) };
@@ -29,6 +32,7 @@ function inTray(set, asked) {
 }
 
 // What the next panels are the answer to.
+/** @type {(set: Panels, asked: Edit, view: PanelsView) => CompareApp["sent"]} */
 function expected(set, { action, index, to }, view) {
   const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
   const tool = action === "move" ? (to < index ? "left" : "right") : action;
@@ -36,6 +40,7 @@ function expected(set, { action, index, to }, view) {
 }
 
 // The keyboard stays where it was before a change of the tray; the address says what the panels show.
+/** @type {(app: CompareApp) => void} */
 export function settle(app) {
   if (!app.sent) return;
   const { set, stage, part } = app;
@@ -44,7 +49,7 @@ export function settle(app) {
   const place = Math.min(set.panels.length - 1, placeAfter({ ...focused, action }, index) ?? index);
   const panel = part.panels[place];
   const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${focused.tool}"]`);
-  button?.focus();
+  /** @type {HTMLElement | undefined} */ (button)?.focus();
   part.said.textContent = action === "move" ? `Moved to place ${place + 1}.` : DONE[action] || "";
   const address = new URLSearchParams(stage.locate());
   const fields = Object.entries(encodeTogether(stage.view, set));

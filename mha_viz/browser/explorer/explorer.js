@@ -11,8 +11,9 @@ import { byHead } from "./roles.js";
 
 const KEEP_BYTES = 64e6; // matrices kept in the browser for heads opened before
 
+/** @type {(root: HTMLElement, send: Send, locate?: () => string) => ExplorerOnPage} */
 export function explorer(root, send, locate = () => window.location.search) {
-  const app = {
+  const app = /** @type {ExplorerApp} */ ({
     root,
     send,
     reading: null,
@@ -20,12 +21,12 @@ export function explorer(root, send, locate = () => window.location.search) {
     hoveredHead: null, // the head under the pointer in the grid
     cursor: 0, // the head that the arrow keys are on
     pictured: "", // what the pictures of the grid were drawn from
-    layouts: {},
-    look: {},
+    layouts: /** @type {any} */ ({}), // of each drawing, once it is drawn
+    look: /** @type {Look} */ ({}),
     tour: "", // the step that the page says
-    roles: { kinds: {}, of: new Map() }, // what heads are known for: kind → colour, head → its roles
+    roles: { kinds: {}, on: "", of: new Map() }, // what heads are known for: kind → colour, head → its roles
     sought: null, // the kind of role that is looked for
-  };
+  });
   app.stage = new Stage(send, locate, drawingOf(app));
   app.part = page({
     change: (fields, delay) => app.stage.change(fields, delay),
@@ -41,6 +42,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   return { show: (bytes, known = null) => show(app, bytes, known), stop: () => app.stage.stop() };
 }
 
+/** @type {(app: ExplorerApp) => Drawing<ReadingView>} */
 const drawingOf = (app) => ({
   isReady: () => !!app.reading,
   parse: (params) => parseView(params, app.reading),
@@ -54,6 +56,7 @@ const drawingOf = (app) => ({
   drawFocus: () => drawHead(app),
 });
 
+/** @type {(app: ExplorerApp) => void} */
 function draw(app) {
   if (!app.reading) return;
   readLook(app.look, app.root, app.reading.themes, app.part.note);
@@ -67,6 +70,7 @@ function draw(app) {
 // ---- Arrivals -------------------------------------------------------------------------------------------------
 
 // The bytes of a reading, and what its heads are known for, with the step of the tour that the page says.
+/** @type {(app: ExplorerApp, bytes: Uint8Array, known: FoundRoles | null) => void} */
 function show(app, bytes, known) {
   const next = unpack(bytes);
   const isLed = known?.tour && known.tour !== app.tour; // such a step has a view of its own, which the address holds
@@ -79,6 +83,7 @@ function show(app, bytes, known) {
 }
 
 // More of a reading that is here: its matrices join the others, the oldest leave where there is no room.
+/** @type {(app: ExplorerApp, next: Reading) => void} */
 function keep({ reading, stage }, next) {
   if (next.link) reading.link = next.link;
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
@@ -90,6 +95,7 @@ function keep({ reading, stage }, next) {
 }
 
 // A packet, and after it the roles as JSON with their length.
+/** @type {(data: Uint8Array) => [Uint8Array, FoundRoles]} */
 function apart(data) {
   const end = data.byteLength - 4;
   const begin = end - new DataView(data.buffer, data.byteOffset + end).getUint32(0, true);
@@ -102,6 +108,7 @@ const IN_STREAMLIT = {
   failure: "This drawing failed. Reload the page without the part of its address after “&”, or read another sentence.",
 };
 
+/** @param {StreamlitComponent} component */
 export default function (component) {
   return mounted(component, ".mha-explorer", IN_STREAMLIT);
 }

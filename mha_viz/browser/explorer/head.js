@@ -10,6 +10,7 @@ import { setControls } from "./page.js";
 import { chips } from "./roles.js";
 
 // The rows, the columns and the open heads of the view: made once for each view.
+/** @type {(app: ExplorerApp) => NonNullable<ExplorerApp["derived"]>} */
 export function derive(app) {
   const { reading, look, derived } = app;
   const { view } = app.stage;
@@ -28,8 +29,10 @@ export function derive(app) {
 }
 
 // The head whose name stands over the drawings; undefined while its weights are on their way.
+/** @type {(app: ExplorerApp) => ShownHead | undefined} */
 export const opened = (app) => derive(app).heads.find(({ head }) => head === app.stage.view.head);
 
+/** @type {(app: ExplorerApp) => Spot | null} */
 export function held({ derived, stage }) {
   const { pin } = stage.view;
   if (!pin || !derived) return null;
@@ -38,6 +41,7 @@ export function held({ derived, stage }) {
   return spot.row === -1 || spot.col === -1 ? null : spot;
 }
 
+/** @type {(app: ExplorerApp, spot: Spot) => Pin} */
 export function pinAt({ derived }, { row, col }) {
   const token = (list, index) => (index === null ? null : list[index].tokens[0]);
   return { query: token(derived.axes.rows, row), key: token(derived.axes.cols, col) };
@@ -45,6 +49,7 @@ export function pinAt({ derived }, { row, col }) {
 
 // ---- Drawing --------------------------------------------------------------------------------------------------
 
+/** @type {(app: ExplorerApp) => void} */
 export function drawControls(app) {
   const { reading, roles, look, part } = app;
   const { view } = app.stage;
@@ -57,6 +62,7 @@ export function drawControls(app) {
   drawHeadBar(app);
 }
 
+/** @type {(app: ExplorerApp) => void} */
 function drawHeadBar(app) {
   const { reading, look, part } = app;
   const { view } = app.stage;
@@ -71,6 +77,7 @@ function drawHeadBar(app) {
   });
 }
 
+/** @type {(app: ExplorerApp, i: number) => HTMLElement} */
 function headSwitch(app, i) {
   const button = make("button", { type: "button", textContent: String(i) });
   const head = () => layerOf(app.reading, app.stage.view.head) * app.reading.heads + i;
@@ -84,6 +91,7 @@ function headSwitch(app, i) {
   return button;
 }
 
+/** @type {(app: ExplorerApp) => void} */
 export function drawHead(app) {
   const { reading, part, stage } = app;
   const { axes, heads } = derive(app);
@@ -95,6 +103,7 @@ export function drawHead(app) {
   drawWords(app, focus, head, axes);
 }
 
+/** @type {(app: ExplorerApp) => void} */
 function drawNothing({ reading, root, part, stage }) {
   const name = headName(reading, stage.view.head);
   const alone = `${name} is not in this file: the text is too long for all heads.`;
@@ -102,6 +111,7 @@ function drawNothing({ reading, root, part, stage }) {
   part.tableBox.replaceChildren();
 }
 
+/** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
   const above = part.panels.getBoundingClientRect().top - document.documentElement.getBoundingClientRect().top;
   const height = Math.max(380, Math.min(640, window.innerHeight - Math.max(above, 330) - 60));
@@ -113,6 +123,7 @@ function drawDrawings({ part, look, layouts }, scene, head) {
   layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: part.heatBox.clientWidth, height });
 }
 
+/** @type {(app: ExplorerApp, focus: Spot | null, head: ShownHead, axes: Axes) => void} */
 function drawWords({ reading, part, stage }, focus, head, axes) {
   part.readout.replaceChildren(...readout(head, axes, focus));
   part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading);
@@ -121,6 +132,7 @@ function drawWords({ reading, part, stage }, focus, head, axes) {
   part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent}`);
 }
 
+/** @type {(app: ExplorerApp) => void} */
 export function drawTable(app) {
   const head = app.part.table.open && opened(app);
   if (head) app.part.tableBox.replaceChildren(...table(head, app.derived.axes, app.reading));
@@ -128,8 +140,10 @@ export function drawTable(app) {
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
+/** @type {(app: ExplorerApp) => void} */
 export function listenToHead(app) {
   const { part, stage, layouts } = app;
+  /** @type {() => [number, number]} */
   const counts = () => {
     const { rows, cols } = derive(app).axes;
     return [rows.length, cols.length];
@@ -149,6 +163,7 @@ export function listenToHead(app) {
   part.scroller.onscroll = () => drawHead(app);
 }
 
+/** @type {(app: ExplorerApp, spot: Spot, isHeat: boolean) => void} */
 function walkedTo({ part, layouts }, spot, isHeat) {
   part.said.textContent = part.readout.textContent;
   if (!isHeat) reveal(part.scroller, (spot.row ?? spot.col) * layouts.links.rowHeight);

@@ -2,9 +2,12 @@
 import { headName } from "../geometry.js";
 import { spoken } from "./roles.js";
 
+/** @type {(reading: Reading, head: number) => number} */
 export const layerOf = (reading, head) => Math.floor(head / reading.heads);
+/** @type {(look: Look, reading: Reading, head: number) => string} */
 export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
 
+/** @type {(reading: Reading, metric: Metric, head: number) => string} */
 export function measured(reading, metric, head) {
   const value = metric.values[head];
   if (value === null) return "–";
@@ -12,11 +15,13 @@ export function measured(reading, metric, head) {
 }
 
 // The roles and numbers of a head, to be read aloud.
+/** @type {(app: ExplorerApp, head: number) => string} */
 export function heard({ reading, roles }, head) {
   const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
   return spoken(roles.of.get(head) ?? []) + numbers.join(", ");
 }
 
+/** @type {(app: ExplorerApp, head: number) => void} */
 export function openHead(app, head) {
   const { reading, stage, part } = app;
   app.cursor = head;
@@ -27,6 +32,7 @@ export function openHead(app, head) {
 }
 
 // Draw a head of the open layer together with the others, or no longer.
+/** @type {(app: ExplorerApp, head: number) => void} */
 export function toggleHead(app, head) {
   const { reading, stage, part } = app;
   const { view } = stage;
@@ -40,6 +46,7 @@ export function toggleHead(app, head) {
 }
 
 // Show one head alone; where it was alone already, its whole layer.
+/** @type {(app: ExplorerApp, head: number, before: ReadingView | null) => void} */
 export function showAlone(app, head, before) {
   const { reading, stage } = app;
   const wasAlone = before && before.on.length === 1 && before.on[0] === head;
@@ -50,6 +57,7 @@ export function showAlone(app, head, before) {
 }
 
 // Set a head aside for the Compare page.
+/** @type {(app: ExplorerApp, head: number) => void} */
 export function setAside({ reading, root, send, part }, head) {
   if (root.dataset.alone) return;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });

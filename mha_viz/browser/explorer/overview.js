@@ -6,6 +6,7 @@ import { drawGrid } from "./grid.js";
 import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
 import { chips, drawBadges, drawKinds } from "./roles.js";
 
+/** @type {(app: ExplorerApp) => void} */
 export function drawOverview(app) {
   const { reading, roles, look, part, sought, cursor } = app;
   const { view } = app.stage;
@@ -28,6 +29,7 @@ export function drawOverview(app) {
 }
 
 // The pictures are drawn anew where anything that they show is another.
+/** @type {(app: ExplorerApp) => void} */
 function drawPictures(app) {
   const { reading, look, part, layouts } = app;
   const { unit, special, side, scale } = app.stage.view;
@@ -40,6 +42,7 @@ function drawPictures(app) {
   layouts.grid = drawGrid(part.grid, reading, app.stage.view, { ...look, width, height });
 }
 
+/** @type {<T extends HTMLElement>(app: ExplorerApp, box: T, head: number) => T} */
 function place({ layouts, reading }, box, head) {
   const { left, top, step, size } = layouts.grid;
   box.style.left = `${left + (head % reading.heads) * step}px`;
@@ -48,12 +51,14 @@ function place({ layouts, reading }, box, head) {
   return box;
 }
 
+/** @type {(app: ExplorerApp, head: number, kind: string) => HTMLElement} */
 function mark(app, head, kind) {
   const box = place(app, make("i", { class: kind }), head);
   if (kind === "on") box.style.outlineColor = headColour(app.look, app.reading, head);
   return box;
 }
 
+/** @type {(app: ExplorerApp) => void} */
 function drawPreview({ reading, roles, look, part, stage, hoveredHead, cursor }) {
   const head = hoveredHead ?? cursor;
   const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
@@ -63,6 +68,7 @@ function drawPreview({ reading, roles, look, part, stage, hoveredHead, cursor })
   part.numbers.replaceChildren(...reading.metrics.map((metric) => bar(reading, metric, head)));
 }
 
+/** @type {(reading: Reading, metric: Metric, head: number) => HTMLElement} */
 function bar(reading, metric, head) {
   const top = metric.unit === "nats" ? Math.log(reading.n) : 1;
   const share = (100 * (metric.values[head] ?? 0)) / (top || 1);
@@ -74,6 +80,7 @@ function bar(reading, metric, head) {
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
+/** @type {(app: ExplorerApp) => void} */
 export function listenToGrid(app) {
   const { grid } = app.part;
   const cell = (event) => {
@@ -89,12 +96,14 @@ export function listenToGrid(app) {
   grid.onkeydown = (event) => onGridKey(app, event);
 }
 
+/** @type {(app: ExplorerApp, head: number | null) => void} */
 function hoverHead(app, head) {
   if (head === app.hoveredHead) return;
   app.hoveredHead = head;
   drawPreview(app);
 }
 
+/** @type {(app: ExplorerApp, event: KeyboardEvent) => void} */
 function onGridKey(app, event) {
   const { reading, cursor, part } = app;
   if (isPress(event)) {

@@ -16,8 +16,9 @@ const SIDES = [
   ["bb", "B → B"],
 ];
 
+/** @type {(on: Actions) => Parts} */
 export function page(on) {
-  const p = {};
+  const p = /** @type {Parts} */ ({});
   const overview = make("section", { class: "overview" }, ...overviewOf(p, on));
   const one = make("section", { class: "one" }, ...headOf(p, on));
   p.said = make("p", { class: "said", "aria-live": "polite" });
@@ -25,6 +26,7 @@ export function page(on) {
   return p;
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement[]} */
 function overviewOf(p, on) {
   p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c sets one aside to compare.");
   p.marks = make("div", { class: "marks" });
@@ -38,6 +40,7 @@ function overviewOf(p, on) {
   return [make("header", {}, make("h2", {}, "Every head"), p.count), p.kinds, p.gridBox, preview, askOf(p, on)];
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
 function askOf(p, on) {
   const [from, to] = [choice("from", [], on.ask), choice("to", [], on.ask)];
   [p.askQuery, p.askKey] = [from.select, to.select];
@@ -56,6 +59,7 @@ function askOf(p, on) {
   return p.ask;
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement[]} */
 function headOf(p, on) {
   const top = titleOf(p, on);
   const controls = controlsOf(p, on);
@@ -68,6 +72,7 @@ function headOf(p, on) {
   return [top, p.roles, controls, p.readout, p.panels, p.note, p.table];
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
 function titleOf(p, on) {
   p.title = make("h2");
   p.bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
@@ -77,6 +82,7 @@ function titleOf(p, on) {
   return make("header", {}, p.title, p.compare, switches);
 }
 
+/** @type {(p: Parts) => void} */
 function drawingsOf(p) {
   p.links = surface("Token links");
   p.tall = make("div", { class: "tall" }, p.links);
@@ -88,6 +94,7 @@ function drawingsOf(p) {
   p.panels = make("div", { class: "panels" }, p.linksBox, p.heatBox);
 }
 
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
 function controlsOf(p, on) {
   const set = {
     unit: segments("Tokens", "unit", UNITS, on.change),
@@ -100,10 +107,13 @@ function controlsOf(p, on) {
   return make("div", { class: "controls" }, ...Object.values(set).map((control) => control.box), scale.box, side.box);
 }
 
+/** @type {(label: string) => HTMLCanvasElement} */
 const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
+/** @type {(left: string, right: string) => HTMLElement} */
 const ends = (left, right) => make("div", { class: "ends soft" }, make("span", {}, left), make("span", {}, right));
 
 // Set the controls to what a view says.
+/** @type {(p: Parts, view: ReadingView, pair: boolean) => void} */
 export function setControls(p, view, pair) {
   for (const [name, control] of Object.entries(p.set)) control.set(view[name]);
   p.scale.value = view.scale;

@@ -7,6 +7,7 @@ import { openHead } from "./heads.js";
 const RANKS = 6; // shown until somebody asks for all
 
 // The link that somebody asked for, else the one that the held word suggests.
+/** @type {(app: ExplorerApp) => void} */
 export function drawAsk(app) {
   const { reading, part, derived } = app;
   const { view } = app.stage;
@@ -24,6 +25,7 @@ export function drawAsk(app) {
 }
 
 // The two words of the menus become the link, and are held.
+/** @type {(app: ExplorerApp) => void} */
 export function ask({ part, stage }) {
   const [query, key] = [part.askQuery.value, part.askKey.value];
   if (query === "" || key === "") return;
@@ -31,12 +33,14 @@ export function ask({ part, stage }) {
   stage.change({ link, pin: { ...link } });
 }
 
+/** @type {(app: ExplorerApp) => void} */
 export function more(app) {
   app.part.ask.all = !app.part.ask.all;
   drawAsk(app);
 }
 
 // Until somebody asks: the held word and the ordinary word that it attends to most in the opened head.
+/** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
 function suggestion(reading, head, { rows, cols }, spot) {
   if (reading.bins || !head || !spot || spot.row === null) return null;
   const { w, C } = head.part;
@@ -46,6 +50,7 @@ function suggestion(reading, head, { rows, cols }, spot) {
   return { query: rows[spot.row].tokens[0], key: cols[col].tokens[0] };
 }
 
+/** @type {(part: Parts, reading: Reading, view: ReadingView, link: Link | null, all: Unit[]) => void} */
 function drawMenus(part, reading, view, link, all) {
   const options = JSON.stringify([reading.key, view.unit]);
   if (part.ask.options !== options) {
@@ -60,6 +65,7 @@ function drawMenus(part, reading, view, link, all) {
   part.askKey.value = link ? unitOf(link.key) : "";
 }
 
+/** @type {(app: ExplorerApp, ranked: Rank[]) => void} */
 function drawRanks(app, ranked) {
   const { ranks, ask: box } = app.part;
   const hasKeyboard = ranks.contains(ranks.getRootNode().activeElement);
@@ -67,6 +73,7 @@ function drawRanks(app, ranked) {
   if (hasKeyboard) ranks.querySelector('[aria-current="true"]')?.focus(); // it keeps its place
 }
 
+/** @type {(app: ExplorerApp, entry: Rank) => HTMLElement} */
 function rank(app, { head, weight }) {
   const { reading, stage } = app;
   const bar = make("i", { class: "bar" });

@@ -2,25 +2,32 @@
 import { make } from "../dom.js";
 
 // {kinds: role → place among the colours, on: the corpora in words, of: head → its roles, the strongest first}.
+/** @type {(known: FoundRoles) => Roles} */
 export function byHead({ kinds, on, found }) {
   const of = new Map();
   for (const role of found) of.set(role.head, [...(of.get(role.head) ?? []), role]);
   return { kinds, on, of };
 }
 
+/** @type {(roles: Roles, role: string, colours: string[]) => string} */
 const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
+/** @type {(list: Role[], kind: string) => boolean} */
 const has = (list, kind) => list.some((role) => role.role === kind);
 
 // How many heads have each kind of role.
+/** @type {(roles: Roles) => [string, number][]} */
 export function counted(roles) {
   const lists = [...roles.of.values()];
-  return Object.keys(roles.kinds)
-    .map((kind) => [kind, lists.filter((list) => has(list, kind)).length])
-    .filter(([, n]) => n);
+  const counts = Object.keys(roles.kinds).map((kind) => ({ kind, n: lists.filter((list) => has(list, kind)).length }));
+  return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
 
 // One mark a kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil over
 // the heads without the kind that is sought, named or not. `place` puts an element on a head.
+/**
+ * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
+ *   HTMLElement, colours: string[]) => HTMLElement[]}
+ */
 export function drawBadges(roles, count, sought, place, colours) {
   const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.of.has(head));
   return drawn.map((head) => {
@@ -36,6 +43,10 @@ export function drawBadges(roles, count, sought, place, colours) {
   });
 }
 
+/**
+ * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
+ *   void) => void}
+ */
 export function drawKinds(box, roles, sought, colours, choose) {
   box.replaceChildren(
     ...counted(roles).map(([kind, n]) => {
@@ -59,6 +70,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
 }
 
 // The roles of one head as short labels, the whole sentence in the title.
+/** @type {(list: Role[], roles: Roles, colours: string[]) => HTMLElement[]} */
 export function chips(list, roles, colours) {
   return list.map((role) => {
     const chip = make(
@@ -73,4 +85,5 @@ export function chips(list, roles, colours) {
   });
 }
 
+/** @type {(list: Role[]) => string} */
 export const spoken = (list) => list.map((role) => `Known for ${role.short}, ${role.said}. `).join("");

@@ -5,6 +5,7 @@ const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colo
 
 let left = 1; // how often they may still be asked for: never without end
 
+/** @param {StreamlitComponent} component */
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".mha-scheme");
   const media = window.matchMedia("(prefers-color-scheme: dark)");

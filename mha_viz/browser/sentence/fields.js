@@ -1,8 +1,9 @@
 // The sentence's page elements. What a person does is told to `on`.
 import { make } from "../dom.js";
 
+/** @type {(on: Actions) => Parts} */
 export function page(on) {
-  const p = {};
+  const p = /** @type {Parts} */ ({});
   fieldsOf(p, on);
   examplesOf(p, on);
   modelOf(p, on);
@@ -24,8 +25,10 @@ export function page(on) {
   return p;
 }
 
+/** @type {(properties: object, text: string) => HTMLElement} */
 const quietButton = (properties, text) => make("button", { type: "button", class: "quiet", ...properties }, text);
 
+/** @type {(p: Parts, on: Actions) => void} */
 function fieldsOf(p, on) {
   p.text = field("Sentence", "Type a sentence and press Enter", on);
   p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
@@ -36,6 +39,7 @@ function fieldsOf(p, on) {
   p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
 }
 
+/** @type {(label: string, placeholder: string, on: Actions) => HTMLTextAreaElement} */
 function field(label, placeholder, on) {
   const onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -47,6 +51,7 @@ function field(label, placeholder, on) {
   return make("textarea", { ...typing, "aria-label": label });
 }
 
+/** @type {(p: Parts, on: Actions) => void} */
 function examplesOf(p, on) {
   p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
   const onkeydown = (event) => {
@@ -55,12 +60,14 @@ function examplesOf(p, on) {
   p.list = make("ul", { hidden: true, onkeydown });
 }
 
+/** @type {(example: Example, onclick: () => void) => HTMLElement} */
 export function exampleOf({ text, pair, look }, onclick) {
   const second = pair ? [make("span", { class: "and" }, " / "), make("bdi", {}, pair)] : [];
   const what = make("span", { class: "what" }, make("bdi", {}, text), ...second);
   return make("li", {}, make("button", { type: "button", onclick }, what, make("span", { class: "soft" }, look)));
 }
 
+/** @type {(p: Parts, on: Actions) => void} */
 function modelOf(p, on) {
   p.model = make("select", { onchange: on.choose, "aria-label": "Model" });
   const onkeydown = (event) => {
@@ -71,6 +78,7 @@ function modelOf(p, on) {
 }
 
 // The models of the list, the chosen one though it is not among them, and the way to name another.
+/** @type {(p: Parts, data: SentenceData) => void} */
 export function offerModels(p, { models, model, open }) {
   const option = (value, textContent) => make("option", { value, textContent });
   const isListed = models.some(({ name }) => name === model);
@@ -84,6 +92,7 @@ export function offerModels(p, { models, model, open }) {
 }
 
 // Longer texts are set smaller. Browsers that know `field-sizing` grow the field by themselves.
+/** @type {(area: HTMLTextAreaElement) => void} */
 export function grow(area) {
   const length = area.value.length;
   area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
@@ -92,12 +101,14 @@ export function grow(area) {
   area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
 }
 
+/** @type {(p: Parts, isOpen: boolean) => void} */
 export function showPair(p, isOpen) {
   p.pairRow.hidden = !isOpen;
   p.addPair.textContent = isOpen ? "− Second sentence" : "+ Second sentence";
   p.addPair.setAttribute("aria-expanded", isOpen);
 }
 
+/** @type {(p: Parts, isOpen: boolean) => void} */
 export function showExamples(p, isOpen) {
   p.list.hidden = !isOpen;
   p.examples.setAttribute("aria-expanded", isOpen);

@@ -4,10 +4,12 @@ import { fit, widest, write } from "./ink.js";
 
 const LABEL = 96; // at most this wide, pixels
 
+/** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Several drawings of one size share
 // `look.label` and `look.most`, the rows and columns that there must be room for.
+/** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
   const label = look.label ?? heatmapLabel(rows, cols, look);
@@ -23,6 +25,10 @@ export function drawHeatmap(canvas, scene, look) {
 }
 
 // The focus alone, on a canvas that lies over a drawing without one: pointing at things then redraws no cell.
+/**
+ * @type {(canvas: HTMLCanvasElement, scene: HeatScene & { focus: Span }, look: Look, layout: HeatmapLayout) =>
+ *   void}
+ */
 export function drawHeatmapFocus(canvas, scene, look, layout) {
   const context = fit(canvas, layout.width, layout.height);
   focusOn(context, scene, look, layout);
@@ -37,6 +43,7 @@ export function drawHeatmapFocus(canvas, scene, look, layout) {
   }
 }
 
+/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function cells(context, { head }, look, { left, top, cell }) {
   const { R, C } = head.part;
   head.picture ??= picture(head, look); // one pixel a cell, made once: pointing at things only redraws
@@ -48,6 +55,7 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
+/** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
 function picture({ part: { R, C }, shade }, look) {
   const image = new ImageData(C, R);
   const target = new Uint32Array(image.data.buffer);
@@ -57,6 +65,7 @@ function picture({ part: { R, C }, shade }, look) {
   return pixels;
 }
 
+/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function focusOn(context, { focus, head: { part } }, look, { left, top, cell, width, height }) {
   if (!focus) return;
   const { R, C } = part;
@@ -81,6 +90,7 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
 }
 
 // What a label is written over: its own pale self, and neighbours that lie close.
+/** @type {(context: CanvasRenderingContext2D, label: number, size: number, isRow: boolean, look: Look) => void} */
 function erase(context, label, size, isRow, look) {
   const colour = context.fillStyle;
   context.fillStyle = look.paper;
@@ -88,6 +98,10 @@ function erase(context, label, size, isRow, look) {
   context.fillStyle = colour;
 }
 
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout, isRow: boolean,
+ *   heldOnly?: boolean) => void}
+ */
 function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const list = isRow ? scene.rows : scene.cols;
   const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;

@@ -1,8 +1,10 @@
 // Colours and canvas basics shared by the drawings.
 
+/** @type {(hex: string) => number[]} */
 const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 // 256 shades between the stops of a ramp, as little-endian RGBA words for ImageData.
+/** @type {(stops: readonly string[]) => Uint32Array} */
 export function palette(stops) {
   const shades = new Uint32Array(256);
   for (let i = 0; i < 256; i++) {
@@ -15,6 +17,7 @@ export function palette(stops) {
 }
 
 // Is the page dark? Read from its background, so that it also follows the person's own theme.
+/** @type {(element: Element) => boolean} */
 export function isDark(element) {
   const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
   const hex = /^#[0-9a-f]{6}/i.exec(background.replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3"));
@@ -23,6 +26,7 @@ export function isDark(element) {
 }
 
 // Fit a canvas to CSS pixels at the screen's resolution; returns its context, cleared, in CSS pixels.
+/** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
 export function fit(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
@@ -40,6 +44,10 @@ export function fit(canvas, width, height) {
 
 // Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell when there is room, the
 // largest of those that share a pixel when it is crowded.
+/**
+ * @type {(shades: Uint8ClampedArray, R: number, C: number, size: number, colours: Uint32Array, target:
+ *   Uint32Array, stride: number, offset: number) => void}
+ */
 export function paint(shades, R, C, size, colours, target, stride, offset) {
   const crowded = R > size || C > size;
   const columns = Int32Array.from({ length: size + 1 }, (_, x) => Math.floor((x * C) / size));
@@ -60,6 +68,7 @@ export function paint(shades, R, C, size, colours, target, stride, offset) {
 
 // Text cut to a width, with an ellipsis; remembers what it measured.
 const cuts = new Map();
+/** @type {(context: CanvasRenderingContext2D, text: string, width: number) => string} */
 export function cutText(context, text, width) {
   const key = `${context.font}|${width}|${text}`;
   let cut = cuts.get(key);
@@ -83,6 +92,10 @@ export function cutText(context, text, width) {
 }
 
 // Isolated left to right placement of text in any script.
+/**
+ * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
+ *   CanvasTextAlign) => void}
+ */
 export function write(context, text, x, y, width, align) {
   context.textAlign = align;
   context.textBaseline = "middle";
@@ -91,6 +104,7 @@ export function write(context, text, x, y, width, align) {
 
 // Width of the widest text among rows and columns; measured once for each list of rows.
 const widths = new WeakMap();
+/** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
   const known = widths.get(rows) || {};
   if (known[font] === undefined) {

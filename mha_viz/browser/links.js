@@ -4,10 +4,12 @@ import { fit, widest, write } from "./ink.js";
 
 const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke
 
+/** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
 
 // scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Several
 // drawings of one size share `look.label` and `look.most`, the tokens that there must be room for.
+/** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
   const most = look.most ?? 0;
@@ -21,6 +23,10 @@ export function drawLinks(canvas, scene, look, scroll) {
   return layout;
 }
 
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
+ *   number[]) => void}
+ */
 function strokes(context, { focus }, { part, mask, shade, colour }, layout, [above, below]) {
   const paths = Array.from({ length: LEVELS + 1 }, () => null);
   const { R, C } = part;
@@ -49,6 +55,10 @@ function strokes(context, { focus }, { part, mask, shade, colour }, layout, [abo
   context.globalAlpha = 1;
 }
 
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: LinkScene, layout: LinksLayout, look: Look, band: number[]) =>
+ *   void}
+ */
 function tokens(context, scene, layout, look, [above, below]) {
   const size = Math.max(10, Math.min(16, layout.rowHeight - 6));
   const { focus } = scene;
@@ -73,6 +83,7 @@ function tokens(context, scene, layout, look, [above, below]) {
   side(scene.cols, false);
 }
 
+/** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, shown: boolean }} */
 function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols = 1 }) {
   const link = isQuery ? { row: i, col, cols } : { row, rows, col: i };
   let shown = false;
@@ -84,6 +95,10 @@ function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols 
 }
 
 // Exact weights beside the reached tokens, on a chip inside the lines' end: one number a head, three at most.
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: LinkScene & { focus: Span }, isQuery: boolean, i: number, y:
+ *   number, layout: LinksLayout, look: Look) => void}
+ */
 function weights(context, scene, isQuery, i, y, layout, look) {
   const size = Math.max(9, Math.min(12, layout.rowHeight - 6));
   context.font = look.numberFont(size);

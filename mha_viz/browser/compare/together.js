@@ -3,6 +3,7 @@
 import { DEFAULTS, block, number, pinName, shades, units, unpack } from "../geometry.js";
 
 // Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
+/** @type {(bytes: Uint8Array) => Panels} */
 export function unpackPanels(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const set = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
@@ -17,7 +18,9 @@ export function unpackPanels(bytes) {
   return set;
 }
 
+/** @type {(set: Panels, panel: number) => Reading} */
 export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
+/** @type {(set: Panels, panel: number) => { layer: number, head: number, name: string }} */
 export const nameOf = (set, panel) => {
   const { heads } = readingOf(set, panel);
   const head = set.panels[panel].head;
@@ -36,9 +39,10 @@ const SAID = {
 };
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
+/** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
   const last = (name) => params.getAll(name).at(-1) ?? ""; // of a repeated parameter, as on the server
-  const view = { pin: null, diff: null };
+  const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
   for (const [name, pattern] of Object.entries(SAID)) view[name] = pattern.test(last(name)) ? last(name) : START[name];
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
@@ -55,8 +59,9 @@ export function parseTogether(params, set) {
 
 // view -> the URL parameters that differ from the defaults (null: leave the URL). Panels that open with a difference
 // say when it is closed.
+/** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
-  const fields = {};
+  const fields = /** @type {Record<string, string | null>} */ ({});
   for (const name of Object.keys(SAID)) fields[name] = view[name] === START[name] ? null : view[name];
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   fields.pin = pinName(view.pin);
@@ -67,6 +72,7 @@ export function encodeTogether(view, set) {
 // ---- Changes of the tray ------------------------------------------------------------------------------------
 
 // Where panel number `panel` stands after a change; null when it is gone.
+/** @type {(edit: Edit, panel: number) => number | null} */
 export function placeAfter({ action, index, to }, panel) {
   if (action === "remove") return panel === index ? null : panel - (panel > index ? 1 : 0);
   if (action === "duplicate") return panel + (panel > index ? 1 : 0);
@@ -76,20 +82,24 @@ export function placeAfter({ action, index, to }, panel) {
 }
 
 // The view after a change of the tray: what it says of panels follows them.
+/** @type {(edit: Edit, view: PanelsView) => PanelsView} */
 export function viewAfter(edit, view) {
-  const diff = view.diff && view.diff.map((panel) => placeAfter(edit, panel));
+  const diff = /** @type {[number, number] | null} */ (view.diff?.map((panel) => placeAfter(edit, panel)) ?? null);
   const at = view.pin && placeAfter(edit, view.pin.at);
   return { ...view, diff: diff && !diff.includes(null) ? diff : null, pin: view.pin && at !== null ? { ...view.pin, at } : null };
 }
 
 // ---- What corresponds ---------------------------------------------------------------------------------------
 
+/** @type {(reading: Reading, view: Settings) => Unit[]} */
 export const unitsOf = (reading, view) => units(reading, { ...view, side: "all" }).rows;
+/** @type {(a: Reading, b: Reading) => boolean} */
 export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
 
 // For each unit of reading i the units of reading j that stand for it: [first, how many], or null where none does.
 // The same typed characters where both read one text; else the word that `aligned` gives, and of a word cut alike
 // the same piece.
+/** @type {(set: Panels, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
 export function counterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
   const where = new Map(); // token of j -> unit of j
@@ -102,6 +112,7 @@ export function counterparts(set, i, j, ours, theirs) {
   });
 }
 
+/** @type {(a: Reading, b: Reading, aligned: (number | null)[]) => (unit: Unit) => number[]} */
 function bySpan(a, b, aligned) {
   return ({ tokens, segment }) => {
     const typed = tokens.map((t) => a.spans[t]).filter((span) => span);
@@ -112,6 +123,7 @@ function bySpan(a, b, aligned) {
   };
 }
 
+/** @type {(a: Reading, b: Reading, aligned: (number | null)[]) => (unit: Unit) => number[]} */
 function byWord(a, b, aligned) {
   return ({ tokens }) => {
     const word = a.wordOf[tokens[0]];
@@ -121,11 +133,14 @@ function byWord(a, b, aligned) {
   };
 }
 
+/** @type {(a: Reading, b: Reading, ours: number[], theirs: number[]) => boolean} */
 const cutAlike = (a, b, ours, theirs) =>
   ours.length === theirs.length && ours.every((t, at) => alike(a.tokens[t], b.tokens[theirs[at]]));
+/** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
 // What a model is called: a folder by its own name, for where it lies is nobody's business. As `called` of attention.py.
+/** @type {(model: string) => string} */
 export function called(model) {
   const isPath = /^(\.|~)?\/|^[A-Za-z]:[\\/]/.test(model);
   return (isPath && model.split(/[\\/]/).filter(Boolean).at(-1)) || model;
@@ -133,6 +148,7 @@ export function called(model) {
 
 // Two panels by what tells them apart, as `told_apart` of figures/compare.py: [{name, more}], `more` empty where the
 // names of the heads do.
+/** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
   const names = pair.map((panel) => nameOf(set, panel).name);
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
@@ -143,6 +159,7 @@ export function toldApart(set, pair) {
   return own.map((more, at) => ({ name: names[at], more: own[0] === own[1] ? "" : more }));
 }
 
+/** @type {(set: Panels, i: number, j: number) => string} */
 function only(set, i, j) {
   const { words, text } = set.readings[i];
   const own = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
@@ -150,6 +167,7 @@ function only(set, i, j) {
 }
 
 // Do two sentences say mostly the same? Then the words that differ can be shown in both.
+/** @type {(set: Panels, i: number, j: number) => boolean} */
 export function areAlike(set, i, j) {
   const [ours, theirs] = [[i, j], [j, i]].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
   return [ours, theirs].every((found) => found.filter((same) => !same).length <= Math.min(8, found.length / 2));
@@ -157,6 +175,7 @@ export function areAlike(set, i, j) {
 
 // For each unit of reading i its one partner in reading j, replaced words included, so that the matrices can be
 // subtracted: {partner: [unit]}, or {ours, theirs}: the units that have none.
+/** @type {(set: Panels, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
 export function partners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
@@ -178,6 +197,7 @@ export function partners(set, i, j, ours, theirs, view) {
 }
 
 // Pieces of two words that can be subtracted: as many, of the same characters where the words are the same.
+/** @type {(a: Reading, b: Reading, ours: number[], theirs: number[]) => boolean} */
 function cutTheSame(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
   if (sameText(a, b)) return ours.every((t, at) => String(a.spans[t]) === String(b.spans[theirs[at]]));
@@ -188,10 +208,13 @@ function cutTheSame(a, b, ours, theirs) {
 // ---- One scale ----------------------------------------------------------------------------------------------
 
 // The largest weight of all parts: the top of the shared scale "0 to the largest shown".
+/** @type {(parts: (Block | null)[]) => number} */
 export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part ? part.max : 0), 0);
+/** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
 
 // The scale in words; as `span` of figures/view.py.
+/** @type {(scale: string, top: number) => string} */
 export const scaleWords = (scale, top) =>
   scale === "log" ? "0.001 to 1, logarithmic" : `0 to ${scale === "fixed" ? "1" : number(top)}`;
 
@@ -202,6 +225,7 @@ const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", speci
 // Second minus first of two panels: {rows, partner, d, R, C, top, first, second}. Rows carry both words where they
 // differ: "tired / wide". Where rows do not correspond {ours, theirs, remedy}: which not, and the change of the view
 // that would help, if any.
+/** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference} */
 export function difference(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
   const [a, b] = [set.readings[i], set.readings[j]];
@@ -225,12 +249,15 @@ export function difference(set, view, [p, q]) {
   return { rows, partner, d, R: n, C: n, top, first: first.w, second };
 }
 
+/** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
 const corresponds = (set, i, j, view) =>
   !!partners(set, i, j, unitsOf(set.readings[i], view), unitsOf(set.readings[j], view), view).partner;
+/** @type {(unit: Unit, other: Unit) => Unit} */
 const named = (unit, other) =>
   unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
 // Place of every difference on the signed scale, 0…255; 128 is none. As `levels` of figures/compare.py.
+/** @type {(difference: Difference) => Uint8ClampedArray} */
 export function signedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);
   for (let i = 0; i < d.length; i++) out[i] = 128 + (127 * d[i]) / (top || 1);
@@ -238,14 +265,17 @@ export function signedShades({ d, top }) {
 }
 
 // The cells that differ most, largest first.
+/** @type {(difference: Difference, count: number) => number[]} */
 export const largest = ({ d }, count) =>
   Array.from(d.keys()).filter((i) => d[i]).sort((a, b) => Math.abs(d[b]) - Math.abs(d[a]) || a - b).slice(0, count);
 
+/** @type {(value: number) => string} */
 export const signed = (value) => (value < 0 ? "−" : "+") + number(Math.abs(value));
 
 // ---- Layout -------------------------------------------------------------------------------------------------
 
 // Columns for `count` panels of at least `least` pixels, at most four, with no more holes in the last row than needed.
+/** @type {(width: number, count: number, least: number, gap: number) => number} */
 export function columns(width, count, least, gap) {
   const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));
   return Math.max(1, Math.ceil(count / Math.ceil(count / fit)));

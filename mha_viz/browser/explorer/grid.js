@@ -3,6 +3,7 @@ import { block, gridLayout, pooled, pooledUnits, shades, units } from "../geomet
 import { fit, paint } from "../ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
+/** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
   const context = fit(canvas, layout.width, layout.height);
@@ -10,9 +11,9 @@ export function drawGrid(canvas, reading, view, look) {
   const size = Math.max(1, Math.floor(layout.size * ratio));
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one picture, put once
   const target = new Uint32Array(image.data.buffer);
-  const axes = reading.bins ? pooledUnits(reading, view) : units(reading, view);
+  const partOf = blocks(reading, view);
   for (let head = 0; head < reading.layers * reading.heads; head++) {
-    const part = reading.bins ? pooled(reading, head, axes) : block(reading, head, view, axes);
+    const part = partOf(head);
     const x = Math.round((layout.left + (head % reading.heads) * layout.step) * ratio);
     const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.step) * ratio);
     if (!part.R || !part.C) continue;
@@ -23,6 +24,18 @@ export function drawGrid(canvas, reading, view, look) {
   return layout;
 }
 
+// What a view shows of each head: pooled where only that travelled.
+/** @type {(reading: Reading, view: ReadingView) => (head: number) => Block & { max: number }} */
+function blocks(reading, view) {
+  if (reading.bins) {
+    const bins = pooledUnits(reading, view);
+    return (head) => pooled(reading, head, bins);
+  }
+  const axes = units(reading, view);
+  return (head) => block(reading, head, view, axes);
+}
+
+/** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */
 function labels(context, reading, layout, look) {
   context.fillStyle = look.muted;
   context.font = look.small;

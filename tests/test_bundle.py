@@ -41,6 +41,11 @@ def test_comments_and_indentation_are_left_out(tmp_path: Path) -> None:
     assert bundle.joined(write(tmp_path, entry=source)) == "function f(a) {\nreturn a; // how\n}\n"
 
 
+def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
+    source = "/** @type {any} */ (a).b();\nkeep();\n/** @type {any} */\nconst c = 1;\n"
+    assert bundle.joined(write(tmp_path, entry=source)) == "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -21,7 +21,7 @@ _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
 _NAMED_IMPORT = re.compile(r'import \{[^}]*\} from "(\.[^"]+)";\n')
 _EXPORT = re.compile(r"^export (?=const|let|class|async|function)", re.MULTILINE)
 _DECLARED = re.compile(r"^(?:export )?(?:const|let|class|(?:async )?function\*?) (\w+|[{[][^=]*)", re.MULTILINE)
-_COMMENT_BLOCK = re.compile(r"^\s*/\*\*.*?\*/\n", re.MULTILINE | re.DOTALL)
+_COMMENT_BLOCK = re.compile(r"^\s*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 _COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
 

@@ -3,7 +3,8 @@
 const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the address
 
 // The components of a page share one queue. Of messages with the same name the latest stands.
-const queue = () => /** @type {any} */ ((globalThis).mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
+/** @type {() => Queue} */
+const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
 
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
@@ -14,6 +15,7 @@ export function post(send, name, value) {
   if (!queue().busy) next();
 }
 
+/** @type {() => void} */
 function next() {
   const state = queue();
   const [first] = state.waiting;

@@ -17,7 +17,7 @@ interface Pin {
   at?: number;
 }
 
-/** A row, a column or a cell that the pointer is on or that is held, in units; `at`: the panel that it is counted in. */
+/** A row, a column or a cell that is pointed at or held, in units; `at`: the panel that it is counted in. */
 interface Spot {
   row?: number | null;
   col?: number | null;
@@ -202,6 +202,15 @@ interface LinksLayout {
 
 /** Says something to the server. */
 type Send = (name: string, value: any) => void;
+
+/** Messages to the server that wait, by name. The components of a page share one queue. */
+interface Queue {
+  waiting: Map<string, [Send, any]>;
+  busy: boolean;
+  turn: number;
+}
+
+declare var mhaVizQueue: Queue | undefined;
 
 /** What children of a page element may be. */
 type Children = (Node | string)[];

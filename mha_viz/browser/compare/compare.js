@@ -22,7 +22,7 @@ export function compare(root, send, locate = () => window.location.search) {
     derived: null, // what the view shows of every panel
     sent: null, // a change of the tray that is not answered yet
     frame: 0,
-    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than where one head is all: its other rows are what is compared
+    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer: the other rows are compared
   });
   app.stage = new Stage(send, locate, drawingOf(app));
   app.part = page({

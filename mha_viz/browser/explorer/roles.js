@@ -22,8 +22,8 @@ export function counted(roles) {
   return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
 
-// One mark a kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil over
-// the heads without the kind that is sought, named or not. `place` puts an element on a head.
+// One mark per kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil
+// over the heads without the kind that is sought, named or not. `place` puts an element on a head.
 /**
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}

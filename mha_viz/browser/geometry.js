@@ -9,10 +9,12 @@ export function unpack(bytes) {
   const { n, full, special } = reading;
   const scales = new Float32Array(body, 0, 2 * n * full.length);
   const levels = new Uint16Array(body, scales.byteLength, n * n * full.length);
-  reading.matrices = new Map(full.map((head, i) => {
-    const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
-    return [head, decoded(levels.subarray(n * n * i, n * n * (i + 1)), own, special)];
-  }));
+  reading.matrices = new Map(
+    full.map((head, i) => {
+      const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
+      return [head, decoded(levels.subarray(n * n * i, n * n * (i + 1)), own, special)];
+    }),
+  );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
   return reading;
 }
@@ -22,16 +24,15 @@ export function unpack(bytes) {
 function decoded(levels, scales, special) {
   const n = special.length;
   const weights = new Float32Array(n * n);
-  for (let q = 0, i = 0; q < n; q++) for (let k = 0; k < n; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
+  for (let q = 0, i = 0; q < n; q++)
+    for (let k = 0; k < n; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
   return weights;
 }
 
 /** @type {(reading: Reading, index: number) => string} */
-export const headName = (reading, index) =>
-  `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
+export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
 /** @type {(reading: Reading, index: number) => string} */
-export const paperName = (reading, index) =>
-  `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
+export const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
 
 // ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
 
@@ -56,7 +57,10 @@ export function parseView(params, reading) {
   }
   view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
-  const others = (last("on") || "").split(".").filter((s) => /^\d{1,3}$/.test(s)).map(Number);
+  const others = (last("on") || "")
+    .split(".")
+    .filter((s) => /^\d{1,3}$/.test(s))
+    .map(Number);
   const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
   view.on = [...on].slice(0, reading.together);
   const asked = last("head") === null ? start.pin : null;
@@ -255,7 +259,10 @@ export function shades({ w, R, C, max }, scale) {
       continue;
     }
     let top = scale === "head" ? max : 1;
-    if (scale === "row") { top = 0; for (let i = from; i < to; i++) if (w[i] > top) top = w[i]; }
+    if (scale === "row") {
+      top = 0;
+      for (let i = from; i < to; i++) if (w[i] > top) top = w[i];
+    }
     const factor = 255 / (top || 1);
     for (let i = from; i < to; i++) out[i] = w[i] * factor;
   }

@@ -14,7 +14,13 @@ export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
   const label = look.label ?? heatmapLabel(rows, cols, look);
   const most = look.most ?? 0;
-  const layout = heatmapLayout(look.width, Math.max(most, rows.length), Math.max(most, cols.length), look.height, label);
+  const layout = heatmapLayout(
+    look.width,
+    Math.max(most, rows.length),
+    Math.max(most, cols.length),
+    look.height,
+    label,
+  );
   const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
   if (!rows.length || !cols.length) return layout;
   cells(context, scene, look, layout);
@@ -118,7 +124,10 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);
-    else { context.translate(at, layout.top - 6); context.rotate(-Math.PI / 2); }
+    else {
+      context.translate(at, layout.top - 6);
+      context.rotate(-Math.PI / 2);
+    }
     if (heldOnly) erase(context, isRow ? layout.left : layout.top, size, isRow, look);
     write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
     context.restore();

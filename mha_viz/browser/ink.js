@@ -110,7 +110,9 @@ export function widest(rows, cols, font) {
   if (known[font] === undefined) {
     const context = new OffscreenCanvas(1, 1).getContext("2d");
     context.font = font;
-    known[font] = Math.ceil(Math.max(0, ...[...rows, ...cols].map((u) => context.measureText(u.text.slice(0, 40)).width)));
+    known[font] = Math.ceil(
+      Math.max(0, ...[...rows, ...cols].map((u) => context.measureText(u.text.slice(0, 40)).width)),
+    );
     widths.set(rows, known);
   }
   return known[font];

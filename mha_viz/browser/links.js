@@ -13,7 +13,13 @@ export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
   const most = look.most ?? 0;
-  const layout = linksLayout(look.width, Math.max(most, scene.rows.length), Math.max(most, scene.cols.length), look.height, label);
+  const layout = linksLayout(
+    look.width,
+    Math.max(most, scene.rows.length),
+    Math.max(most, scene.cols.length),
+    look.height,
+    label,
+  );
   const visible = Math.min(layout.height, look.height);
   const context = fit(canvas, look.width, visible);
   context.translate(0, -scroll);
@@ -62,23 +68,24 @@ function strokes(context, { focus }, { part, mask, shade, colour }, layout, [abo
 function tokens(context, scene, layout, look, [above, below]) {
   const size = Math.max(10, Math.min(16, layout.rowHeight - 6));
   const { focus } = scene;
-  const side = (list, isQuery) => list.forEach((unit, i) => {
-    const y = (i + 0.5) * layout.rowHeight;
-    if (y < above || y > below) return;
-    const own = focus && (isQuery ? focus.row : focus.col);
-    const other = focus && (isQuery ? focus.col : focus.row);
-    const held = focus && within(i, own, isQuery ? focus.rows : focus.cols);
-    const reached = focus && own === null && other !== null; // this side carries the weights
-    const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
-    const strong = !focus || held || linked || (own === null && other === null);
-    context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
-    context.globalAlpha = strong ? 1 : 0.35;
-    context.font = look.textFont(size, held ? 600 : 400);
-    const x = isQuery ? layout.left - 8 : layout.right + 8;
-    write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
-    if (linked) weights(context, scene, isQuery, i, y, layout, look);
-    context.globalAlpha = 1;
-  });
+  const side = (list, isQuery) =>
+    list.forEach((unit, i) => {
+      const y = (i + 0.5) * layout.rowHeight;
+      if (y < above || y > below) return;
+      const own = focus && (isQuery ? focus.row : focus.col);
+      const other = focus && (isQuery ? focus.col : focus.row);
+      const held = focus && within(i, own, isQuery ? focus.rows : focus.cols);
+      const reached = focus && own === null && other !== null; // this side carries the weights
+      const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
+      const strong = !focus || held || linked || (own === null && other === null);
+      context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
+      context.globalAlpha = strong ? 1 : 0.35;
+      context.font = look.textFont(size, held ? 600 : 400);
+      const x = isQuery ? layout.left - 8 : layout.right + 8;
+      write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
+      if (linked) weights(context, scene, isQuery, i, y, layout, look);
+      context.globalAlpha = 1;
+    });
   side(scene.rows, true);
   side(scene.cols, false);
 }

@@ -12,7 +12,11 @@ export function unpackPanels(bytes) {
     const reading = unpack(bytes.subarray(from, from + size));
     from += size;
     reading.wordOf = [];
-    reading.groups.forEach((tokens, word) => tokens.forEach((token) => { reading.wordOf[token] = word; }));
+    reading.groups.forEach((tokens, word) =>
+      tokens.forEach((token) => {
+        reading.wordOf[token] = word;
+      }),
+    );
     return reading;
   });
   return set;
@@ -29,7 +33,13 @@ export const nameOf = (set, panel) => {
 
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
-export const START = { as: "heatmap", unit: DEFAULTS.unit, special: DEFAULTS.special, links: DEFAULTS.links, scale: DEFAULTS.scale };
+export const START = {
+  as: "heatmap",
+  unit: DEFAULTS.unit,
+  special: DEFAULTS.special,
+  links: DEFAULTS.links,
+  scale: DEFAULTS.scale,
+};
 const SAID = {
   as: /^(heatmap|links)$/,
   unit: /^(words|pieces)$/,
@@ -86,7 +96,11 @@ export function placeAfter({ action, index, to }, panel) {
 export function viewAfter(edit, view) {
   const diff = /** @type {[number, number] | null} */ (view.diff?.map((panel) => placeAfter(edit, panel)) ?? null);
   const at = view.pin && placeAfter(edit, view.pin.at);
-  return { ...view, diff: diff && !diff.includes(null) ? diff : null, pin: view.pin && at !== null ? { ...view.pin, at } : null };
+  return {
+    ...view,
+    diff: diff && !diff.includes(null) ? diff : null,
+    pin: view.pin && at !== null ? { ...view.pin, at } : null,
+  };
 }
 
 // ---- What corresponds ---------------------------------------------------------------------------------------
@@ -107,7 +121,9 @@ export function counterparts(set, i, j, ours, theirs) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const tokensFor = sameText(a, b) ? bySpan(a, b, set.aligned[i][j]) : byWord(a, b, set.aligned[i][j]);
   return ours.map((unit) => {
-    const found = tokensFor(unit).map((token) => where.get(token)).filter((place) => place !== undefined);
+    const found = tokensFor(unit)
+      .map((token) => where.get(token))
+      .filter((place) => place !== undefined);
     return found.length ? [Math.min(...found), new Set(found).size] : null;
   });
 }
@@ -139,7 +155,7 @@ const cutAlike = (a, b, ours, theirs) =>
 /** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
-// What a model is called: a folder by its own name, for where it lies is nobody's business. As `called` of attention.py.
+// What a model is called: a folder by its own name, never by its whole path. As `called` of attention.py.
 /** @type {(model: string) => string} */
 export function called(model) {
   const isPath = /^(\.|~)?\/|^[A-Za-z]:[\\/]/.test(model);
@@ -169,7 +185,10 @@ function only(set, i, j) {
 // Do two sentences say mostly the same? Then the words that differ can be shown in both.
 /** @type {(set: Panels, i: number, j: number) => boolean} */
 export function areAlike(set, i, j) {
-  const [ours, theirs] = [[i, j], [j, i]].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
+  const [ours, theirs] = [
+    [i, j],
+    [j, i],
+  ].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
   return [ours, theirs].every((found) => found.filter((same) => !same).length <= Math.min(8, found.length / 2));
 }
 
@@ -186,7 +205,9 @@ export function partners(set, i, j, ours, theirs, view) {
     const other = b.groups[place[word] ?? -1];
     if (!other) return null;
     if (view.unit === "words") return where.get(other.join()) ?? null;
-    return cutTheSame(a, b, a.groups[word], other) ? where.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null : null;
+    return cutTheSame(a, b, a.groups[word], other)
+      ? (where.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null)
+      : null;
   });
   const taken = new Set(partner);
   if (!taken.has(null) && taken.size === ours.length && ours.length === theirs.length) return { partner };
@@ -232,7 +253,8 @@ export function difference(set, view, [p, q]) {
   const [ours, theirs] = [unitsOf(a, view), unitsOf(b, view)];
   const found = partners(set, i, j, ours, theirs, view);
   const { partner } = found;
-  if (!partner) return { ...found, remedy: REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null };
+  if (!partner)
+    return { ...found, remedy: REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null };
   const first = block(a, set.panels[p].head, view, { rows: ours, cols: ours });
   const other = block(b, set.panels[q].head, view, { rows: theirs, cols: theirs });
   const n = ours.length;
@@ -267,7 +289,10 @@ export function signedShades({ d, top }) {
 // The cells that differ most, largest first.
 /** @type {(difference: Difference, count: number) => number[]} */
 export const largest = ({ d }, count) =>
-  Array.from(d.keys()).filter((i) => d[i]).sort((a, b) => Math.abs(d[b]) - Math.abs(d[a]) || a - b).slice(0, count);
+  Array.from(d.keys())
+    .filter((i) => d[i])
+    .sort((a, b) => Math.abs(d[b]) - Math.abs(d[a]) || a - b)
+    .slice(0, count);
 
 /** @type {(value: number) => string} */
 export const signed = (value) => (value < 0 ? "−" : "+") + number(Math.abs(value));

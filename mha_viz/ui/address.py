@@ -27,7 +27,7 @@ MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
-# What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
+# What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
 VIEW = {
     "head": r"[Ll]\d{1,3}[Hh]\d{1,3}",
     "on": r"\d{1,3}(\.\d{1,3})*",
@@ -39,7 +39,7 @@ VIEW = {
     "scale": r"fixed|head|row|log",
     "side": r"all|aa|ab|ba|bb",
 }
-# What a comparison may say (components/compare). `diff`: two panels, or none where two are open unless this is said;
+# What a comparison may say (browser/compare). `diff`: two panels, or none where two are open unless this is said;
 # `at`: the panel whose tokens `pin` counts.
 COMPARED = {
     **{name: VIEW[name] for name in ("unit", "special", "links", "scale", "pin")},

@@ -311,7 +311,7 @@ def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:
     """The view that a URL gives these panels, and the one whose tokens the pin counts: as ``parseTogether`` of
-    ``components/compare/together.js`` reads it."""
+    ``browser/compare/together.js`` reads it."""
     view = takeaway.view_of({name: value for name, value in parameters.items() if name in address.COMPARED})
     view = replace(view, scale="fixed") if view.scale == "row" else view
     at = parameters.get("at", "")

@@ -38,7 +38,7 @@ TRAINING = """
 import sys, time
 from dataclasses import replace
 from mha_viz.training.record import COUNT, EXPERIMENTS
-from mha_viz.ui.trainings import Trainings
+from mha_viz.ui.lab.trainings import Trainings
 job = Trainings().start(replace(EXPERIMENTS[COUNT].default, steps=EXPERIMENTS[COUNT].most_steps))
 while not job.finished:
     job.look()

@@ -15,10 +15,11 @@ from mha_viz.errors import Busy, Cancelled, SettingError
 from mha_viz.training import record
 from mha_viz.training.record import COUNT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Result, Settings
 from mha_viz.training.statements import statements
-from mha_viz.ui import jobs, lab
-from mha_viz.ui import trainings as desk
-from mha_viz.ui.lab_words import WORDS
-from mha_viz.ui.trainings import Trainings, trainings
+from mha_viz.ui import jobs
+from mha_viz.ui.lab import page as lab
+from mha_viz.ui.lab import trainings as desk
+from mha_viz.ui.lab.trainings import Trainings, trainings
+from mha_viz.ui.lab.words import WORDS
 from tests import hostile
 from tests.visit import ROOT, Visit, press, until
 

@@ -24,7 +24,7 @@ from starlette.types import Message
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from mha_viz.bundle import COMPONENTS, served_file
+from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping

@@ -47,7 +47,7 @@ from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, 
 from mha_viz.training.record import RANDOM as RANDOM_START
 from mha_viz.training.statements import ALIKE, Statement, pairs, removable, statements
 from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences
-from mha_viz.ui.lab_words import WORDS as LAB
+from mha_viz.ui.lab.words import WORDS as LAB
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 1_500_000  # of all stored runs

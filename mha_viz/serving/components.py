@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
-from mha_viz import bundle
+from mha_viz.browser import bundle
 from mha_viz.serving.paths import COMPONENTS, below
 
 _CACHED = "public, max-age=31536000, immutable"

@@ -17,7 +17,10 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 RENAMED = ("apart", "cli", "corpus", "reader", "serving", "study", "training", "uploads")
 VAGUE_NAMES = {"found", "said", "told", "kept", "own", "known"}
 VAGUE_FUNCTIONS = {"_or", "_of", "_there"}
-UNIDIOMATIC = re.compile(r"parted by|nobody's business|which is no |\bis no (list|table|tree|folder)\b|\btwin\b|spoilt")
+UNIDIOMATIC = re.compile(
+    r"parted by|nobody's business|which is no |\bis no (list|table|tree|folder)\b|\btwin\b|spoilt"
+    r"|\b(lines?|files?|sentences?|rows?|columns?|pieces|scale|matrix) a (word|head|line|row|chunk|pass|token|layer)\b"
+)
 
 ENTRY = re.compile(r"- \*\*([^*]+)\*\*: (.+)\.")
 
@@ -96,6 +99,12 @@ def test_a_renamed_room_reads_like_plain_english(room: str) -> None:
 )
 def test_a_vague_name_is_noticed(source: str) -> None:
     assert vague(source)
+
+
+@pytest.mark.parametrize("text", ["columns parted by tabs", "one sentence a line", "which is no list", "pieces a pass"])
+def test_a_construction_that_no_native_speaker_writes_is_noticed(text: str) -> None:
+    assert UNIDIOMATIC.search(text)
+    assert not UNIDIOMATIC.search("columns separated by tabs, one sentence per line, which is not a list")
 
 
 def test_clear_names_pass() -> None:

@@ -45,7 +45,7 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
 
 def same(one: Profile, other: Profile) -> bool:
     """The same tables and facts; a cell without a value may be None, NaN or empty."""
-    for part in ("tables", "control"):
+    for part in ("tables", "untrained"):
         assert getattr(one, part).keys() == getattr(other, part).keys()
         for name, table in getattr(one, part).items():
             filled = (t.astype(object).where(t.notna(), "") for t in (getattr(other, part)[name], table))

@@ -39,7 +39,7 @@ check: $(VENV)/.dev-installed node_modules/.installed
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict mha_viz
 	$(PY) -m pytest -q tests/test_house.py
-	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
+	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn mha_viz tests benchmarks *.js
 	$(NODE) node_modules/eslint/bin/eslint.js .
 	$(NODE) node_modules/typescript/bin/tsc
 

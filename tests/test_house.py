@@ -21,18 +21,16 @@ FLOORS = {
     "figures": 4,
     "exports": 4,
     "study": 4,
-    "training": 4,  # on sentences of grammar
+    "training": 4,  # on sentences of the grammar
     "models": 3,
     "analysis": 3,
     "uploads": 3,  # what a file holds
-    "grammar": 3,  # on the types of treebank
     "attention": 2,
-    "treebank": 2,
+    "corpus": 2,  # annotated text and the built-in grammar
     "drawing": 2,
     "inside": 2,  # the steps of a layer, for drawing without a model
     "snapshots": 2,
     "text": 1,
-    "lexicon": 1,  # words only
     "fonts": 1,
     "browser": 1,
     "assets": 1,

@@ -158,7 +158,7 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
         job = desk.start(model, sentences_given())
         until(lambda: job.finished)
     assert isinstance(job.error, ExportError)
-    assert "could not be kept on the server's disk: File too large" in str(job.error)
+    assert "could not be saved on the server's disk: File too large" in str(job.error)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 

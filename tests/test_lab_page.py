@@ -105,7 +105,7 @@ def test_the_controls_follow_the_address() -> None:
     page.at.run()
     assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 5
     (slider,) = page.at.select_slider
-    assert slider.value == max(record.stored(COUNT).arms[1].steps)
+    assert slider.value == max(record.stored(COUNT).runs[1].steps)
     page.at.query_params["experiment"] = IDENTICAL
     page.at.run()
     page.check()
@@ -147,8 +147,8 @@ def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
 
 def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
     result = record.stored(IDENTICAL)
-    arm = result.arms[0]
-    monkeypatch.setattr(record, "stored", lambda _: replace(result, arms=(replace(arm, same=~arm.same),)))
+    arm = result.runs[0]
+    monkeypatch.setattr(record, "stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
     page = visit(experiment=IDENTICAL)
     assert "[No.]" in page.said
     assert "this run is an exception" in page.said

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from mha_viz import grammar
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Corpus, Sentence, read_conllu
 from mha_viz.errors import CorpusError
-from mha_viz.treebank import Corpus, Sentence, read_conllu
 
 TEXTS = 64  # whose gold is remembered; a link carries some 7 kB of text, and its words take ten times that
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
 
-from mha_viz import grammar
+from mha_viz.corpus import grammar
 from mha_viz.ui.lab import questions
 from tests.app_server import chromium
 from tests.deploy.image import ROOT

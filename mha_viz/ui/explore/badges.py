@@ -10,10 +10,10 @@ from mha_viz.analysis.active import active
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
+from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, short, told
 from mha_viz.models import catalog
-from mha_viz.treebank import Sentence
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore.gold import word_block
 from mha_viz.ui.studies import studies

@@ -13,12 +13,12 @@ from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
 from mha_viz.attention import Attention, Head, Weights
+from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.arcs import Span, drawing
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
-from mha_viz.treebank import Sentence
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.parts import plain, remark, theme
 from mha_viz.ui.studies import studies

@@ -16,7 +16,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.training import Line
 from mha_viz.training import record
-from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Arm, Field, Result, Settings
+from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Field, Result, Run, Settings
 from mha_viz.training.statements import Statement, pair_names, pairs, statements
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
@@ -48,7 +48,7 @@ def show() -> None:
     """The page, from what the URL asks for."""
     st.html(_STYLE)
     say_complaint()
-    experiment = record.known(st.query_params.get("experiment"))
+    experiment = record.experiment_named(st.query_params.get("experiment"))
     asked = read(experiment, st.query_params.get("run"))
     _menu(experiment)
     left, right = st.columns([7, 4], gap="large")
@@ -262,8 +262,8 @@ def _say(statement: Statement) -> None:
 def _compared(result: Result, theme: Theme) -> None:
     """Charts of the run as a whole, where it has several trainings or takes heads away."""
     if result.settings.experiment in (COUNT, CUT):
-        labels = [str(arm.heads) for arm in result.arms] if result.settings.experiment == COUNT else _names(result)
-        shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.arms])  # [training, label]
+        labels = [str(arm.heads) for arm in result.runs] if result.settings.experiment == COUNT else _names(result)
+        shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
         against = "the number of heads" if result.settings.experiment == COUNT else "the cut"
         st.markdown(f"**Right answers against {against}**; dotted: guessing")
         ordered = result.settings.experiment == COUNT
@@ -274,7 +274,7 @@ def _compared(result: Result, theme: Theme) -> None:
         removal = result.removal
         first.markdown("**Right answers while heads are removed**")
         with first:
-            _chart(charts.removal(removal.least, removal.most, removal.chance, theme), "removal")
+            _chart(charts.removal(removal.least, removal.most, removal.random, theme), "removal")
         second.markdown("**Importance of each head**")
         with second:
             _chart(charts.importance(removal.importance, removal.order, theme), "importance")
@@ -292,7 +292,7 @@ def _costs(result: Result) -> None:
             "right": arm.right,
             "loss": float(arm.loss[-1]),
         }
-        for arm in result.arms
+        for arm in result.runs
     ]
     formats = {"parameters": "localized", "multiply-adds": "localized", "right": "percent", "loss": "%.5f"}
     st.dataframe(
@@ -304,13 +304,13 @@ def _costs(result: Result) -> None:
 
 
 def _names(result: Result) -> list[str]:
-    return [arm.label for arm in result.arms]
+    return [arm.label for arm in result.runs]
 
 
-def _arm(result: Result) -> Arm:
+def _arm(result: Result) -> Run:
     """The training whose heads are shown."""
-    if len(result.arms) == 1:
-        return result.arms[0]
+    if len(result.runs) == 1:
+        return result.runs[0]
     usual = 1 if result.settings.experiment in (PENALTY, COUNT) else 0
     asked = st.query_params.get("arm", "")
     names = _names(result)
@@ -321,7 +321,7 @@ def _arm(result: Result) -> Arm:
         "Heads of", names, key=key,
         on_change=_on_arm, args=(names, result.settings.experiment),
     )  # fmt: skip
-    return result.arms[names.index(chosen) if chosen in names else first]
+    return result.runs[names.index(chosen) if chosen in names else first]
 
 
 @guarded()
@@ -330,7 +330,7 @@ def _on_arm(names: Sequence[str], experiment: str) -> None:
     address.go(arm=str(names.index(chosen)) if chosen in names else None)
 
 
-def _moment(result: Result, arm: Arm) -> int:
+def _moment(result: Result, arm: Run) -> int:
     """The number of the recorded step in view."""
     steps = [int(step) for step in arm.steps]
     asked = st.query_params.get("step", "")
@@ -347,7 +347,7 @@ def _on_step(key: str) -> None:
     address.go(step=str(st.session_state[key]))
 
 
-def _maps(result: Result, arm: Arm, at: int, theme: Theme) -> None:
+def _maps(result: Result, arm: Run, at: int, theme: Theme) -> None:
     right = ", ".join(f"{name} {share:.0%}" for share, name in zip(arm.accuracy[at], RELATIONS, strict=True))
     st.markdown(
         f"**Where each head looks at step {int(arm.steps[at]):,}**; rows from, columns to. Right answers: {right}."
@@ -356,16 +356,16 @@ def _maps(result: Result, arm: Arm, at: int, theme: Theme) -> None:
         _chart(_drawn("maps", result, arm, at, theme), "maps", fixed="lab_maps")
 
 
-def _likeness(result: Result, arm: Arm, at: int, theme: Theme) -> None:
+def _likeness(result: Result, arm: Run, at: int, theme: Theme) -> None:
     st.markdown(f"**How alike the heads are at step {int(arm.steps[at]):,}**; the strongest blue is “the same”")
     with st.container(key="lab_likeness"):
         _chart(_drawn("likeness", result, arm, at, theme), "likeness", fixed="lab_likeness")
 
 
 # What is drawn of one training at one step, by the key of its chart.
-CURVES: Mapping[str, tuple[Callable[[Result, Arm], Sequence[Line]], Mapping[str, Any]]] = {
+CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str, Any]]] = {
     "loss": (
-        lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.arms)],
+        lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
         {"log": True},
     ),
     "right": (
@@ -375,24 +375,24 @@ CURVES: Mapping[str, tuple[Callable[[Result, Arm], Sequence[Line]], Mapping[str,
         {"bounds": (0, 1.04)},
     ),
     "norms": (lambda _, arm: [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
-    "weights": (lambda _, arm: _pairs(arm, arm.weights), {"bounds": (-1.05, 1.05)}),
+    "weights": (lambda _, arm: _pairs(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
     "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
-    "pulls": (lambda _, arm: _pairs(arm, arm.pulls), {"bounds": (-1.05, 1.05)}),
+    "pulls": (lambda _, arm: _pairs(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
 }
 
 
 @lasting(CHARTS)
-def _drawn(key: str, result: Result, arm: Arm, at: int, theme: Theme) -> Any:
+def _drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
     """A finished chart; nobody may change it, for other visitors are shown it too."""
     if key == "maps":
         return charts.head_maps(arm.maps[at], result.words, result.places, RELATIONS, theme)
     if key == "likeness":
-        return charts.likeness(arm.weights[at], arm.divergence[at], arm.pulls[at], theme)
+        return charts.likeness(arm.weight_cosines[at], arm.divergence[at], arm.gradient_cosines[at], theme)
     lines, how = CURVES[key]
     return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
 
 
-def _curves(result: Result, arm: Arm, at: int, theme: Theme) -> None:
+def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
     def draw(title: str, key: str) -> None:
         st.markdown(title)
         _chart(_drawn(key, result, arm, at, theme), key)
@@ -419,7 +419,7 @@ def _curves(result: Result, arm: Arm, at: int, theme: Theme) -> None:
     )
 
 
-def _pairs(arm: Arm, matrix: Any) -> list[Line]:
+def _pairs(arm: Run, matrix: Any) -> list[Line]:
     """A faint curve for every two heads, as long as they can be told apart, and their mean."""
     values = pairs(matrix)  # [step, pair]
     each = [Line(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]

@@ -11,13 +11,13 @@ import streamlit as st
 from mha_viz import notebook, snapshots
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
+from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import DARK, Theme
 from mha_viz.models import catalog
-from mha_viz.treebank import Sentence
 from mha_viz.ui import address, frame, inference
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, theme

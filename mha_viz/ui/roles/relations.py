@@ -11,11 +11,11 @@ import streamlit as st
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import OFFSETS, Relations, gold
 from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
-from mha_viz.treebank import Corpus
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import complain, plain, remark
 from mha_viz.ui.roles import filters

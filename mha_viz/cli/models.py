@@ -1,4 +1,4 @@
-"""From the names that a person gives to models, readings and folders."""
+"""Choosing, loading and running a model for a command, and making its output folder."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
 
-def chosen(name: str) -> Model:
-    """The model that a name means; here a folder may be named without "./" before it."""
+def choose_model(name: str) -> Model:
+    """The model with a name; on the command line a folder may be given without "./" in front."""
     is_folder = False
-    with suppress(OSError, ValueError):  # what cannot be a file's name is no folder
+    with suppress(OSError, ValueError):  # an invalid file name is not a folder
         is_folder = "/" not in name and name not in catalog.CATALOG and (Path(name) / "config.json").is_file()
     return catalog.resolve(f"./{name}" if is_folder else name)
 
 
-def loaded(model: Model, device: str = "cpu") -> Any:
-    """The model, ready to read; downloaded first if need be."""
+def load_model(model: Model, device: str = "cpu") -> Any:
+    """Load a model, and download it first if necessary."""
     if hub.local_folder(model) is None:
         with downloading(model.name) as show:
             hub.fetch(model, progress=show)
@@ -33,12 +33,12 @@ def loaded(model: Model, device: str = "cpu") -> Any:
 
 
 def read(model: Model, text: str, pair: str) -> Attention:
-    """What every head does with a text; a cut is said on stderr."""
-    attention: Attention = loaded(model).encode(text, pair)
+    """The attention of every head on a text; a cut text is reported on stderr."""
+    attention: Attention = load_model(model).encode(text, pair)
     cut = attention.text.cut
     if cut and cut.pieces <= cut.limit:
-        kept = " and ".join(f"{n:,}" for n in cut.kept if n)
-        print(f"mha-viz: the text is very long; its first {kept} characters are read.", file=sys.stderr)
+        lengths = " and ".join(f"{n:,}" for n in cut.kept if n)
+        print(f"mha-viz: the text is very long; its first {lengths} characters are read.", file=sys.stderr)
     elif cut:
         pieces = f"more than {cut.pieces}" if cut.more else str(cut.pieces)
         print(f"mha-viz: the text has {pieces} pieces; {model.name} reads the first {cut.limit}.", file=sys.stderr)
@@ -46,9 +46,11 @@ def read(model: Model, text: str, pair: str) -> Attention:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder unless it is there. Raises ExportError."""
+    """Make a folder unless it exists. Raises ExportError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise ExportError(f"The folder {str(path)[:200]} cannot be made: {said.lower()}.", "Choose another.") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ExportError(
+            f"The folder {str(path)[:200]} cannot be made: {reason.lower()}.", "Choose another."
+        ) from error

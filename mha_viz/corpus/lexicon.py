@@ -1,4 +1,4 @@
-"""The words of the built-in grammar: which there are, and which go together."""
+"""The words of the built-in grammar and the ways they combine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 
-def _words(listed: str) -> tuple[str, ...]:
-    return tuple(listed.split())
+def _words(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
 
 
 class Noun(NamedTuple):
-    """``gender`` is empty for people who may be men or women: they appear in the plural only."""
+    """A noun. ``gender`` is empty for people of either gender, who appear in the plural only."""
 
     singular: str
     plural: str
@@ -28,8 +28,8 @@ def _plural(noun: str) -> str:
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 
-def _nouns(kind: str, gender: str, listed: str) -> tuple[Noun, ...]:
-    return tuple(Noun(noun, _plural(noun), kind, gender) for noun in listed.split())
+def _nouns(kind: str, gender: str, words: str) -> tuple[Noun, ...]:
+    return tuple(Noun(noun, _plural(noun), kind, gender) for noun in words.split())
 
 
 NOUNS = (
@@ -46,13 +46,13 @@ NAMES = {
     "Masc": _words("David Felix Henry Oscar Peter Simon"),
 }
 
-ADJECTIVES = {  # one of each list at most, in this order
+ADJECTIVES = {  # at most one of each list, in this order
     "person": (_words("famous clever friendly proud angry"), _words("old young tall")),
     "animal": (_words("big small hungry"), _words("old black white wild")),
     "thing": (_words("big small heavy beautiful"), _words("old red blue green golden")),
     "place": (_words("big small quiet"), _words("old beautiful")),
 }
-STATES = {  # what somebody or something can be said to be
+STATES = {  # the adjectives that each kind can have as predicate
     "person": _words("tired happy sad angry busy famous clever proud"),
     "animal": _words("tired hungry happy wild afraid"),
     "thing": _words("broken new heavy dirty beautiful"),
@@ -64,12 +64,12 @@ HOW = (*AGAIN, "gladly", "quietly", "slowly")
 VERY = ("very", "too", "so")
 BESIDE = ("beside", "near", "behind")
 WHERE = ("in", "near", "behind")
-ACTORS = ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)  # as often as they act
+ACTORS = ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)  # with their relative frequencies as subject
 BECAUSE = ("because", "while", "when", "although")
 
 
 class Verb(NamedTuple):
-    """``objects`` are the kinds it can be done to, none for what one does alone. ``static`` has no -ing form."""
+    """A verb. ``objects``: the kinds of its object, empty if it is intransitive. ``static`` verbs have no -ing form."""
 
     base: str
     subjects: tuple[str, ...]
@@ -88,8 +88,8 @@ class Verb(NamedTuple):
         return f"{self.base.removesuffix('e') if silent else self.base}ing"
 
 
-def _verbs(subjects: str, listed: str, objects: str = "", static: bool = False) -> tuple[Verb, ...]:
-    return tuple(Verb(v, tuple(subjects.split()), tuple(objects.split()), static) for v in listed.split())
+def _verbs(subjects: str, words: str, objects: str = "", static: bool = False) -> tuple[Verb, ...]:
+    return tuple(Verb(v, tuple(subjects.split()), tuple(objects.split()), static) for v in words.split())
 
 
 VERBS = (
@@ -111,7 +111,7 @@ VERBS = (
 TELLING = _verbs("person", "say think know believe hope", static=True)
 GIVING = _verbs("person", "give show send bring", "thing")
 
-PRONOUNS = {  # by what they stand for: subject, object, possessive, reflexive
+PRONOUNS = {  # by subject pronoun: subject, object, possessive, reflexive
     "she": ("she", "her", "her", "herself"),
     "he": ("he", "him", "his", "himself"),
     "it": ("it", "it", "its", "itself"),
@@ -132,14 +132,14 @@ def _vocabulary() -> tuple[str, ...]:
     verbs = (*VERBS, *TELLING, *GIVING)
     forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
     forms |= {form for noun in NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
-    listed = (*NAMES.values(), *(words for both in ADJECTIVES.values() for words in both), *STATES.values())
-    forms |= {word for words in listed for word in words}
+    lists = (*NAMES.values(), *(words for both in ADJECTIVES.values() for words in both), *STATES.values())
+    forms |= {word for words in lists for word in words}
     forms |= {*OFTEN, *HOW, *VERY, "with", *BESIDE, *WHERE, *BECAUSE, *_GRAMMAR}
     return tuple(sorted(forms | {form for row in PRONOUNS.values() for form in row}))
 
 
 VOCABULARY: tuple[str, ...] = _vocabulary()
-"""Every word as it stands inside a sentence; the first word of a sentence has a capital besides."""
+"""Every form inside a sentence; the first word of a sentence is capitalised."""
 
 
 def _other_number() -> dict[str, str]:
@@ -149,4 +149,4 @@ def _other_number() -> dict[str, str]:
 
 
 OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_other_number())
-"""For every form that agrees with its subject the one that would not: "is" for "are", "sing" for "sings"."""
+"""The other number of every form that agrees with its subject: "is" for "are", "sing" for "sings"."""

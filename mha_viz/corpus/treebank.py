@@ -1,9 +1,9 @@
-"""Annotated text: dependencies and coreference from CoNLL-U, names from GAP, plain sentences.
+"""Corpus files: dependencies and coreference from CoNLL-U, names and pronouns from GAP, plain sentences.
 
-Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") carry no head of their own and
-are skipped. A file whose lines cannot be read is refused with the line's number. The tree of a sentence where it is
-broken, and the coreference of a document whose brackets do not match, are left out, and :attr:`Corpus.left_out` says
-where and why; the words stay, so that every sentence keeps its number in the file.
+Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped. A
+file with a line that cannot be parsed is refused, and the error gives the line's number. An invalid dependency tree,
+and the coreference of a document whose brackets do not match, are left out; :attr:`Corpus.left_out` says where and
+why. Their words are still read, so sentence numbers match the file.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from conllu.parser import parse_dict_value, parse_id_value, parse_int_value
 from mha_viz.errors import CorpusError
 from mha_viz.text import clean
 
-MAX_BYTES = 64_000_000  # of a file; larger ones are refused by size before they are read
+MAX_BYTES = 64_000_000  # per file; larger files are refused without being read
 
-# Of one file, so that a text from a stranger costs time and memory in proportion to its length.
+# Limits per file, so that a stranger's text takes time and memory in proportion to its length.
 MAX_LINE = 100_000  # characters
 MAX_CELL = 10_000  # characters of a column, and of a word of plain text
-MAX_WORDS = 1_000  # of a sentence
+MAX_WORDS = 1_000  # per sentence
 MAX_SENTENCES = 500_000
-MAX_BRACKETS = 20  # of coreference on one word
-MAX_LABELS = 200  # different relations of a corpus, subtypes counted; different parts of speech
+MAX_BRACKETS = 20  # coreference brackets on one word
+MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
 
 WITHOUT_TREE = "Its words are read without their dependencies."
 
 CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
 
-# Both take in whatever they begin to match, so that no character is looked at again from another beginning: what they
-# pass over is white space, and single brackets. A run that no bracket closes is a part too, without the last group.
-ENTITY_PARTS = re.compile(r"\(([^()\s-]+)(?:-[^()]*)?(\))?|([^()\s]+)(\))?")  # opened, closed at once; closed, with ")"
+# Both patterns match in linear time: once a match begins it never fails, so no character is scanned from two starting
+# points; only white space and single brackets are skipped. Text that no bracket closes matches too, without the last
+# group.
+ENTITY_PARTS = re.compile(r"\(([^()\s-]+)(?:-[^()]*)?(\))?|([^()\s]+)(\))?")  # chain, ")" at once; other text, ")"
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
 class Word(NamedTuple):
     """One word with its gold annotation. ``head`` is the index of its head in the sentence, None for the root and
-    where there is no annotation. ``relation`` may have a subtype: "nmod:poss". ``features`` as in "Number=Sing"."""
+    for unannotated words. ``relation`` may have a subtype, as in "nmod:poss". ``features``: as in "Number=Sing"."""
 
     form: str
     upos: str = ""
@@ -70,7 +71,7 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words in order. ``document`` names the text it stands in; ``line`` is where it begins in its file."""
+    """Words in order. ``document`` names the text it belongs to; ``line`` is its first line in the file."""
 
     words: tuple[Word, ...]
     mentions: tuple[Mention, ...] = ()
@@ -79,15 +80,15 @@ class Sentence:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The words as they are written."""
+        """The words as text."""
         return tuple(word.form for word in self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Sentences in the order of their file. ``digest`` is the SHA-256 of what was read.
+    """Sentences in the order of their file. ``digest`` is the SHA-256 of the text.
 
-    ``has_trees`` and ``has_chains`` say what is annotated; ``left_out`` what could not be used, one sentence each.
+    ``has_trees`` and ``has_chains`` say what is annotated; ``left_out`` describes each annotation that was left out.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The examples of a GAP table in order; ``digest`` is the SHA-256 of what was read."""
+    """The examples of a GAP table in order; ``digest`` is the SHA-256 of the text."""
 
     name: str
     rows: tuple[GapRow, ...]
@@ -108,7 +109,7 @@ class Gap:
 
 
 class GapRow(NamedTuple):
-    """One example of GAP: a pronoun and two names with character offsets; which of them it refers to, if either."""
+    """One example of GAP: a pronoun and two names with character offsets; whether the pronoun refers to each name."""
 
     id: str
     text: str
@@ -118,22 +119,22 @@ class GapRow(NamedTuple):
 
 
 def read(data: bytes, name: str) -> Corpus | Gap:
-    """A file of any kind that is known, told by what is in it: a GAP table by its heading, CoNLL-U by its ten columns
-    or the suffix .conllu, anything else as plain text. Raises CorpusError."""
+    """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its ten columns or the suffix
+    .conllu, anything else as plain text. Raises CorpusError."""
     text = decoded(data, name)
     if not text.strip():
-        raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence a line.")
+        raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
     heading = text.partition("\n")[0].split("\t")
     if "Pronoun-offset" in heading:
         return read_gap(text, name)
     lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
-    told = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
-    if told or name.lower().endswith((".conllu", ".conll")):
+    is_conllu = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
+    if is_conllu or name.lower().endswith((".conllu", ".conll")):
         return read_conllu(text, name)
     if name.lower().endswith(".tsv"):
         raise CorpusError(
-            f"{name} is no GAP table: its first line lacks the column Pronoun-offset.",
-            f"Expected {', '.join(GAP_COLUMNS)}, parted by tabs; plain text has the suffix .txt.",
+            f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
+            f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
         )
     return read_plain(text, name)
 
@@ -145,7 +146,9 @@ def decoded(data: bytes, name: str) -> str:
     try:
         text = data.decode("utf-8-sig")
         if "\0" in text:
-            raise CorpusError(f"{name} holds no text: it has a zero byte.", "Expected CoNLL-U, a GAP table or text.")
+            raise CorpusError(
+                f"{name} is not a text file: it contains a zero byte.", "Expected CoNLL-U, a GAP table or text."
+            )
         return text
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
@@ -153,7 +156,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def too_large(name: str, size: int) -> NoReturn:
-    """Raises the CorpusError for a file of ``size`` bytes, which need not be read for it."""
+    """Raise the CorpusError for a file of ``size`` bytes, without reading the file."""
     most = MAX_BYTES // 10**6
     raise CorpusError(f"{name} has {size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
 
@@ -162,9 +165,9 @@ def too_large(name: str, size: int) -> NoReturn:
 
 
 def read_conllu(text: str, name: str = "corpus") -> Corpus:
-    """A treebank in CoNLL-U; coreference where MISC holds ``Entity=`` in the manner of GUM.
+    """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
-    Raises CorpusError with the line of what is no CoNLL-U or more than is read, and for a file without a sentence.
+    Raises CorpusError, with the line number, for invalid CoNLL-U and above a limit; also for a file without a sentence.
     """
     sentences: list[Sentence] = []
     left_out: list[str] = []
@@ -178,7 +181,7 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
             brackets.close(sentences)
             document = new_document or f"document {len(sentences)}"
         rows = _rows(block, name)
-        problem = _problem(rows)
+        problem = _tree_problem(rows)
         words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
         for row, word in zip(rows, words, strict=True):
             relations.add(word.relation, row.line)
@@ -194,9 +197,11 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
             _check_sentences(len(sentences), line, name)
     brackets.close(sentences)
     if not sentences:
-        raise CorpusError(f"{name} holds no sentence.", "Expected CoNLL-U: ten columns parted by tabs, a line a word.")
+        raise CorpusError(
+            f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
+        )
     has_trees = any(word.relation for sentence in sentences for word in sentence.words)
-    return Corpus(name, tuple(sentences), _digest(text), has_trees, brackets.found, tuple(left_out))
+    return Corpus(name, tuple(sentences), _digest(text), has_trees, brackets.any_mentions, tuple(left_out))
 
 
 _Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
@@ -205,7 +210,7 @@ _Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
 def _blocks(text: str, name: str) -> Iterator[_Block]:
     """The lines of each sentence. Raises CorpusError for one that is too long."""
     block: _Block = []
-    for number, line in enumerate(text.split("\n"), 1):  # no other sign ends a line: U+2028 may stand in a word
+    for number, line in enumerate(text.split("\n"), 1):  # only "\n" ends a line: a word may contain U+2028
         _check_line(line, number, name)
         if line.strip():
             block.append((number, line.removesuffix("\r")))
@@ -220,7 +225,7 @@ def _check_line(line: str, number: int, name: str) -> None:
     if len(line) > MAX_LINE:
         raise CorpusError(
             f"{name}, line {number}: {len(line):,} characters; at most {MAX_LINE:,} of a line are read.",
-            "Break the line; a sentence stands in lines of its own.",
+            "Break the line; start every sentence on a new line.",
         )
 
 
@@ -229,7 +234,7 @@ def _check_cells(cells: Sequence[str], number: int, name: str) -> None:
     if longest > MAX_CELL:
         raise CorpusError(
             f"{name}, line {number}: {longest:,} characters without a break; at most {MAX_CELL:,} are read.",
-            "Shorten the column, or leave the line out.",
+            "Shorten the column, or delete the line.",
         )
 
 
@@ -244,12 +249,12 @@ def _check_words(count: int, number: int, name: str) -> None:
     if count > MAX_WORDS:
         raise CorpusError(
             f"{name}, line {number}: a sentence of {count:,} words; at most {MAX_WORDS:,} are read.",
-            "Split it into sentences, or leave it out.",
+            "Split it into sentences, or delete it.",
         )
 
 
 class _Labels:
-    """The different labels of one kind. A study keeps a table of every relation by every part of speech."""
+    """The distinct labels of one kind, limited because a study tabulates all relations by all parts of speech."""
 
     def __init__(self, kind: str, name: str) -> None:
         self._kind, self._name = kind, name
@@ -261,27 +266,27 @@ class _Labels:
         if len(self._seen) > MAX_LABELS:
             raise CorpusError(
                 f"{self._name}, line {line}: “{label[:40]}” is {self._kind} number {len(self._seen)}; "
-                f"at most {MAX_LABELS} different ones are read, subtypes counted.",
-                "A treebank has some 50: check which column holds what, or merge rare ones.",
+                f"at most {MAX_LABELS} different ones are read, counting subtypes.",
+                "A treebank has about 50: check the order of the columns, or merge rare ones.",
             )
 
 
 def _new_document(block: _Block, name: str) -> str | None:
-    """The document that begins with this sentence, empty for one without a name; None where none begins."""
+    """The name of the document that begins with this sentence, possibly empty; None when no document begins."""
     begins, document = False, ""
     for line, content in block:
         if not content.startswith("#"):
             continue
         key, _, value = (part.strip() for part in content[1:].partition("="))
         if key == "global.columns" and value.upper().split() != list(CONLLU_COLUMNS):
-            raise CorpusError(f"{name}, line {line}: other columns.", f"Expected {', '.join(CONLLU_COLUMNS)}.")
+            raise CorpusError(f"{name}, line {line}: unknown columns.", f"Expected {', '.join(CONLLU_COLUMNS)}.")
         if key == "newdoc" or (key == "newdoc id" and value):
             begins, document = True, value if key == "newdoc id" else document
     return document if begins else None
 
 
 class _Row(NamedTuple):
-    """The line of a word. ``head`` is as it is written: an id, 0 for the root, None for none."""
+    """The line of a word. ``head`` as in the file: an id, 0 for the root, None when there is none."""
 
     line: int
     id: int
@@ -299,14 +304,14 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
 
 
 def _rows(block: _Block, name: str) -> list[_Row]:
-    """The words of a sentence: lines whose id is a plain integer. What is too much is refused before it is parsed."""
+    """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     _check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)
     rows = []
     for number, cells in lines:
         if len(cells) != len(CONLLU_COLUMNS):
             problem = f"{name}, line {number}: {len(cells)} columns."
-            raise CorpusError(problem, "CoNLL-U has ten, parted by tabs; the file may be another.")
+            raise CorpusError(problem, "CoNLL-U has ten, separated by tabs; the file may have another format.")
         _check_cells(cells, number, name)
         row = _row(dict(zip(CONLLU_COLUMNS, cells, strict=True)), number, name)
         rows += [row] if row else []
@@ -329,18 +334,18 @@ def _value(column: str, cell: str, line: int, name: str) -> Any:
         return _PARSERS[column](cell)
     except (ParseException, ValueError) as error:
         problem = " ".join(str(error).split())[:120]
-        remedy = "Mend the line, or leave the sentence out."
+        remedy = "Correct the line, or delete the sentence."
         raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error
 
 
-def _problem(rows: Sequence[_Row]) -> str:
-    """Why a sentence's tree cannot be used; empty when it can. A sentence without any head is no tree, and no
-    problem."""
+def _tree_problem(rows: Sequence[_Row]) -> str:
+    """Why a sentence's tree is invalid; empty when it is valid. A sentence without any head is unannotated, which is
+    valid."""
     ids = [row.id for row in rows]
     if not rows:
         return "a sentence without a word."
     if 1 in ids[1:]:
-        return f"the ids begin again at word {ids.index(1, 1) + 1}; a blank line parts two sentences."
+        return f"the ids begin again at word {ids.index(1, 1) + 1}; a blank line must separate two sentences."
     if ids != list(range(1, len(ids) + 1)):
         return f"the ids are not 1 to {len(ids)} in order."
     heads = [row.head for row in rows if row.head is not None]
@@ -350,21 +355,21 @@ def _problem(rows: Sequence[_Row]) -> str:
         if row.head is None:
             return f"word {number} has no head."
         if len(row.relation.split()) != 1:
-            return f"word {number} has a head and no relation of one word."
+            return f"word {number} has a head but no single-word relation."
         if not 0 <= row.head <= len(ids):
-            return f"word {number} has a head that is not there."
+            return f"the head of word {number} does not exist."
     return _cycle(heads)
 
 
 def _cycle(heads: Sequence[int]) -> str:
-    """Which word's heads lead into a circle; empty when all lead to a root. Every word is passed once."""
+    """The problem of a tree with a cycle; empty when all heads lead to a root. Every word is visited once."""
     passed_from = [0] * (len(heads) + 1)  # the word from which each was first reached
     for start in range(1, len(heads) + 1):
         at = start
         while at and not passed_from[at]:
             passed_from[at], at = start, heads[at - 1]
         if at and passed_from[at] == start:
-            return f"the heads run in a circle through word {start}."
+            return f"the heads form a cycle through word {start}."
     return ""
 
 
@@ -374,7 +379,7 @@ def _word(row: _Row) -> Word:
 
 
 class _Open(NamedTuple):
-    number: int  # in the order of the document's brackets
+    number: int  # among the document's opening brackets
     chain: str
     sentence: int
     start: int
@@ -382,16 +387,16 @@ class _Open(NamedTuple):
 
 
 class _Brackets:
-    """Reads ``Entity=`` over the sentences of one document: opens "(7-person-…", closes "7)", or both at once."""
+    """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both."""
 
     def __init__(self, left_out: list[str]) -> None:
         self._left_out = left_out
-        self.found = False
+        self.any_mentions = False
         self._start_document()
 
     def _start_document(self) -> None:
         self._opened = 0
-        self._open: dict[str, list[_Open]] = {}  # by chain, the last one opened is closed first
+        self._open: dict[str, list[_Open]] = {}  # by chain; the last one opened is closed first
         self._mentions: dict[int, list[Mention]] = {}  # by sentence
         self.broken = False
 
@@ -410,7 +415,7 @@ class _Brackets:
                     self._opened += 1
                     opened = _Open(self._opened, chain, sentence, index, row.line)
                     if single:
-                        self._keep(opened, heads, sentence)
+                        self._add_mention(opened, heads, sentence)
                     else:
                         self._open.setdefault(chain, []).append(opened)
                 elif closing:
@@ -418,16 +423,16 @@ class _Brackets:
 
     def _close(self, chain: str, heads: _SpanHeads, sentence: int, line: int) -> None:
         if self._open.get(chain):
-            self._keep(self._open[chain].pop(), heads, sentence)
+            self._add_mention(self._open[chain].pop(), heads, sentence)
         else:
             self.fail(f"line {line}: Entity={chain[:20]}) closes what was never opened")
 
-    def _keep(self, opened: _Open, heads: _SpanHeads, sentence: int) -> None:
+    def _add_mention(self, opened: _Open, heads: _SpanHeads, sentence: int) -> None:
         if opened.sentence != sentence:
             self.fail(f"line {opened.line}: Entity=({opened.chain[:20]} closes in another sentence")
             return
         chain, _, part = opened.chain.partition("[")
-        if part and not part.startswith("1/"):  # of a mention in several parts, the first one stands for it
+        if part and not part.startswith("1/"):  # a discontinuous mention is represented by its first part
             return
         mention = Mention(chain, opened.start, heads.end + 1, heads.head_from(opened.start))
         self._mentions.setdefault(sentence, []).append(mention)
@@ -438,32 +443,32 @@ class _Brackets:
         self.broken = True
 
     def close(self, sentences: list[Sentence]) -> None:
-        """The document ends: its mentions go to their sentences, unless a bracket is left over."""
+        """End the document: add its mentions to their sentences, unless a bracket is still open."""
         first = min((stack[0] for stack in self._open.values() if stack), default=None)
         if first and not self.broken:
             self.fail(f"line {first.line}: Entity=({first.chain[:20]} never closes")
         for number, mentions in self._mentions.items() if not self.broken else ():
             old = sentences[number]
-            sentences[number] = Sentence(old.words, tuple(sorted(mentions, key=_order)), old.document, old.line)
-            self.found = True
+            sentences[number] = Sentence(old.words, tuple(sorted(mentions, key=_sort_key)), old.document, old.line)
+            self.any_mentions = True
         self._start_document()
 
 
 class _SpanHeads:
-    """The heads of the spans of one sentence: of each the first word whose own head lies outside it.
+    """The head word of each span of a sentence: the first word whose head lies outside the span.
 
-    ``heads`` are indices, −1 for none. The ends of the spans are taken one after the other; each word then waits as
-    long as its head lies behind the end, so that no span is gone through word by word.
+    ``heads`` are indices, −1 for none. The end of the span moves from word to word; a word is *waiting* while its head
+    lies beyond the end, so no span has to be scanned word by word.
     """
 
     def __init__(self, heads: Sequence[int]) -> None:
         self._heads = heads
-        self._led_from_before = _led_from_before(heads)
-        self._earlier: list[list[int]] = [[] for _ in heads]  # dependents of each word that stand before it
+        self._first_headed_before = _first_headed_before(heads)
+        self._earlier: list[list[int]] = [[] for _ in heads]  # the dependents that precede each word
         for word, head in enumerate(heads):
             if head > word:
                 self._earlier[head].append(word)
-        self._waiting: list[int] = []  # words up to the end whose heads lie behind it, ascending
+        self._waiting: list[int] = []  # words up to the end whose heads lie beyond it, ascending
         self.end = -1
 
     def end_at(self, end: int) -> None:
@@ -477,13 +482,13 @@ class _SpanHeads:
     def head_from(self, start: int) -> int:
         """The head of the span from ``start`` to the end."""
         place = bisect_left(self._waiting, start)
-        return min([self._led_from_before[start], *self._waiting[place : place + 1]])
+        return min([self._first_headed_before[start], *self._waiting[place : place + 1]])
 
 
-def _led_from_before(heads: Sequence[int]) -> list[int]:
-    """For each word the first one from there on whose head lies before that word, or that has none."""
+def _first_headed_before(heads: Sequence[int]) -> list[int]:
+    """For each word: the first word from there on that has no head or whose head precedes that word."""
     first = [0] * len(heads)
-    later: list[int] = []  # the nearest last; one whose head is not before this word's is no answer for earlier ones
+    later: list[int] = []  # candidates, the nearest last; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):
         later.append(start)
         while later and heads[later[-1]] >= start:
@@ -492,7 +497,7 @@ def _led_from_before(heads: Sequence[int]) -> list[int]:
     return first
 
 
-def _order(mention: Mention) -> tuple[int, int]:
+def _sort_key(mention: Mention) -> tuple[int, int]:
     return mention.start, -mention.end
 
 
@@ -500,7 +505,7 @@ def _order(mention: Mention) -> tuple[int, int]:
 
 
 def read_gap(text: str, name: str = "corpus") -> Gap:
-    """The rows of a GAP table (Webster et al. 2018). Raises CorpusError with the line of what does not fit."""
+    """Parse a GAP table (Webster et al. 2018). Raises CorpusError with the number of the invalid line."""
     lines = _table(text, name)
     heading = next(lines)[1]
     missing = [column for column in GAP_COLUMNS if column not in heading]
@@ -514,12 +519,12 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
             raise CorpusError(f"{name}, line {number}: {len(cells)} columns.", f"The first line has {len(heading)}.")
         rows.append(_gap_row(dict(zip(heading, cells, strict=True)), number, name))
     if not rows:
-        raise CorpusError(f"{name} holds no example.", "Expected a GAP table with a line an example.")
+        raise CorpusError(f"{name} contains no example.", "Expected a GAP table with one example per line.")
     return Gap(name, tuple(rows), _digest(text))
 
 
 def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line with its number. Raises CorpusError for what is too long."""
+    """The cells of each line with its number. Raises CorpusError above a limit."""
     for number, line in enumerate(text.split("\n"), 1):
         _check_line(line, number, name)
         cells = line.removesuffix("\r").split("\t")
@@ -529,30 +534,30 @@ def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 
 def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     try:
-        said = {column: row[column] for column in GAP_COLUMNS}
-        spans = [(said[c], int(said[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
-        a, b = (_truth(said[f"{c}-coref"]) for c in ("A", "B"))
+        cells = {column: row[column] for column in GAP_COLUMNS}
+        spans = [(cells[c], int(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
+        a, b = (_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
     except (KeyError, ValueError) as error:
-        problem = f"{name}, line {line}: {str(error)[:120]} does not fit."
+        problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
         raise CorpusError(problem, "Expected a row of a GAP table.") from error
     for form, at in spans:
-        if at < 0 or not said["Text"].startswith(form, at):
+        if at < 0 or not cells["Text"].startswith(form, at):
             raise CorpusError(
-                f"{name}, line {line}: “{form[:40]}” does not stand at character {str(at)[:20]}.", "Mend the row."
+                f"{name}, line {line}: “{form[:40]}” is not at character {str(at)[:20]}.", "Correct the row."
             )
-    return GapRow(said["ID"], said["Text"], spans[0], (*spans[1], a), (*spans[2], b))
+    return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
 
 
-def _truth(said: str) -> bool:
-    if said.upper() not in ("TRUE", "FALSE"):
-        raise ValueError(f"“{said[:20]}” (TRUE or FALSE)")
-    return said.upper() == "TRUE"
+def _boolean(cell: str) -> bool:
+    if cell.upper() not in ("TRUE", "FALSE"):
+        raise ValueError(f"“{cell[:20]}” (TRUE or FALSE)")
+    return cell.upper() == "TRUE"
 
 
 def read_plain(text: str, name: str = "corpus") -> Corpus:
-    """One sentence a line, words parted by blanks and punctuation; nothing is annotated. Raises CorpusError."""
+    """Parse plain text: one sentence per line, split into words and punctuation. Raises CorpusError."""
     sentences: list[Sentence] = []
-    words: dict[str, Word] = {}  # one for each form, however often it stands there
+    words: dict[str, Word] = {}  # one object per form, however often it occurs
     for number, line in enumerate(text.splitlines(), 1):
         _check_line(line, number, name)
         if line.strip():
@@ -563,7 +568,7 @@ def read_plain(text: str, name: str = "corpus") -> Corpus:
             sentences.append(Sentence(shared, (), "", number))
             _check_sentences(len(sentences), number, name)
     if not sentences:
-        raise CorpusError(f"{name} holds no sentence.", "Expected one sentence a line.")
+        raise CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
     return Corpus(name, tuple(sentences), _digest(text))
 
 

@@ -1,4 +1,4 @@
-"""What the toy model's heads have learned, on sentences that it never saw."""
+"""The accuracy of the toy model's heads on sentences that it was not trained on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha_viz import grammar, snapshots
+from mha_viz import snapshots
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS
 from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
 from mha_viz.assets import asset
 from mha_viz.attention import Head
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.run import one_pass
 from mha_viz.study.tally import Tally
-from mha_viz.treebank import Corpus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,37 +27,37 @@ TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
 
 
 def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
-    """Every head on three tasks, over freshly told sentences of the grammar: one row a task and head, as HEADING.
+    """The accuracy of every head on three tasks, over newly sampled sentences: one row per task and head, as HEADING.
 
-    *previous_token*: the largest weight of a row, special columns aside, is on the token before; the baseline takes
-    one of these columns at random. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the baseline
-    is the best fixed offset. *pronoun_antecedent*: from a pronoun to a mention of the same chain; the baseline is the
-    nearest candidate. Without a case, accuracy and baseline are NaN.
+    *previous_token*: the largest weight of a row, ignoring special columns, is on the preceding token; the baseline
+    picks one of these columns at random. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the
+    baseline is the best fixed offset. *pronoun_antecedent*: from a pronoun to a mention of the same chain; the baseline
+    is the nearest candidate. Accuracy and baseline are NaN when there is no case.
     """
     import pandas as pd
 
     corpus = grammar.corpus(sentences, seed)
     tally = one_pass(encoder, corpus)
-    return pd.DataFrame(list(_lines(corpus, tally, encoder)), columns=list(HEADING))
+    return pd.DataFrame(list(_rows(corpus, tally, encoder)), columns=list(HEADING))
 
 
 def history(
     name: str, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> pd.DataFrame:
-    """:func:`evaluate` at every step that is kept of a model of the app's own; the column ``step`` comes first."""
+    """:func:`evaluate` at every snapshot of a built-in model; the first column is ``step``."""
     import pandas as pd
 
     steps = snapshots.steps(asset(name))
-    found = []
+    tables = []
     for number, step in enumerate(steps, 1):
         table = evaluate(load(f"{name}@{step}"), seed, sentences)
         table.insert(0, "step", step)
-        found.append(table)
+        tables.append(table)
         progress(number, len(steps))
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
-def _lines(corpus: Corpus, tally: Tally, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
+def _rows(corpus: Corpus, tally: Tally, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
     measured = (_previous(corpus, tally, encoder), _subject(corpus, tally), _antecedent(tally))
     for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
         for number, right in enumerate(correct.tolist()):

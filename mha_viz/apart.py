@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
-from mha_viz import errors
+from mha_viz import errors, process
 from mha_viz.errors import Cancelled, MhaVizError
 
 PATIENCE = 0.1  # seconds between two looks at whether anybody still waits
@@ -97,7 +97,7 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         [sys.executable, "-P", "-c", _START, module, json.dumps(_limits(bounds))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **threads, "PYTHONPATH": path},
+        env={**process.SETTINGS, **os.environ, **threads, "PYTHONPATH": path},
     )
     try:
         yield child

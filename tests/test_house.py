@@ -38,6 +38,7 @@ FLOORS = {
     "assets": 1,
     "apart": 1,  # work in a process of its own
     "errors": 0,
+    "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {
     "streamlit": {"ui", "page", "serving"},

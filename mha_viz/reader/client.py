@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from mha_viz import process
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, called
 from mha_viz.errors import ModelBroken
@@ -117,7 +118,7 @@ class Reader:
             [sys.executable, "-c", _START, str(DATA_BYTES)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**WAITING, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**process.SETTINGS, **WAITING, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
         return True, self._process
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
 from mha_viz import errors, process
-from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 
 PATIENCE = 0.1  # seconds between two looks at whether anybody still waits
 NICE = 10  # what is read comes first
@@ -34,18 +34,6 @@ THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
 Tell = Callable[[float], None]  # takes the share that is done
 Stop = Callable[[], bool]  # True when nobody waits any more
 Work = Callable[[bytes, Tell, Stop], bytes]
-
-
-class Failed(MhaVizError):
-    """Work in a child process ended without a result."""
-
-
-class TooSlow(Failed):
-    """It took longer than it may."""
-
-
-class TooLarge(Failed):
-    """It needed more memory than it may."""
 
 
 class Bounds(NamedTuple):

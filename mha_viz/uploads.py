@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from mha_viz import apart, treebank
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, TooLarge, TooSlow
 from mha_viz.treebank import Corpus, Gap
 
 CHILD = "mha_viz.uploads"
@@ -35,9 +35,9 @@ def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Sourc
     order = json.dumps({"name": name}).encode() + b"\n" + data
     try:
         facts = json.loads(apart.run(CHILD, order, BOUNDS, cancelled=cancelled))
-    except apart.TooSlow as error:
+    except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
-    except apart.TooLarge as error:
+    except TooLarge as error:
         most = f"{BOUNDS.megabytes:,} MB of memory"
         raise CorpusError(f"This file needs more than {most} to be read.", "Split it.") from error
     return Source(name, facts["digest"], facts["words"], tuple(facts["left_out"]), data)

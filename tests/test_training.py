@@ -16,8 +16,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.analysis.distance import divergence
-from mha_viz.apart import Failed
-from mha_viz.errors import Cancelled, SettingError
+from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder
@@ -524,7 +523,7 @@ def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, record.stored_at(IDENTICAL).read_bytes()[:-200]])
 def test_files_that_are_no_run_are_refused(data: bytes) -> None:
-    with pytest.raises(record.RunUnreadable):
+    with pytest.raises(record.ResultUnreadable):
         record.from_bytes(data)
 
 

@@ -37,6 +37,8 @@ from mha_viz.models.folder import check_folder
 from mha_viz.models.trace import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
+__all__ = ["Encoder", "load"]
+
 MAX_PIECES = 512  # more than this no drawing can show
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
 

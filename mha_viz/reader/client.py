@@ -12,7 +12,7 @@ from pathlib import Path
 from mha_viz import process
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, called
-from mha_viz.errors import ModelBroken
+from mha_viz.errors import ReadingFailed
 from mha_viz.inside import Trace
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -31,7 +31,7 @@ _ENDED = "Try again; a smaller model or a shorter text needs less memory."
 class Reader:
     """One process with models in it, for one question at a time. Safe between threads.
 
-    Every question raises what the model raises, and ModelBroken when the process ends or takes longer than its
+    Every question raises what the model raises, and ReadingFailed when the process ends or takes longer than its
     deadline; the next question finds a new one.
     """
 
@@ -89,7 +89,7 @@ class Reader:
         return heading, arrays
 
     def _exchange(self, question: Json, seconds: float) -> tuple[Json, list[Array]]:
-        """One question and its answer. Raises ModelBroken; EOFError when the process ended and can be tried anew."""
+        """One question and its answer. Raises ReadingFailed; EOFError when the process ended and can be tried anew."""
         began_now, process = self._started()
         overdue = threading.Event()
         watch = threading.Timer(seconds, _stop, (process, overdue))
@@ -151,7 +151,7 @@ def _stop(process: subprocess.Popen[bytes], overdue: threading.Event) -> None:
     process.kill()
 
 
-def _broken(model: str, overdue: bool, seconds: float) -> ModelBroken:
+def _broken(model: str, overdue: bool, seconds: float) -> ReadingFailed:
     if overdue:
-        return ModelBroken(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
-    return ModelBroken(f"The process that runs {called(model)} ended.", _ENDED)
+        return ReadingFailed(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
+    return ReadingFailed(f"The process that runs {called(model)} ended.", _ENDED)

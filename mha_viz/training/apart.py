@@ -16,6 +16,6 @@ BOUNDS = apart.Bounds(
 
 def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Result:
     """Run an experiment in a child process; ``progress`` gets the share that is done. Raises SettingError, Cancelled,
-    and Failed of :mod:`mha_viz.apart`."""
+    and Failed when the child process ends without a result."""
     check(settings)
     return from_bytes(apart.run(CHILD, json.dumps(asdict(settings)).encode(), BOUNDS, progress, cancelled))

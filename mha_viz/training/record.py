@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.assets import asset
-from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.errors import ResultUnreadable, SettingError
 from mha_viz.training.costs import CUTS, Shape
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
@@ -189,10 +189,6 @@ class Result:
     removal: Removal | None = None
 
 
-class RunUnreadable(MhaVizError):
-    """A file is not a finished run of the lab."""
-
-
 _HALF = ("maps", "looks", "overlap", "divergence")  # stored with three digits
 
 
@@ -218,7 +214,7 @@ def _stored(name: str, values: Array) -> Array:
 
 
 def from_bytes(data: bytes) -> Result:
-    """The run that :func:`to_bytes` wrote. Raises RunUnreadable."""
+    """The run that :func:`to_bytes` wrote. Raises ResultUnreadable."""
     try:
         if len(data) > LARGEST:
             raise ValueError("too large")
@@ -237,7 +233,7 @@ def from_bytes(data: bytes) -> Result:
             Removal(**removal) if removal else None,
         )
     except Exception as error:
-        raise RunUnreadable("This is not a run of the training lab.", "Run the experiment again.") from error
+        raise ResultUnreadable("This is not a run of the training lab.", "Run the experiment again.") from error
 
 
 def _arm(told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Arm:
@@ -261,11 +257,11 @@ def stored_at(experiment: str) -> Path:
 
 @cache
 def stored(experiment: str) -> Result:
-    """The default run of an experiment, which comes with the app. Raises RunUnreadable."""
+    """The default run of an experiment, which comes with the app. Raises ResultUnreadable."""
     try:
         data = stored_at(experiment).read_bytes()
     except OSError as error:
-        raise RunUnreadable(f"The stored run “{experiment}” is not here.", "Run the experiment.") from error
+        raise ResultUnreadable(f"The stored run “{experiment}” is not here.", "Run the experiment.") from error
     return from_bytes(data)
 
 

@@ -37,6 +37,7 @@ check: $(VENV)/.dev-installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict mha_viz
+	$(PY) -m mypy tests
 	$(PY) -m pytest -q tests/test_house.py
 
 bench: $(VENV)/.bench-installed

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.assets import asset
-from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.errors import ResultUnreadable, SettingError
 from mha_viz.training.costs import CUTS, Shape
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
@@ -187,10 +187,6 @@ class Result:
     places: Array
     runs: tuple[Run, ...]
     removal: Removal | None = None
-
-
-class ResultUnreadable(MhaVizError):
-    """A file is not a result of the lab."""
 
 
 _HALF = ("maps", "relation_weights", "overlap", "divergence")  # stored with half precision

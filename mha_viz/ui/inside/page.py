@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError, ModelBroken, UnknownHead
+from mha_viz.errors import MhaVizError, ModelUnreachable, UnknownHead
 from mha_viz.figures.caption import both
 from mha_viz.figures.inside import in_view
 from mha_viz.inside import Trace
@@ -115,7 +115,7 @@ def _config(model: catalog.Model, _: str) -> dict[str, object]:
     """The model's config.json. Raises MhaVizError or OSError."""
     folder = hub.local_folder(model)
     if folder is None:
-        raise ModelBroken(f"The files of {model.label} are gone.", "")
+        raise ModelUnreachable(f"The files of {model.label} are gone.", "")
     return read_object(folder / "config.json", MAX_CONFIG_BYTES, model.label)
 
 

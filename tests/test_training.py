@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
 from mha_viz.apart import Failed
 from mha_viz.errors import Cancelled, SettingError
@@ -31,7 +32,6 @@ from mha_viz.training.attention import (
     penalty,
     side_by_side,
 )
-from mha_viz.training.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.training.experiments import (
     Progress,
     cosines,

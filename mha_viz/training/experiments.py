@@ -24,8 +24,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from mha_viz import apart
+from mha_viz.analysis import costs
+from mha_viz.analysis.costs import Shape
+from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.errors import Cancelled
-from mha_viz.training import costs, tasks
+from mha_viz.training import tasks
 from mha_viz.training.attention import (
     RANDOM,
     SAME_ALL,
@@ -38,7 +41,6 @@ from mha_viz.training.attention import (
     drawn,
     penalty,
 )
-from mha_viz.training.costs import Shape
 from mha_viz.training.record import (
     COUNT,
     CUT,
@@ -308,16 +310,11 @@ def _equality(weights: Array, inputs: int) -> dict[str, Array]:
 def _rows_compared(maps: Array) -> dict[str, Array]:
     """Of maps [head, sentence, query, key], for every two heads: Jensen–Shannon divergence and overlap of rows."""
     exact = maps.astype(np.float64).reshape(len(maps), -1, maps.shape[-1])  # [head, row, key]
-    own = _entropies(exact).mean(axis=1)
-    mixed = np.stack([_entropies((exact + one) / 2).mean(axis=1) for one in exact])  # [head, head]
-    divergence = np.maximum(0, mixed - (own[:, None] + own[None]) / 2)
+    own = entropy(exact).mean(axis=1)
+    mixed = np.stack([entropy((exact + one) / 2).mean(axis=1) for one in exact])  # [head, head]
+    divergence = jensen_shannon(mixed, own[:, None], own[None])
     overlap = np.einsum("arj,brj->ab", exact, exact, optimize=True) / exact.shape[1]
     return {"divergence": divergence, "overlap": overlap}
-
-
-def _entropies(rows: Array) -> Array:
-    summed: Array = -(rows * np.log(np.maximum(rows, 1e-300))).sum(axis=-1)
-    return summed
 
 
 def looks(maps: Array, places: Array) -> Array:

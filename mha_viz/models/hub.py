@@ -166,16 +166,12 @@ class _Listing:
     files: Mapping[str, _File]  # those that are needed: config.json first, weights last
 
 
-def fetch(
-    model: Model,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
-) -> Path:
+def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
     """The model's folder; downloaded first, at the commit that is newest now, when it is not here yet.
 
-    ``progress(done, total)`` is called in bytes, in the caller's thread; ``cancel`` stops at any moment. A folder
-    appears only when complete and checked. Raises ModelUnreachable (no such model, no answer, stalled),
-    ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, Cancelled, SettingError,
+    ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; what it raises stops the
+    download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
+    stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
     ModelNotAllowed where only what is here may be used.
     """
     folder = local_folder(model)
@@ -194,8 +190,6 @@ def fetch(
             wait([answer], timeout=TICK_SECONDS)
             if progress is not None:
                 progress(watch.done, watch.total)
-            if cancel is not None and cancel.is_set():
-                raise Cancelled(f"The download of {quoted(model.name)} was stopped.", "Nothing was kept.")
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
                 raise _silent(model)
             if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import TimeoutError as NotYet
 
 import numpy as np
 import streamlit as st
@@ -22,7 +21,6 @@ from mha_viz.ui.inside_steps import STEPS, Opened
 from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_complaint, sent, theme, whole
 
 COST = "cost"  # no step is open: the calculator follows the map
-SOON = 0.4  # seconds without an answer before the page says that it is working
 
 # Charts keep a width at which their labels can be read; on a phone they scroll.
 _STYLE = """
@@ -79,18 +77,7 @@ def _traced(what: Asked, attention: Attention, layer: int) -> Trace:
     """The numbers of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = office().trace(model, what.text, what.where.pair, layer)
-    try:
-        return future.result(SOON)
-    except NotYet:
-        with st.spinner(f"{plain(model.label)} is being opened…", show_time=True):
-            sign = st.empty()
-            while True:
-                try:
-                    return future.result(SOON)
-                except NotYet:
-                    sign.empty()  # here Streamlit ends a run that nobody waits for any more
-    finally:
-        future.cancel()
+    return reading.wait(future, f"{model.label} is being opened…")
 
 
 # ---- What is asked for ----------------------------------------------------------------------------------

@@ -1,24 +1,29 @@
-# make run: the app · make test: every test · make check: style, types, walls · make bench: speed
+# make run: the app · make test: every test · make test-unit: a minute of it · make check: style, types, walls · make bench: speed
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8501
 VENV := .venv
 PY := $(VENV)/bin/python
+NODE := $(PY) tools/node.py
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 PYTEST_ARGS ?= -n 2
 
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 
-.PHONY: run test test-deploy check bench clean help
+.PHONY: run test test-unit test-deploy check bench clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
 
 test: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
-	$(PY) -m pytest $(PYTEST_ARGS) && $(PY) tools/node.py --test tests/js/*.test.mjs
+	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --test tests/js/*.test.mjs
+
+# The lane for every save: no pages, no servers, no browser.
+test-unit: $(VENV)/.dev-installed
+	@$(PY) -m pytest -n 2 -m "unit and not slow and not deploy"
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed
@@ -29,18 +34,21 @@ test-deploy: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest -m deploy tests/deploy
 
-check: $(VENV)/.dev-installed
+check: $(VENV)/.dev-installed node_modules/.installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict mha_viz
 	$(PY) -m pytest -q tests/test_house.py
+	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn mha_viz tests benchmarks *.js
+	$(NODE) node_modules/eslint/bin/eslint.js .
+	$(NODE) node_modules/typescript/bin/tsc
 
 bench: $(VENV)/.bench-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m benchmarks
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results
+	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results
 
 help:
 	@head -1 Makefile
@@ -67,3 +75,10 @@ $(VENV)/.bench-installed: requirements-bench.txt requirements-dev.txt requiremen
 	@echo "Installing requirements-bench.txt"
 	@$(PIP) -r requirements-bench.txt -r requirements-dev.txt
 	@touch $@ $(VENV)/.dev-installed $(VENV)/.run-installed
+
+# What checks JavaScript: ESLint, Prettier and TypeScript, in the versions of package-lock.json.
+node_modules/.installed: package.json package-lock.json .npmrc | $(VENV)/.dev-installed
+	@echo "Installing package.json"
+	@$(NODE) --npm ci --loglevel=error || { \
+	  echo "npm could not install what checks the JavaScript (package.json). Is the npm registry reachable?" >&2; exit 1; }
+	@touch $@

@@ -57,7 +57,7 @@ _VALUES = (
     "linear x scores softmax output cost 0 1 2 7 300 no default steps-100 weight-0.5 syntax nsubj"
 )
 # A line of ours that hands over to a widget, whose value Streamlit could not read.
-_WIDGET = r"\b(st|left|right|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\(|\b_mount\("
+_WIDGET = r"\b(st|left|right|place|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\(|\b_mount\("
 _UPLOADS = (
     ("plain.txt", b"The cat sat on the mat.\nThe dog ran away.\n"),
     ("small.conllu", b"1\ta\t_\tX\t_\t_\t0\troot\t_\tEntity=(1-person)\n\n"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -63,9 +62,12 @@ def content(script: Script) -> bytes:
 
 
 def _fetched(script: Script) -> bytes:
+    npm = node.npm()
+    if npm is None:
+        sys.exit("npm was not found; BertViz's scripts come from it. Run: pip install -r requirements-dev.txt")
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [*_npm(), "pack", "--silent", "--pack-destination", folder, script.package], cwd=folder, check=False
+            [*npm, "pack", "--silent", "--pack-destination", folder, script.package], cwd=folder, check=False
         )
         packed = list(Path(folder).glob("*.tgz"))
         if done.returncode or not packed:
@@ -76,14 +78,3 @@ def _fetched(script: Script) -> bytes:
     if hashlib.sha256(text).hexdigest() != script.sha256:
         sys.exit(f"{script.package} is not the file that these benchmarks were written with: its sha256 differs.")
     return text
-
-
-def _npm() -> list[str]:
-    npm = shutil.which("npm")
-    if npm:
-        return [npm]
-    own = node.find()
-    client = own and Path(own).parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    if not own or not client or not client.exists():
-        sys.exit("npm was not found; BertViz's scripts come from it. Run: pip install -r requirements-dev.txt")
-    return [own, str(client)]

@@ -20,12 +20,12 @@ from transformers import AutoModel
 
 from benchmarks.encode import _minilm_folder
 from benchmarks.results import Row, Sample, Target, write
-from mha_viz import grammar
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Corpus, read_conllu
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH, batches
 from mha_viz.study.run import one_pass
 from mha_viz.text import WordPieces
-from mha_viz.treebank import Corpus, read_conllu
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = 2077  # as many as UD English EWT test has

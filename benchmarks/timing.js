@@ -1,37 +1,45 @@
 // Runs before every measured page. All times are milliseconds of performance.now(), since navigation start.
 window.bench = (() => {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
-  const after = () => new Promise((done) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = () => done(performance.now());
-    channel.port2.postMessage(0);
-  });
+  const after = () =>
+    new Promise((done) => {
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => done(performance.now());
+      channel.port2.postMessage(0);
+    });
   const own = {};
 
   // When the frame that shows what the page holds now has been produced: the second frame begins.
-  own.painted = async () => { await frame(); await frame(); return performance.now(); };
+  own.painted = async () => {
+    await frame();
+    await frame();
+    return performance.now();
+  };
 
   // When the browser presents the frame that holds what was drawn until now, raster and compositing included:
   // a word is put on the page in the same task, and the browser reports when it has shown it.
-  own.presented = () => new Promise((done) => {
-    const name = `bench-${own.marks = (own.marks ?? 0) + 1}`;
-    new PerformanceObserver((list, observer) => {
-      const entry = list.getEntries().find((one) => one.identifier === name);
-      if (!entry) return;
-      observer.disconnect();
-      mark.remove();
-      done(entry.renderTime);
-    }).observe({ type: "element", buffered: true });
-    const mark = document.createElement("p");
-    mark.setAttribute("elementtiming", name);
-    mark.textContent = name;
-    mark.style.cssText = "position:fixed; left:2px; bottom:0; margin:0; font:8px sans-serif; z-index:9999999";
-    document.body.append(mark);
-  });
+  own.presented = () =>
+    new Promise((done) => {
+      const name = `bench-${(own.marks = (own.marks ?? 0) + 1)}`;
+      new PerformanceObserver((list, observer) => {
+        const entry = list.getEntries().find((one) => one.identifier === name);
+        if (!entry) return;
+        observer.disconnect();
+        mark.remove();
+        done(entry.renderTime);
+      }).observe({ type: "element", buffered: true });
+      const mark = document.createElement("p");
+      mark.setAttribute("elementtiming", name);
+      mark.textContent = name;
+      mark.style.cssText = "position:fixed; left:2px; bottom:0; margin:0; font:8px sans-serif; z-index:9999999";
+      document.body.append(mark);
+    });
 
   // The page says when it has drawn; the answer has the times since navigation, or since `again` began.
   let told;
-  own.shown = new Promise((done) => { told = done; });
+  own.shown = new Promise((done) => {
+    told = done;
+  });
   own.drew = async () => {
     const { began = 0, entered, arrived } = own;
     const drawn = performance.now();
@@ -43,7 +51,9 @@ window.bench = (() => {
 
   // The same for new data that an open page fetches and draws.
   own.again = (draw) => {
-    own.shown = new Promise((done) => { told = done; });
+    own.shown = new Promise((done) => {
+      told = done;
+    });
     own.began = performance.now();
     draw();
     return own.shown;

@@ -15,7 +15,7 @@ from benchmarks.chromium import LONG, visitor
 from benchmarks.loopback import Loopback
 from benchmarks.scripts import SCRIPTS, content
 from mha_viz.attention import Attention, Head
-from mha_viz.bundle import script, style
+from mha_viz.browser.bundle import script, style
 from mha_viz.figures.packet import packet
 
 HEAD = 1  # the head that is open at first, of the middle layer

@@ -6,14 +6,21 @@
   let waiting = null;
   let picture = null; // the source of the heatmap that the Plotly app showed last
 
-  const wait = () => new Promise((done) => { fresh.clear(); waiting = done; });
+  const wait = () =>
+    new Promise((done) => {
+      fresh.clear();
+      waiting = done;
+    });
   own.first = wait();
-  own.again = () => { own.next = wait(); };
+  own.again = () => {
+    own.next = wait();
+  };
 
   function whole() {
     const done = waiting;
     waiting = null;
-    queueMicrotask(async () => { // all drawing happens in one go: this runs after it
+    queueMicrotask(async () => {
+      // all drawing happens in one go: this runs after it
       const { began = 0, sent = null, heard = null } = own;
       const drawn = performance.now();
       const presented = await own.presented();
@@ -42,20 +49,33 @@
   }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["href", "xlink:href"] });
 
   // Times start at the key or click itself.
-  window.addEventListener("keydown", (event) => { if (event.key === "Enter") own.began = event.timeStamp; }, true);
-  window.addEventListener("click", (event) => {
-    own.began = event.timeStamp;
-    own.opened = (async () => { // its handlers run now, then the frame is made
-      await null;
-      return (await own.presented()) - event.timeStamp;
-    })();
-  }, true);
+  window.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key === "Enter") own.began = event.timeStamp;
+    },
+    true,
+  );
+  window.addEventListener(
+    "click",
+    (event) => {
+      own.began = event.timeStamp;
+      own.opened = (async () => {
+        // its handlers run now, then the frame is made
+        await null;
+        return (await own.presented()) - event.timeStamp;
+      })();
+    },
+    true,
+  );
 
   // When the question left for the server, and when its last answer before the picture came.
   window.WebSocket = class extends WebSocket {
     constructor(...given) {
       super(...given);
-      this.addEventListener("message", () => { own.heard = performance.now(); });
+      this.addEventListener("message", () => {
+        own.heard = performance.now();
+      });
     }
     send(...given) {
       own.sent = performance.now();

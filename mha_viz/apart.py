@@ -1,9 +1,9 @@
-"""Work in a process of its own, so that it takes neither the interpreter nor the memory of those who read.
+"""Work in a child process, so that it takes neither the interpreter nor the memory of the app.
 
-The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and hands it bytes; it gets progress
-and bytes. The child steps back behind other work, is bounded in time, memory and threads, and never outlives the
-process that began it: it watches its standard input, which closes when that process ends in whatever way. Only bytes
-pass, as JSON or as the caller packs them; nothing is ever unpickled.
+The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it bytes; it receives
+progress and bytes. The child runs at low priority, is limited in time, memory and threads, and never outlives its
+parent: it watches its standard input, which closes when the parent ends for any reason. Only bytes are exchanged, as
+JSON or in a format of the caller; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import IO, Any, NamedTuple, NoReturn
 from mha_viz import errors
 from mha_viz.errors import Cancelled, MhaVizError
 
-PATIENCE = 0.1  # seconds between two looks at whether anybody still waits
-NICE = 10  # what is read comes first
-ORPHAN_GRACE = 5.0  # seconds that a child has to put its things in order once nobody waits for it
+POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
+NICE = 10  # the app comes first
+ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
 PACKAGE = Path(__file__).resolve().parent
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
-Tell = Callable[[float], None]  # takes the share that is done
-Stop = Callable[[], bool]  # True when nobody waits any more
+Tell = Callable[[float], None]  # takes the fraction that is done
+Stop = Callable[[], bool]  # True when the work is cancelled
 Work = Callable[[bytes, Tell, Stop], bytes]
 
 
@@ -41,17 +41,17 @@ class Failed(MhaVizError):
 
 
 class TooSlow(Failed):
-    """It took longer than it may."""
+    """The work took longer than its limit."""
 
 
 class TooLarge(Failed):
-    """It needed more memory than it may."""
+    """The work needed more memory than its limit."""
 
 
 class Bounds(NamedTuple):
-    """What a child may take: ``seconds`` by the clock, ``megabytes`` (10^6 bytes) of memory beyond the files that it
-    maps, 0 for any; ``threads``, 0 for one a core. ``grace``: seconds to keep what is done after a stop. ``what`` and
-    ``less`` are the words of an error: what did not end, and what to do about it."""
+    """The limits of a child: ``seconds`` of wall time; ``megabytes`` (10^6 bytes) of memory besides mapped files, 0 for
+    no limit; ``threads``, 0 for one per core. ``grace``: seconds to save work after a stop. ``what`` and ``less`` are
+    parts of error messages: the name of the work, and what to do about it."""
 
     seconds: float = math.inf
     megabytes: int = 0
@@ -71,26 +71,26 @@ def run(
     progress: Tell = lambda _: None,
     cancelled: Stop = lambda: False,
 ) -> bytes:
-    """What the ``work`` of a module makes of an order, in a child process that is gone when this returns.
+    """The result of a module's ``work`` on ``order``, from a child process that has ended when this returns.
 
-    Raises Cancelled soon after ``cancelled`` says so, TooSlow and TooLarge at the bounds, the MhaVizError that the
-    work raised, and Failed when the child ends in another way.
+    Raises Cancelled soon after ``cancelled`` returns True, TooSlow and TooLarge at the limits, the MhaVizError that the
+    work raised, and Failed when the child ends for another reason.
     """
     with _started(module, bounds) as child:
-        watch = _Watch(child, bounds, cancelled)
+        watchdog = _Watchdog(child, bounds, cancelled)
         try:
-            answer = _heard(child, _headed(order), progress)
+            answer = _converse(child, _with_header(order), progress)
         finally:
-            watch.end()
+            watchdog.end()
     if answer is None or "result" not in answer:
-        _explain(answer, watch.ended_by or _signalled(child.returncode), bounds)
+        _raise_failure(answer, watchdog.ended_by or _from_signal(child.returncode), bounds)
     result: bytes = answer["result"]
     return result
 
 
 @contextlib.contextmanager
 def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
-    """The child; afterwards it is gone, and so are its pipes."""
+    """Start a child; on exit, end it and close its pipes."""
     path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
     threads = dict.fromkeys(THREAD_SETTINGS, str(bounds.threads)) if bounds.threads else {}
     child = subprocess.Popen(
@@ -105,12 +105,12 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         child.kill()
         child.wait()
         for pipe in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError):  # an order that was not read
+            with contextlib.suppress(OSError):  # the child did not read its order
                 pipe.close()  # type: ignore[union-attr]
 
 
-# Set before a library takes seconds and memory. Where the system has no such bounds (on Windows) the clock of the
-# waiting process remains.
+# The limits are set before any library is imported. On systems without them (Windows) only the parent's clock limits
+# the child.
 _START = f"""
 import json, os, runpy, sys
 limits, module = json.loads(sys.argv.pop()), sys.argv.pop()
@@ -123,86 +123,86 @@ except ImportError:
 for name, limit in limits.items():
     try:
         resource.setrlimit(getattr(resource, name), limit)
-    except (ValueError, OSError):  # less is allowed already
+    except (ValueError, OSError):  # the limit is lower already
         pass
 try:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 except MemoryError:
-    os.abort()  # is told as such
+    os.abort()  # reported as such
 """
 
 
 def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
-    """The limits of a child, soft and hard, by their names in ``resource``. Memory is what the process may write to:
-    address space is no measure, for numeric libraries reserve gigabytes of it."""
+    """The soft and hard limits of a child by their names in ``resource``. Memory means writable memory: numeric
+    libraries reserve gigabytes of address space that they never use."""
     limits = {"RLIMIT_CORE": (0, 0)}
     if bounds.megabytes:
         limits["RLIMIT_DATA"] = (bounds.megabytes * 10**6,) * 2
-    if not math.isinf(bounds.seconds):  # also ends an orphan that is held up inside a library; the second, unheard
+    if not math.isinf(bounds.seconds):  # this also ends an orphan that hangs inside a library; a hard limit always does
         seconds = math.ceil(bounds.seconds) * (bounds.threads or os.cpu_count() or 1) + 1
         limits["RLIMIT_CPU"] = (seconds, seconds + 5)
     return limits
 
 
-class _Watch:
-    """Ends a child when nobody waits any more, or when its time is over; ``ended_by`` says which of the two."""
+class _Watchdog:
+    """Ends a child when it is cancelled or its time is over; ``ended_by`` gives the reason."""
 
     def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: Stop) -> None:
         self.ended_by: type[MhaVizError] | None = None
         self._child, self._bounds, self._cancelled = child, bounds, cancelled
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True, name="apart")
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="apart")
         self._thread.start()
 
     def end(self) -> None:
-        """There is nothing more to watch."""
-        self._over.set()
+        """Stop watching."""
+        self._finished.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         deadline = time.monotonic() + self._bounds.seconds
-        while not self._over.wait(PATIENCE):
+        while not self._finished.wait(POLL_SECONDS):
             if self._cancelled():
                 self.ended_by = Cancelled
             elif time.monotonic() > deadline:
                 self.ended_by = TooSlow
             if self.ended_by:
                 self._child.terminate()
-                self._over.wait(self._bounds.grace)
+                self._finished.wait(self._bounds.grace)
                 self._child.kill()
                 return
 
 
-def _headed(order: bytes) -> bytes:
+def _with_header(order: bytes) -> bytes:
     return json.dumps({"bytes": len(order)}).encode() + b"\n" + order
 
 
-def _heard(child: subprocess.Popen[bytes], order: bytes, progress: Tell) -> dict[str, Any] | None:
-    """Hand over the order, follow the progress, take the answer; None when the child ends before."""
+def _converse(child: subprocess.Popen[bytes], order: bytes, progress: Tell) -> dict[str, Any] | None:
+    """Send the order, report the progress and return the answer; None when the child ends early."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         child.stdin.write(order)
         child.stdin.flush()
         for line in child.stdout:
-            heard = json.loads(line)
-            if isinstance(heard, dict):
-                return _with_result(heard, child.stdout)
-            progress(heard)
-    except (OSError, ValueError):  # a pipe that broke, a line that was cut
+            reply = json.loads(line)
+            if isinstance(reply, dict):
+                return _with_result(reply, child.stdout)
+            progress(reply)
+    except (OSError, ValueError):  # a broken pipe or a truncated line
         pass
     return None
 
 
-def _with_result(heard: dict[str, Any], pipe: IO[bytes]) -> dict[str, Any] | None:
-    if "bytes" not in heard:
-        return heard
-    result = pipe.read(heard["bytes"])
-    return {"result": result} if len(result) == heard["bytes"] else None
+def _with_result(reply: dict[str, Any], pipe: IO[bytes]) -> dict[str, Any] | None:
+    if "bytes" not in reply:
+        return reply
+    result = pipe.read(reply["bytes"])
+    return {"result": result} if len(result) == reply["bytes"] else None
 
 
-def _explain(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
-    """Raise what there is instead of a result."""
+def _raise_failure(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
+    """Raise the error that explains why there is no result."""
     if ended_by is Cancelled:
         raise Cancelled(*(answer or {}).get("error", ("", f"{bounds.what} was stopped.", "Start it again."))[1:])
     if ended_by is TooSlow:
@@ -219,8 +219,8 @@ def _explain(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | None, 
     raise error_type(problem, remedy)
 
 
-def _signalled(code: int | None) -> type[MhaVizError] | None:
-    """What a signal says that was not ours: the bound on the time of the processor, or a library without memory."""
+def _from_signal(code: int | None) -> type[MhaVizError] | None:
+    """The error that a signal from the system stands for: the limit on processor time, or a library out of memory."""
     if not hasattr(signal, "SIGXCPU") or code is None or code >= 0:
         return None
     return {signal.SIGXCPU: TooSlow, signal.SIGABRT: TooLarge}.get(signal.Signals(-code))
@@ -230,36 +230,36 @@ def _signalled(code: int | None) -> type[MhaVizError] | None:
 
 
 def serve(work: Work) -> None:
-    """Do one piece of work for the process that began this one, and answer it. Everything that this process prints
-    goes to standard error; a fault is told without the words that were being read."""
+    """Do one piece of work for the parent process and send the result. Everything that this process prints goes to
+    standard error; an unexpected error is reported without the text that was being processed."""
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
-    _stoppable(stop)
+    _stop_on_sigterm(stop)
     header = json.loads(sys.stdin.buffer.readline())
     order = sys.stdin.buffer.read(header["bytes"])
-    threading.Thread(target=_orphaned, args=(stop,), daemon=True).start()
+    threading.Thread(target=_exit_when_orphaned, args=(stop,), daemon=True).start()
 
-    def say(line: object, data: bytes = b"") -> None:
+    def send(line: object, data: bytes = b"") -> None:
         with lock:
             out.write(json.dumps(line).encode() + b"\n" + data)
             out.flush()
 
     try:
-        result = work(order, say, stop.is_set)
-        say({"bytes": len(result)}, result)
+        result = work(order, send, stop.is_set)
+        send({"bytes": len(result)}, result)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # nobody is there to hear it
-            say({"error": _told(error)})
-    os._exit(0)  # the answer has gone out: nothing to tidy up, and large libraries take long to end
+        with contextlib.suppress(OSError):  # the parent has ended
+            send({"error": _describe(error)})
+    os._exit(0)  # the answer is sent; a regular exit takes long with large libraries
 
 
-def _stoppable(stop: threading.Event) -> None:
+def _stop_on_sigterm(stop: threading.Event) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group; the server decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides
 
 
-def _orphaned(stop: threading.Event) -> None:
-    """End this process soon after its standard input closes, which nobody writes to any more."""
+def _exit_when_orphaned(stop: threading.Event) -> None:
+    """End this process soon after its standard input closes."""
     while os.read(0, 1):
         pass
     stop.set()
@@ -267,8 +267,8 @@ def _orphaned(stop: threading.Event) -> None:
     os._exit(1)
 
 
-def _told(error: BaseException) -> tuple[str, str, str]:
-    """Class, problem and remedy. Of a fault of ours the log gets the place, and no text."""
+def _describe(error: BaseException) -> tuple[str, str, str]:
+    """The class, problem and remedy of an error. For an unexpected error only the location is logged, not the text."""
     if isinstance(error, MhaVizError):
         return type(error).__name__, error.problem, error.remedy
     if isinstance(error, MemoryError) or "allocate memory" in str(error):

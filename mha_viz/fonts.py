@@ -155,10 +155,10 @@ def second(weight: int) -> Font:
 
 
 def _package(name: str) -> Path:
-    found = find_spec(name)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(f"The package {name} is not installed; `pip install -r requirements.txt` brings it.")
-    return Path(found.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])
 
 
 @lru_cache(maxsize=20_000)
@@ -174,8 +174,8 @@ def font_for(character: str, weight: int = 400) -> Font | None:
 def _others() -> tuple[Font, ...]:
     """Every other font file: those of MHA_VIZ_FONTS, then the system's. Of a collection the first face: the others
     have the same characters."""
-    own = sorted(_files(Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place))
-    return tuple(Font(str(path)) for path in [*own, *sorted(_files(_folders()), key=_preference)])
+    named = sorted(_files(Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place))
+    return tuple(Font(str(path)) for path in [*named, *sorted(_files(_folders()), key=_preference)])
 
 
 def _preference(path: Path) -> tuple[bool, bool, bool, str]:
@@ -191,15 +191,15 @@ def _folders() -> list[Path]:
     if sys.platform == "darwin":
         return [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"]
     if os.name == "nt":
-        windows, own = os.environ.get("WINDIR", r"C:\Windows"), os.environ.get("LOCALAPPDATA", str(home))
-        return [Path(windows) / "Fonts", Path(own) / "Microsoft/Windows/Fonts"]
+        windows, local = os.environ.get("WINDIR", r"C:\Windows"), os.environ.get("LOCALAPPDATA", str(home))
+        return [Path(windows) / "Fonts", Path(local) / "Microsoft/Windows/Fonts"]
     return [Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"]
 
 
 def _files(places: Iterable[Path]) -> Iterator[Path]:
     for place in places:
-        found = [place] if place.is_file() else place.rglob("*") if place.is_dir() else []
-        yield from (path for path in found if path.suffix.lower() in SUFFIXES and not EMPTY.search(path.stem))
+        paths = [place] if place.is_file() else place.rglob("*") if place.is_dir() else []
+        yield from (path for path in paths if path.suffix.lower() in SUFFIXES and not EMPTY.search(path.stem))
 
 
 def _covers(font: Font, code: int) -> bool:
@@ -230,8 +230,8 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
 
 def forget() -> None:
     """Look for fonts anew: after ``MHA_VIZ_FONTS`` has changed, or a font was installed."""
-    for found in (face, second, _others, _ranges, font_for, _advance, _short_width):
-        found.cache_clear()
+    for cached in (face, second, _others, _ranges, font_for, _advance, _short_width):
+        cached.cache_clear()
 
 
 # ---- Measuring ------------------------------------------------------------------------------------------
@@ -265,17 +265,17 @@ def cut(text: str, size: float, room: float, weight: int = 400) -> str:
     """The text, or its beginning with "…" that fits into ``room``; marks stay with their letters."""
     left = room / size  # ems
     dots = _advance("…", weight)
-    kept = 0  # characters after which "…" fits
+    shown = 0  # characters after which "…" fits
     for i, character in enumerate(text):  # no further than the room goes: a token may be a million letters long
         left -= _advance(character, weight)
         if left < 0:
             break
-        kept = i + 1 if left >= dots else kept
+        shown = i + 1 if left >= dots else shown
     else:
         return text
-    while kept and _clings(text[kept], text[kept - 1]):
-        kept -= 1
-    return text[:kept] + "…"
+    while shown and _clings(text[shown], text[shown - 1]):
+        shown -= 1
+    return text[:shown] + "…"
 
 
 def _clings(character: str, before: str) -> bool:
@@ -291,7 +291,7 @@ _NO_SIGN = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 def plain(text: str) -> str:
     """The text as every format writes it: white space is a blank, what no file can hold U+FFFD; no length changes."""
-    return _NO_SIGN.sub(lambda found: " " if found[0].isspace() else "\ufffd", text)
+    return _NO_SIGN.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def runs(text: str, weight: int = 400) -> list[Run]:
@@ -299,17 +299,17 @@ def runs(text: str, weight: int = 400) -> list[Run]:
     text = plain(text)
     if text.isascii():
         return [Run(text, face(weight))] if text else []
-    found: list[Run] = []
+    pieces: list[Run] = []
     for character in text:
         loose = unicodedata.category(character) in ("Mn", "Me", "Cf")
-        before = found[-1].font if found else None
+        before = pieces[-1].font if pieces else None
         keeps = before is not None and (loose or character == " ") and ord(character) in before.glyphs
-        font = before if keeps or (loose and found) else font_for(character, weight)
-        if found and found[-1].font == font:
-            found[-1] = Run(found[-1].text + character, font)
+        font = before if keeps or (loose and pieces) else font_for(character, weight)
+        if pieces and pieces[-1].font == font:
+            pieces[-1] = Run(pieces[-1].text + character, font)
         else:
-            found.append(Run(character, font))
-    return found
+            pieces.append(Run(character, font))
+    return pieces
 
 
 def placed(text: str, weight: int = 400) -> list[Run]:
@@ -320,11 +320,11 @@ def placed(text: str, weight: int = 400) -> list[Run]:
     text = plain(text)
     if not any(unicodedata.bidirectional(c) in _TURNING for c in text):
         return runs(text, weight)
-    found: list[Run] = []
+    in_order: list[Run] = []
     for stretch, leftward in _stretches(text):
         parts = runs(stretch, weight)
-        found += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
-    return found
+        in_order += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
+    return in_order
 
 
 _TURNING = ("R", "AL", "RLE", "RLO", "RLI")
@@ -381,9 +381,9 @@ def _strong(text: str) -> str:
 
 def used(texts: Iterable[tuple[str, int]]) -> list[Font]:
     """The fonts that texts of given strengths need, the first face always among them."""
-    found = [face(400)]
-    found += [run.font for text, weight in texts for run in runs(text, weight) if run.font]
-    return list(dict.fromkeys(found))
+    fonts = [face(400)]
+    fonts += [run.font for text, weight in texts for run in runs(text, weight) if run.font]
+    return list(dict.fromkeys(fonts))
 
 
 # ---- What is missing ------------------------------------------------------------------------------------

@@ -98,9 +98,9 @@ def _digest(folder: Path) -> str:
 
 def _weight(file: Any, name: str) -> Any:
     """Whole numbers with one scale a row, or half precision as it is; float32."""
-    kept = file.get_tensor(name).astype("float32")
+    stored = file.get_tensor(name).astype("float32")
     scaled = f"{name}.scale"
-    return kept * file.get_tensor(scaled).astype("float32") if scaled in set(file.keys()) else kept
+    return stored * file.get_tensor(scaled).astype("float32") if scaled in set(file.keys()) else stored
 
 
 def _opened(folder: Path) -> Any:

@@ -1,7 +1,7 @@
-"""A corpus in a file of a stranger: what it holds is found out in a child process, and the words stay in the file.
+"""Uploaded corpus files, parsed in a child process.
 
-The process of the app keeps the bytes and a few numbers; whoever measures them reads the file again, by the same
-:func:`mha_viz.treebank.read`. So no file, however odd, takes the interpreter or the memory of those who read.
+The app's process stores only the bytes of a file and a few numbers; a study parses the file again, with the same
+:func:`mha_viz.corpus.treebank.read`. So no file, however malformed, takes processor time or memory from the app.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from mha_viz import apart, treebank
+from mha_viz import apart
+from mha_viz.corpus import treebank
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError
-from mha_viz.treebank import Corpus, Gap
 
 CHILD = "mha_viz.uploads"
-BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s of a core and 140 MB
-NEUTRAL = "an uploaded file"  # whoever has the same file, or a link to what was measured, is not told its name
-LEFT_OUT = 5  # sentences on what was left out that are told
+BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
+NEUTRAL = "an uploaded file"  # shown in place of its name to others with the same file or a link to its profile
+LEFT_OUT = 5  # reasons for left-out annotation that are reported
 
 
 class Source(NamedTuple):
-    """A corpus to be measured: the bytes of its file, what it is called, and what is in it. ``data`` is empty for the
-    sentences that come with the app; ``left_out`` holds the first of what could not be used, one sentence each."""
+    """A corpus to measure: its name, digest and number of words, and the bytes of its file. ``data`` is empty for the
+    built-in sentences; ``left_out``: the first reasons why annotation was left out."""
 
     name: str
     digest: str
@@ -31,7 +32,7 @@ class Source(NamedTuple):
 
 
 def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Source:
-    """What a file holds. Raises CorpusError for what cannot be read, and for what takes too much time or memory."""
+    """Parse a file. Raises CorpusError when it is invalid or takes too much time or memory."""
     order = json.dumps({"name": name}).encode() + b"\n" + data
     try:
         facts = json.loads(apart.run(CHILD, order, BOUNDS, cancelled=cancelled))
@@ -44,13 +45,13 @@ def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Sourc
 
 
 def words(corpus: Corpus | Gap) -> int:
-    """How much there is to read."""
+    """The number of words in a corpus."""
     if isinstance(corpus, Gap):
         return sum(len(treebank.PLAIN_WORDS.findall(row.text)) for row in corpus.rows)
     return sum(len(sentence.words) for sentence in corpus.sentences)
 
 
-def _facts(order: bytes, tell: apart.Tell, stop: apart.Stop) -> bytes:
+def _work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     header, _, data = order.partition(b"\n")
     corpus = treebank.read(data, json.loads(header)["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
@@ -59,4 +60,4 @@ def _facts(order: bytes, tell: apart.Tell, stop: apart.Stop) -> bytes:
 
 
 if __name__ == "__main__":
-    apart.serve(_facts)
+    apart.serve(_work)

@@ -1,11 +1,12 @@
 """A sentence, every head at a glance, one head in full."""
 
-from mha_viz.ui import explore, frame, reading
+from mha_viz.ui import frame, inference, request
+from mha_viz.ui.explore import page as explore
 
 frame.view()
-what = explore.asked()
-explore.ask(what)
-attention = reading.read(what.text, what.where)
+what = request.asked()
+request.ask(what)
+attention = inference.read(what.text, what.where)
 if attention is not None:
     explore.draw(what, attention)
 explore.warm_up()

@@ -1,6 +1,7 @@
 """What each head does: measured against gold annotations and baselines."""
 
-from mha_viz.ui import explore, frame, roles
+from mha_viz.ui import frame, request
+from mha_viz.ui.roles import page as roles
 
 frame.view()
-roles.show(explore.asked().where)
+roles.show(request.asked().where)

@@ -1,8 +1,9 @@
 """Inside a head: every step from x to the output, with the numbers of one sentence; what the block costs."""
 
-from mha_viz.ui import explore, frame, inside
+from mha_viz.ui import frame, request
+from mha_viz.ui.inside import page as inside
 
 frame.view()
-what = explore.asked()
-explore.ask(what)
+what = request.asked()
+request.ask(what)
 inside.show(what)

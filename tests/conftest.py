@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -19,10 +20,26 @@ if TYPE_CHECKING:
     from tests.visitor import Visitor
 
 
+settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("untimed")
+
+
 def pytest_configure() -> None:
     """A job that a shell began in the background ignores Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Every test is in one lane: ``browser`` needs Chromium, ``app`` runs pages or servers, ``unit`` is the rest."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+        elif item.get_closest_marker("app") or {"AppTest", "Visit"} & vars(item.module).keys():
+            item.add_marker(pytest.mark.app)
+        else:
+            item.add_marker(pytest.mark.unit)
 
 
 @pytest.fixture

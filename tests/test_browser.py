@@ -24,7 +24,7 @@ from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui.address import fits
 from mha_viz.ui.cache import first_reading
-from mha_viz.ui.explore import examples
+from mha_viz.ui.request import examples
 from tests import hostile
 from tests.app_server import AppServer
 from tests.visitor import DESKTOP, PHONE, Visitor

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from mha_viz.attention import Head
 from mha_viz.ui import tray
-from mha_viz.ui.explore import examples
+from mha_viz.ui.request import examples
 from mha_viz.ui.tray import Pin
 from tests.visitor import PHONE, Visitor
 

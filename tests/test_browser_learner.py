@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.ui import questions, tour
+from mha_viz.ui import tour
+from mha_viz.ui.lab import questions
 from tests.visitor import PHONE, Visitor
 
 if TYPE_CHECKING:

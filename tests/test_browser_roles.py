@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz import grammar
+from mha_viz.corpus import grammar
 from tests.visitor import PHONE, Visitor
 
 

@@ -17,7 +17,7 @@ from mha_viz.errors import Busy
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui.cache import WAITING, Office, Shelf, first_reading
-from mha_viz.ui.explore import examples
+from mha_viz.ui.request import examples
 
 FIRST = "The animal didn't cross the street because it was too tired."
 PATIENCE = 30  # seconds until a test that hangs is called failed

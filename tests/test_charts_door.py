@@ -84,7 +84,9 @@ def test_a_chart_meets_a_whole_pandas(code: str) -> None:
 def test_a_first_picture_waits_neither_for_pandas_nor_for_a_chart() -> None:
     code = (
         "import sys\n"
-        "from mha_viz.ui import compare, explore, frame, gold, reading, takeaway\n"
+        "from mha_viz.ui import frame, inference, request, takeaway\n"
+        "from mha_viz.ui.compare import page\n"
+        "from mha_viz.ui.explore import gold, page\n"
         "sys.exit(', '.join({'pandas', 'plotly.graph_objs._figure', 'torch'} & set(sys.modules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -82,8 +82,8 @@ def test_all_heads_go_into_a_folder_one_file_each(tmp_path: Path, capsys: pytest
 
 
 WRONG: list[tuple[list[str], str]] = [
-    (["heatmap", TIRED, "--head", "L3H1"], "one place to go"),
-    (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "one place to go"),
+    (["heatmap", TIRED, "--head", "L3H1"], "exactly one output"),
+    (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "exactly one output"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.bmp"], "not a format of figures"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f"], "not a format of figures"),
     (["heatmap", TIRED, "--out", "f.svg"], "No head was named. Give --head"),

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from mha_viz import grammar
 from mha_viz.analysis.profile import read_profile
 from mha_viz.cli import main
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import MAX_BYTES
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
-from mha_viz.treebank import MAX_BYTES
 from tests import hostile
 
 GOOD = (
@@ -93,8 +93,8 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
         (b"\xff\xfe\x00\x01", "line 1: not UTF-8"),
         (GOOD + "1\tDogs\tdog\n", "line 5: 3 columns"),
         (GOOD.replace("2\tnsubj", "two\tnsubj"), "line 1:"),
-        ("# sent_id = 1\n\n", "holds no sentence"),
-        ("# nothing else\n", "holds no sentence"),
+        ("# sent_id = 1\n\n", "contains no sentence"),
+        ("# nothing else\n", "contains no sentence"),
         ("1 Dogs dog NOUN _ _ 2 nsubj _ _\n2 bark bark VERB _ _ 0 root _ _\n", "line 1:"),  # blanks for tabs
     ],
     ids=[
@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_one_line(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (GOOD + CIRCLE + GOOD, "line 5: the heads run in a circle"),
+        (GOOD + CIRCLE + GOOD, "line 5: the heads form a cycle"),
         (OPEN + GOOD, "never closes"),
         (GOOD + ONE_WORD, ""),
         (GOOD + "1\t" + "word " * 600 + "\tx\tX\t_\t_\t0\troot\t_\t_\n\n", "line 5: 602 pieces; minilm reads 512"),
@@ -215,7 +215,7 @@ def test_stopped_before_anything_was_done(
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mha_viz.study.study", interrupted)
+    monkeypatch.setattr("mha_viz.study.run.study", interrupted)
     assert profile(given(tmp_path, GOOD), tmp_path / "out") == 130
     assert "Stopped. Nothing was done yet." in capsys.readouterr().err
 

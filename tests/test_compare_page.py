@@ -22,7 +22,7 @@ from mha_viz.text import clean
 from mha_viz.ui import address, takeaway, tray
 from mha_viz.ui.address import LONG, MAX_ENCODED
 from mha_viz.ui.cache import office
-from mha_viz.ui.explore import examples
+from mha_viz.ui.request import examples
 from mha_viz.ui.tray import Pin
 from tests import hostile
 from tests.explorer import in_node

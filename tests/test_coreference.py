@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from mha_viz.analysis.coreference import CHUNK, TYPES, Coreference, chunk, guessed, pack, types_of
 from mha_viz.analysis.syntax import Relations
 from mha_viz.attention import Attention
+from mha_viz.corpus.treebank import Gap, GapRow, Mention, Sentence, Word
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import add_gap
 from mha_viz.study.tally import Tally
 from mha_viz.text import Piece, tokenized
-from mha_viz.treebank import Gap, GapRow, Mention, Sentence, Word
 from tests import brute
 
 

@@ -17,7 +17,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from mha_viz.ui.address import MAX_ENCODED
 from mha_viz.ui.cache import office
-from mha_viz.ui.explore import examples
+from mha_viz.ui.request import examples
 from tests import hostile
 from tests.visit import Visit
 

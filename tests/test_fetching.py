@@ -18,8 +18,8 @@ from mha_viz import notebook
 from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.record import COUNT, EXPERIMENTS
 from mha_viz.ui.cache import Once, first_reading, office
+from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.studies import studies
-from mha_viz.ui.trainings import trainings
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 

@@ -30,8 +30,8 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(tmp_path: Path
 
 
 def test_an_error_box_and_a_traceback_are_noticed() -> None:
-    log = 'x\nTraceback (most recent call last):\n  File "/a/mha_viz/ui/lab.py", line 3, in f\nValueError: no\nafter\n'
-    assert fuzz.tracebacks(log) == {"ValueError: no [mha_viz/ui/lab.py:3]": 1}
+    log = 'x\nTraceback (most recent call last):\n  File "/a/mha_viz/ui/lab/page.py", line 3\nValueError: no\nafter\n'
+    assert fuzz.tracebacks(log) == {"ValueError: no [mha_viz/ui/lab/page.py:3]": 1}
     assert fuzz.tracebacks(log, forgiving=True)
     assert not fuzz.tracebacks(log.replace("\nValueError", "\n    with st.expander(1):\nValueError"), forgiving=True)
     assert not fuzz.tracebacks("Traceback is a word")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.grammar import as_conllu, corpus, sentence
-from mha_viz.lexicon import VOCABULARY
-from mha_viz.treebank import Corpus, Mention, Sentence, Word, read_conllu
+from mha_viz.corpus.grammar import as_conllu, corpus, sentence
+from mha_viz.corpus.lexicon import VOCABULARY
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, read_conllu
 
 SEEDS = st.integers(0, 2**32)
 DIGEST = "d4bfdb400bee6c661127c32e0b33cab2a89ba501b431e6ba8c615ac73c264c67"
@@ -207,7 +207,7 @@ def test_some_pronouns_are_clear_only_from_what_is_said_of_them(many: Corpus) ->
 
 def test_a_corpus_is_the_same_everywhere() -> None:
     assert corpus().digest == DIGEST
-    code = "from mha_viz.grammar import corpus; print(corpus(50, 3).digest)"
+    code = "from mha_viz.corpus.grammar import corpus; print(corpus(50, 3).digest)"
     for seed in ("1", "2"):
         said = subprocess.run(
             [sys.executable, "-c", code],

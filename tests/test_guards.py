@@ -11,8 +11,10 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.scriptrunner import script_runner
 
-from mha_viz.ui import explore, frame, parts, roles
+from mha_viz.ui import frame, parts
+from mha_viz.ui.explore import page as explore
 from mha_viz.ui.parts import UNFORESEEN, guarded, whole
+from mha_viz.ui.roles import page as roles
 from tests.visit import Visit
 
 UI = Path(parts.__file__).parent

@@ -21,20 +21,18 @@ FLOORS = {
     "figures": 4,
     "exports": 4,
     "study": 4,
-    "training": 4,  # on sentences of grammar
+    "training": 4,  # on sentences of the grammar
     "models": 3,
     "analysis": 3,
     "uploads": 3,  # what a file holds
-    "grammar": 3,  # on the types of treebank
     "attention": 2,
-    "treebank": 2,
+    "corpus": 2,  # annotated text and the built-in grammar
     "drawing": 2,
     "inside": 2,  # the steps of a layer, for drawing without a model
     "snapshots": 2,
     "text": 1,
-    "lexicon": 1,  # words only
     "fonts": 1,
-    "bundle": 1,
+    "browser": 1,
     "assets": 1,
     "apart": 1,  # work in a process of its own
     "words": 1,  # sums and means over the tokens of a word
@@ -50,6 +48,12 @@ ONLY_IN = {
 }
 TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
 PAGE_LINES = 60
+PAGES = {"explore", "compare", "roles", "inside", "lab"}  # rooms inside ui, over the modules that lie in it directly
+LINE_LENGTH = 120
+UNTYPED_JS = re.compile(
+    r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",
+    re.MULTILINE,
+)
 FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocument\s*\.\s*write")
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
@@ -155,6 +159,13 @@ def _python_files() -> list[Path]:
     return pages + sorted((ROOT / "mha_viz").rglob("*.py"))
 
 
+def _browser_files() -> list[Path]:
+    """JavaScript and styles, tests included; not what npm installs."""
+    folders = [ROOT / name for name in ("mha_viz", "tests", "benchmarks")]
+    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    return [path for path in found if path.suffix in (".js", ".mjs", ".ts", ".css")]
+
+
 def _script_files() -> list[Path]:
     found = [p for folder in ("mha_viz", "pages", "assets") for p in sorted((ROOT / folder).rglob("*"))]
     return [p for p in found if p.suffix in (".js", ".mjs", ".html")]
@@ -174,6 +185,23 @@ def test_imports_only_go_down() -> None:
     assert not found, "\n".join(found)
 
 
+def _inside_ui(module: str) -> tuple[str, str]:
+    """A module of ui: the page whose room it is in, "" for the shell that all pages share, and its own name."""
+    parts = module.split(".")[2:]
+    return (parts[0], parts[1]) if len(parts) > 1 and parts[0] in PAGES else ("", parts[0] if parts else "")
+
+
+def test_pages_know_the_shell_and_not_each_other() -> None:
+    wrong = []
+    for path in sorted((ROOT / "mha_viz" / "ui").rglob("*.py")):
+        module, is_package = _module(path)
+        page, _ = _inside_ui(module)
+        for name, line in imports(path.read_text("utf-8"), module, is_package):
+            other = _inside_ui(name)[0] if name.startswith("mha_viz.ui.") else ""
+            wrong += [f"{module}:{line} imports {name}"] * (other not in ("", page))
+    assert not wrong, "\n".join(wrong)
+
+
 def test_the_house_is_not_empty() -> None:
     rooms = {room_of(_module(path)[0]) for path in _python_files()} - {"", "page"}
     assert {"errors", "text", "attention", "models", "exports", "cli"} <= rooms
@@ -186,6 +214,22 @@ def test_no_safeguard_is_turned_off() -> None:
 
 def test_scripts_build_nodes_and_never_markup() -> None:
     found = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
+    assert not found, found
+
+
+def test_no_line_of_scripts_and_styles_is_too_long() -> None:
+    lines = [(p, i, line) for p in _browser_files() for i, line in enumerate(p.read_text("utf-8").splitlines(), 1)]
+    long = [f"{path.relative_to(ROOT)}:{i}" for path, i, line in lines if len(line) > LINE_LENGTH]
+    assert lines
+    assert not long, long
+
+
+def test_every_function_of_the_browser_says_its_types() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in sorted((ROOT / "mha_viz" / "browser").rglob("*.js"))
+        for match in UNTYPED_JS.finditer(path.read_text("utf-8"))
+    ]
     assert not found, found
 
 
@@ -258,6 +302,12 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
 def test_a_safeguard_turned_off_is_found(call: str) -> None:
     assert forbidden_arguments(call, "m")
     assert not forbidden_arguments("np.load(p, allow_pickle=False)", "m")
+
+
+@pytest.mark.parametrize("script", ["function f(a) {", "export const f = (a, b) =>", "export default function (a) {"])
+def test_a_function_without_types_is_found(script: str) -> None:
+    assert UNTYPED_JS.search(f"const a = 1;\n{script}")
+    assert not UNTYPED_JS.search(f"/** @type {{(a: number) => void}} */\n{script}")
 
 
 @pytest.mark.parametrize("script", ["a.innerHTML = b", "document.write(x)", "e.insertAdjacentHTML('x', y)"])

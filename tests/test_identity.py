@@ -22,8 +22,11 @@ from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.ui import tray
+from mha_viz.ui.annotated import words_of
 from mha_viz.ui.cache import Office
 from tests.test_packet import unpack
+from tests.test_panels import unpack as unpack_panels
 from tests.visit import Visit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,3 +172,19 @@ def test_the_recipe_makes_the_same_bytes(
     assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "first.svg").read_bytes()
     assert ("encode_words" in code) == made.startswith("given")
     assert mv.__name__ in code
+
+
+def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:
+    page = Visit({"text": CONLLU})
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
+    compared = Visit({"tray": page.url["tray"], "show": "tray"}, "pages/20_compare.py")
+    (reading,) = unpack_panels(compared._drawn()["mha_compare"].bytes)["readings"]
+    assert reading["words"] == WHOLE
+    compared = Visit({"text": CONLLU, "show": "layer"}, "pages/20_compare.py")
+    compared.send(
+        "mha_compare", "edit", {"action": "pin", "text": TYPED, "pair": "", "model": "minilm", "head": "L0H0"}
+    )
+    ((pin,), _) = tray.read(compared.url["tray"])
+    assert words_of(pin.text) == WORDS
+    compared.send("mha_compare", "edit", {"action": "pin", "text": "It rains.", "model": "minilm", "head": "L0H0"})
+    assert tray.read(compared.url["tray"])[0][1].text == "It rains."

@@ -28,8 +28,8 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import Office
-from mha_viz.ui.inside import strongest
-from mha_viz.ui.inside_steps import STEPS
+from mha_viz.ui.inside.page import strongest
+from mha_viz.ui.inside.steps import STEPS
 from tests import hostile, tiny_models
 from tests.test_trace import saved
 from tests.visit import Visit

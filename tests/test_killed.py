@@ -38,7 +38,7 @@ TRAINING = """
 import sys, time
 from dataclasses import replace
 from mha_viz.training.record import COUNT, EXPERIMENTS
-from mha_viz.ui.trainings import Trainings
+from mha_viz.ui.lab.trainings import Trainings
 job = Trainings().start(replace(EXPERIMENTS[COUNT].default, steps=EXPERIMENTS[COUNT].most_steps))
 while not job.finished:
     job.look()
@@ -158,7 +158,7 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
         job = desk.start(model, sentences_given())
         until(lambda: job.finished)
     assert isinstance(job.error, ExportError)
-    assert "could not be kept on the server's disk: File too large" in str(job.error)
+    assert "could not be saved on the server's disk: File too large" in str(job.error)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 

@@ -15,10 +15,11 @@ from mha_viz.errors import Busy, Cancelled, SettingError
 from mha_viz.training import record
 from mha_viz.training.record import COUNT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Result, Settings
 from mha_viz.training.statements import statements
-from mha_viz.ui import jobs, lab
-from mha_viz.ui import trainings as desk
-from mha_viz.ui.lab_words import WORDS
-from mha_viz.ui.trainings import Trainings, trainings
+from mha_viz.ui import jobs
+from mha_viz.ui.lab import page as lab
+from mha_viz.ui.lab import trainings as desk
+from mha_viz.ui.lab.trainings import Trainings, trainings
+from mha_viz.ui.lab.words import WORDS
 from tests import hostile
 from tests.visit import ROOT, Visit, press, until
 
@@ -104,7 +105,7 @@ def test_the_controls_follow_the_address() -> None:
     page.at.run()
     assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 5
     (slider,) = page.at.select_slider
-    assert slider.value == max(record.stored(COUNT).arms[1].steps)
+    assert slider.value == max(record.stored(COUNT).runs[1].steps)
     page.at.query_params["experiment"] = IDENTICAL
     page.at.run()
     page.check()
@@ -146,8 +147,8 @@ def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
 
 def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
     result = record.stored(IDENTICAL)
-    arm = result.arms[0]
-    monkeypatch.setattr(record, "stored", lambda _: replace(result, arms=(replace(arm, same=~arm.same),)))
+    arm = result.runs[0]
+    monkeypatch.setattr(record, "stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
     page = visit(experiment=IDENTICAL)
     assert "[No.]" in page.said
     assert "this run is an exception" in page.said

@@ -12,9 +12,12 @@ from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.training.record import EXPERIMENTS
-from mha_viz.ui import inside, learning, questions, tour
-from mha_viz.ui.inside_steps import STEPS
-from mha_viz.ui.questions import Question
+from mha_viz.ui import tour
+from mha_viz.ui.inside import page as inside
+from mha_viz.ui.inside.steps import STEPS
+from mha_viz.ui.lab import questions
+from mha_viz.ui.lab.questions import Question
+from mha_viz.ui.roles import learning
 from tests.visit import ROOT, Visit
 
 if TYPE_CHECKING:

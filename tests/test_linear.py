@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz import treebank
 from mha_viz.analysis.coreference import chunk
+from mha_viz.corpus import treebank
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, read, read_conllu, read_gap, read_plain
 from mha_viz.errors import CorpusError, TextError
 from mha_viz.models.encoder import Encoder
-from mha_viz.treebank import Corpus, Mention, Sentence, Word, read, read_conllu, read_gap, read_plain
 from mha_viz.ui import annotated
 from mha_viz.ui.address import MAX_ENCODED, MAX_OTHER, bounded
 from tests.test_treebank import HEADING, conllu, line
@@ -327,7 +327,7 @@ def test_a_circle_is_found_where_the_naive_walk_finds_it(heads: list[int]) -> No
         return at != 0
 
     first = next((start for start in range(1, len(heads) + 1) if lost(start)), None)
-    assert treebank._cycle(heads) == (f"the heads run in a circle through word {first}." if first else "")
+    assert treebank._cycle(heads) == (f"the heads form a cycle through word {first}." if first else "")
 
 
 # ---- What froze a server ---------------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def test_what_was_pasted_is_parsed_once_and_refused_each_time() -> None:
         assert annotated.annotated(good) is first
         errors = []
         for _ in range(3):
-            with pytest.raises(CorpusError, match="circle") as refused:
+            with pytest.raises(CorpusError, match="cycle") as refused:
                 annotated.annotated(bad)
             errors.append(refused.value)
     assert [call.args[0] for call in reader.call_args_list] == [good, bad]

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
-from mha_viz import grammar
+from mha_viz.corpus import grammar
 from mha_viz.errors import EmptyText, ModelBroken, ShapeError, UnknownHead, UnknownModel
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder

@@ -14,7 +14,7 @@ from mha_viz.analysis import roles
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS, Patterns
 from mha_viz.analysis.syntax import Gold, Relations, Row
-from mha_viz.treebank import Sentence, Word
+from mha_viz.corpus.treebank import Sentence, Word
 from tests import brute
 
 # ---- Intervals ------------------------------------------------------------------------------------------------------

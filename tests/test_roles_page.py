@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from mha_viz import grammar, uploads
+from mha_viz import uploads
 from mha_viz.assets import HOME
 from mha_viz.attention import Head
+from mha_viz.corpus import grammar
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.role_words import told
 from mha_viz.models import catalog
@@ -348,7 +349,7 @@ def test_a_file_of_ones_own_is_measured_and_nobody_else_learns_its_name(
     name = str(tiny_folder("bert"))
     page = visit(model=name, corpus="file")
     uploaded(page, "Miller diagnosis.conllu", CONLLU.encode() * 30 + b"1\tgrieves\t_\tX\t_\t_\t7\tdep\t_\t_\n")
-    assert "has a head that is not there" in page.said
+    assert "does not exist" in page.said
     press(page, "measure_file")
     digest = page.url["corpus"]
     until(lambda: studies().profile(catalog.resolve(name), digest) is not None)

@@ -24,7 +24,7 @@ from starlette.types import Message
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from mha_viz.bundle import COMPONENTS, served_file
+from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping
@@ -328,7 +328,7 @@ def test_a_tab_that_sends_without_end_is_read_slowly(monkeypatch: pytest.MonkeyP
 
     run(flood())
     assert len(waits) == 20
-    assert waits[-1] == pytest.approx(20 / seating.RATE)
+    assert waits[-1] == pytest.approx(20 / seating.MESSAGES_PER_SECOND)
 
 
 def test_a_socket_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,7 +415,7 @@ def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytes
     waiting.delete("3")  # somebody goes on with it
     now = 46.0
     assert waiting.get("4") is None
-    waiting.end_late()
+    waiting.end_expired()
     assert waiting.list() == []
     assert [session.ended.total() for session in made] == [1, 1, 1, 0] + [1] * (MOST_WAITING - 1)
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations
+from mha_viz.corpus.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
 from mha_viz.study.plan import batches, plan
 from mha_viz.study.run import Progress, study
 from mha_viz.study.tally import Tally
-from mha_viz.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
 from tests import brute, tiny_models
 
 if TYPE_CHECKING:
@@ -523,7 +523,7 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(
 
 
 def test_stopped_after_every_single_batch(small: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.study.run.AHEAD", 0)
+    monkeypatch.setattr("mha_viz.study.run.MAX_SUBMITTED", 0)
     corpus, stops = read_conllu(treebank(lake=LAKE)), 0
     while True:
         try:
@@ -538,7 +538,7 @@ def test_stopped_after_every_single_batch(small: Encoder, tmp_path: Path, monkey
 
 
 def test_gap_goes_on_where_it_was(small: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.study.run.ROWS", 2)
+    monkeypatch.setattr("mha_viz.study.run.GAP_ROWS", 2)
     gap = read_gap(GAP)
     with pytest.raises(Cancelled):
         study(small, gap, resume=tmp_path, cancelled=Stop(4))
@@ -556,7 +556,7 @@ def test_a_merge_that_is_broken_off_is_not_kept(
         if len(merged) == 3:
             others = part.arrays()
             others["distances/mixed"] = cast(Any, BrokenOff(others["distances/mixed"].shape))
-            tally._take(others)
+            tally._add(others)
         usual(tally, part)
 
     monkeypatch.setattr(Tally, "merge", broken)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, SIDES, Relations, Row, Syntax, gold
-from mha_viz.treebank import Sentence, Word
+from mha_viz.corpus.treebank import Sentence, Word
 from tests import brute
 
 

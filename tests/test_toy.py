@@ -13,35 +13,36 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from mha_viz import grammar, snapshots
+from mha_viz import snapshots
 from mha_viz.assets import asset
 from mha_viz.attention import Head, Weights
 from mha_viz.cli import main
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.study.toy import evaluate
-from mha_viz.training import toy
-from mha_viz.treebank import Sentence
+from mha_viz.study.toy_scores import evaluate
+from mha_viz.training import toy_model
 
 SHIPPED = asset("toy")
 PREVIOUS, VERB, ANTECEDENT = Head(1, 3), Head(1, 2), Head(1, 1)
 
 
 @pytest.fixture(scope="module")
-def trained() -> toy.Trained:
-    return toy.train(seed=3, steps=2, pool=40)
+def trained() -> toy_model.Trained:
+    return toy_model.train(seed=3, steps=2, pool=40)
 
 
 def cli(*arguments: str) -> int:
     return main(list(arguments))
 
 
-def asked(told: Sentence, answers: list[int]) -> dict[str, str]:
+def asked(sentence: Sentence, answers: list[int]) -> dict[str, str]:
     """What is asked, by the word it is asked at."""
-    return {told.forms[i - 1].lower(): toy.VOCABULARY[a] for i, a in enumerate(answers) if a >= 0}
+    return {sentence.forms[i - 1].lower(): toy_model.VOCABULARY[a] for i, a in enumerate(answers) if a >= 0}
 
 
-def found(part: str) -> Sentence:
+def sentence_with(part: str) -> Sentence:
     """The first sentence of the grammar that holds some words."""
     random = Random(0)
     return next(s for _ in range(20_000) if part in " ".join((s := grammar.sentence(random)).forms))
@@ -51,50 +52,52 @@ def found(part: str) -> Sentence:
 
 
 def test_what_is_asked_of_a_sentence() -> None:
-    told = found("because it")
-    made = toy.lesson(told)
-    assert [toy.VOCABULARY[i] for i in made.ids] == ["[CLS]", *[f.lower() for f in told.forms], "[SEP]"]
-    assert [toy.VOCABULARY[i] for i in made.before[2:-1]] == [f.lower() for f in told.forms[:-1]]
-    chain = next(m.chain for m in told.mentions if told.forms[m.word] == "it")
-    first = min(m.word for m in told.mentions if m.chain == chain)
-    assert asked(told, made.meant)["it"] == told.forms[first].lower()
+    sentence = sentence_with("because it")
+    made = toy_model.example_of(sentence)
+    assert [toy_model.VOCABULARY[i] for i in made.ids] == ["[CLS]", *[f.lower() for f in sentence.forms], "[SEP]"]
+    assert [toy_model.VOCABULARY[i] for i in made.previous[2:-1]] == [f.lower() for f in sentence.forms[:-1]]
+    chain = next(m.chain for m in sentence.mentions if sentence.forms[m.word] == "it")
+    first = min(m.word for m in sentence.mentions if m.chain == chain)
+    assert asked(sentence, made.antecedent)["it"] == sentence.forms[first].lower()
     doing = {
-        told.forms[i].lower(): told.forms[w.head] for i, w in enumerate(told.words) if w.relation == "nsubj" and w.head
+        sentence.forms[i].lower(): sentence.forms[w.head]
+        for i, w in enumerate(sentence.words)
+        if w.relation == "nsubj" and w.head
     }
-    assert asked(told, made.doing) == doing
+    assert asked(sentence, made.predicate) == doing
 
 
 def test_what_agrees_is_asked_for_even_where_it_is_seen() -> None:
-    made = [toy.lesson(s) for s in grammar.corpus(64, 5).sentences]
-    batch = next(iter(toy._batches(made, Random(0))))
+    made = [toy_model.example_of(s) for s in grammar.corpus(64, 5).sentences]
+    batch = next(iter(toy_model._batches(made, Random(0))))
     ids, wrong, pronoun = batch[0], batch[4], batch[5]
-    seen, answers = toy._spoilt(ids, wrong, pronoun, torch.Generator().manual_seed(0))
+    seen, answers = toy_model._corrupt(ids, wrong, pronoun, torch.Generator().manual_seed(0))
     agrees = wrong != ids
     assert agrees.any()
     assert (answers[agrees] == ids[agrees]).all()
     changed = (seen == wrong) & agrees
     assert 0.1 < changed.sum() / agrees.sum() < 0.4
-    assert (seen[ids <= toy._MASK] == ids[ids <= toy._MASK]).all()
+    assert (seen[ids <= toy_model._MASK] == ids[ids <= toy_model._MASK]).all()
     assert ((answers >= 0) | (seen == ids)).all()
 
 
 def test_words_are_the_pieces() -> None:
-    words = toy.tokenizer()
+    words = toy_model.tokenizer()
     assert words.tokenize("The king's dogs DIDN’T cross; [MASK] is xyzzy.") == (
         ["the", "king", "'s", "dogs", "did", "n't", "cross", "[UNK]", "[MASK]", "is", "[UNK]", "."]
     )
-    for told in grammar.corpus(50, 2).sentences:
-        pieces = words(list(told.forms), is_split_into_words=True)
-        assert pieces.input_ids == toy.lesson(told).ids
+    for sentence in grammar.corpus(50, 2).sentences:
+        pieces = words(list(sentence.forms), is_split_into_words=True)
+        assert pieces.input_ids == toy_model.example_of(sentence).ids
 
 
 # ---- training -------------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_trains_the_same_model(trained: toy.Trained) -> None:
+def test_the_same_seed_trains_the_same_model(trained: toy_model.Trained) -> None:
     torch.manual_seed(99)  # what else runs in the process changes nothing
-    again = toy.train(seed=3, steps=2, pool=40)
-    other = toy.train(seed=4, steps=2, pool=40)
+    again = toy_model.train(seed=3, steps=2, pool=40)
+    other = toy_model.train(seed=4, steps=2, pool=40)
     for name, weight in again.snapshots[2].items():
         assert torch.equal(weight, trained.snapshots[2][name])
     assert any(not torch.equal(w, other.snapshots[2][name]) for name, w in again.snapshots[2].items())
@@ -102,38 +105,40 @@ def test_the_same_seed_trains_the_same_model(trained: toy.Trained) -> None:
 
 
 def test_progress_is_told_and_training_can_be_stopped() -> None:
-    seen: list[toy.Progress] = []
-    toy.train(steps=1, pool=10, progress=seen.append)
-    assert [(p.step, p.steps, set(p.losses)) for p in seen] == [(1, 1, {"hidden", "before", "meant", "doing"})]
+    seen: list[toy_model.Progress] = []
+    toy_model.train(steps=1, pool=10, progress=seen.append)
+    assert [(p.step, p.steps, set(p.losses)) for p in seen] == [
+        (1, 1, {"masked", "previous", "antecedent", "predicate"})
+    ]
     with pytest.raises(Cancelled):
-        toy.train(steps=10, pool=10, progress=seen.append, cancelled=lambda: True)
+        toy_model.train(steps=10, pool=10, progress=seen.append, cancelled=lambda: True)
     assert len(seen) == 1
 
 
 @pytest.mark.parametrize(("steps", "pool"), [(0, 10), (-1, 10), (5, 0)])
 def test_settings_that_cannot_be(steps: int, pool: int) -> None:
     with pytest.raises(SettingError):
-        toy.train(steps=steps, pool=pool)
+        toy_model.train(steps=steps, pool=pool)
 
 
-def test_a_saved_model_is_a_model_folder(trained: toy.Trained, tmp_path: Path) -> None:
-    toy.save(trained, tmp_path / "toy")
+def test_a_saved_model_is_a_model_folder(trained: toy_model.Trained, tmp_path: Path) -> None:
+    toy_model.save(trained, tmp_path / "toy")
     encoder = Encoder.from_folder(tmp_path / "toy")
     assert (encoder.layers, encoder.heads, encoder.d_model, encoder.limit) == (2, 4, 64, 40)
-    told = grammar.corpus(1, 8).sentences[0]
-    ids = torch.tensor([toy.lesson(told).ids])
+    sentence = grammar.corpus(1, 8).sentences[0]
+    ids = torch.tensor([toy_model.example_of(sentence).ids])
     trained.model.set_attn_implementation("eager")
     with torch.no_grad():
         expected = torch.stack(trained.model(ids, output_attentions=True).attentions)[:, 0].numpy()
-    np.testing.assert_allclose(encoder.encode_words(told.forms).weights, expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_words(sentence.forms).weights, expected, atol=1e-5)
 
 
-def test_snapshots_come_back_as_models(trained: toy.Trained, tmp_path: Path) -> None:
-    toy.save(trained, tmp_path / "toy")
+def test_snapshots_come_back_as_models(trained: toy_model.Trained, tmp_path: Path) -> None:
+    toy_model.save(trained, tmp_path / "toy")
     assert snapshots.steps(tmp_path / "toy") == (0, 2)
     two = snapshots.unpacked(tmp_path / "toy", 2)
-    told = grammar.corpus(1, 8).sentences[0].forms
-    whole, packed = (Encoder.from_folder(tmp_path / name).encode_words(told).weights for name in ("toy", two))
+    sentence = grammar.corpus(1, 8).sentences[0].forms
+    whole, packed = (Encoder.from_folder(tmp_path / name).encode_words(sentence).weights for name in ("toy", two))
     np.testing.assert_allclose(packed, whole, atol=0.01)
     with pytest.raises(ModelBroken):
         snapshots.unpacked(tmp_path / "toy", 1)
@@ -165,9 +170,9 @@ def test_a_head_looks_at_the_word_before(read: list[tuple[Sentence, Weights]]) -
 
 def test_a_head_links_subject_and_verb(read: list[tuple[Sentence, Weights]]) -> None:
     def right() -> Iterator[bool]:
-        for told, weights in read:
-            others = weights[VERB] - np.eye(len(told.words))  # the word itself never wins
-            for subject, word in enumerate(told.words):
+        for sentence, weights in read:
+            others = weights[VERB] - np.eye(len(sentence.words))  # the word itself never wins
+            for subject, word in enumerate(sentence.words):
                 if word.relation == "nsubj" and word.head is not None:
                     yield others[subject].argmax() == word.head
 
@@ -176,8 +181,8 @@ def test_a_head_links_subject_and_verb(read: list[tuple[Sentence, Weights]]) -> 
 
 def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]]) -> None:
     def right() -> Iterator[bool]:
-        for told, weights in read:
-            mentions = sorted(told.mentions, key=lambda mention: mention.word)
+        for sentence, weights in read:
+            mentions = sorted(sentence.mentions, key=lambda mention: mention.word)
             for place, mention in enumerate(mentions):
                 earlier = mentions[:place]
                 if any(e.chain == mention.chain for e in earlier):
@@ -208,7 +213,7 @@ def test_the_command_says_what_its_table_says(tmp_path: Path, capsys: pytest.Cap
 def test_the_baselines_are_those_of_the_sentences() -> None:
     corpus = grammar.corpus(60, seed=5)
     table = evaluate(Encoder.from_folder(SHIPPED), 5, 60)
-    words = [len(told.words) for told in corpus.sentences]
+    words = [len(sentence.words) for sentence in corpus.sentences]
     previous = table[table["task"] == "previous_token"].iloc[0]
     assert previous["n"] == sum(n - 1 for n in words)
     assert previous["baseline"] == pytest.approx(sum((n - 1) / n for n in words) / sum(n - 1 for n in words))
@@ -218,10 +223,10 @@ def test_the_baselines_are_those_of_the_sentences() -> None:
     assert subject["baseline"] == pytest.approx(max(Counter(pairs).values()) / len(pairs))
     right = [
         earlier[-1].chain == mention.chain
-        for told in corpus.sentences
-        for mention in told.mentions
-        if told.words[mention.word].upos == "PRON"
-        and (earlier := sorted((m for m in told.mentions if m.word < mention.word), key=lambda m: m.word))
+        for sentence in corpus.sentences
+        for mention in sentence.mentions
+        if sentence.words[mention.word].upos == "PRON"
+        and (earlier := sorted((m for m in sentence.mentions if m.word < mention.word), key=lambda m: m.word))
         and any(m.chain == mention.chain for m in earlier)
     ]
     pronoun = table[table["task"] == "pronoun_antecedent"].iloc[0]
@@ -273,10 +278,10 @@ def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path, monkey
 def test_hidden_words_are_predicted() -> None:
     model, loading = BertForMaskedLM.from_pretrained(SHIPPED, output_loading_info=True)
     assert not loading["missing_keys"]
-    pieces = toy.tokenizer()
+    pieces = toy_model.tokenizer()
     right = judged = 0
-    for told in grammar.corpus(40, seed=20_002).sentences:
-        ids = torch.tensor([pieces.encode(list(told.forms), is_split_into_words=True)])
+    for sentence in grammar.corpus(40, seed=20_002).sentences:
+        ids = torch.tensor([pieces.encode(list(sentence.forms), is_split_into_words=True)])
         for place in range(1, ids.shape[1] - 1):
             hidden = ids.clone()
             hidden[0, place] = pieces.mask_token_id

@@ -24,30 +24,30 @@ from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder
 from mha_viz.training import apart, record, tasks
 from mha_viz.training.attention import (
-    RANDOM,
+    ALL_RANDOM,
     SAME_ALL,
     SAME_QKV,
     attend,
-    begin,
+    initial_heads,
     penalty,
-    side_by_side,
+    wide_matrices,
 )
 from mha_viz.training.experiments import (
     Progress,
     cosines,
     importance,
     loss_of,
-    measured,
-    reader,
-    recorded,
-    removed,
+    measure,
+    new_model,
+    recorded_steps,
+    remove_heads,
     run,
 )
 from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Settings
 from mha_viz.training.record import RANDOM as RANDOM_START
-from mha_viz.training.statements import ALIKE, Statement, pairs, spared, statements
+from mha_viz.training.statements import ALIKE, Statement, pairs, removable, statements
 from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences
-from mha_viz.ui.lab_words import WORDS as LAB
+from mha_viz.ui.lab.words import WORDS as LAB
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 1_500_000  # of all stored runs
@@ -72,7 +72,7 @@ def short(experiment: str, steps: int = 2, **changes: Any) -> Settings:
 
 @pytest.mark.parametrize(("d_model", "heads"), [(32, 4), (48, 3), (64, 8)])
 def test_heads_that_start_alike_are_bit_identical_after_200_steps(d_model: int, heads: int) -> None:
-    arm = run(Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200)).arms[0]
+    arm = run(Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200)).runs[0]
     assert arm.steps[-1] == 200
     assert arm.same.all()
     assert not arm.difference.any()
@@ -83,24 +83,24 @@ def test_heads_that_start_alike_are_bit_identical_after_200_steps(d_model: int, 
 
 
 def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> None:
-    arm = run(short(OUTPUT, steps=1)).arms[0]
+    arm = run(short(OUTPUT, steps=1)).runs[0]
     assert arm.steps.tolist() == [0, 1]
     assert not arm.difference[0].any()
     assert pairs(arm.output_difference[0]).min() > 0
     assert pairs(arm.difference[1]).min() > 0
-    assert pairs(arm.pulls[0]).max() < 0.999
-    assert pairs(arm.output_pulls[0]).min() > 1 - 1e-6  # all heads hand W_O the same vectors
+    assert pairs(arm.gradient_cosines[0]).max() < 0.999
+    assert pairs(arm.output_gradient_cosines[0]).min() > 1 - 1e-6  # all heads hand W_O the same vectors
 
 
 def test_a_random_start_is_different_from_the_beginning() -> None:
-    arm = run(short(RANDOM_START, steps=1)).arms[0]
+    arm = run(short(RANDOM_START, steps=1)).runs[0]
     assert not pairs(arm.same[0]).any()
-    assert np.abs(pairs(arm.weights[0])).max() < 0.3
+    assert np.abs(pairs(arm.weight_cosines[0])).max() < 0.3
 
 
 def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
     """d_model 4, two heads, two words: with Y = Σ_h C_h O_h and C_h = A_h V_h, ∂L/∂C_h = G O_hᵀ; all in numpy."""
-    heads = begin(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
+    heads = initial_heads(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
     x = torch.randn(1, 2, 4, generator=torch.Generator().manual_seed(2))
     wanted = torch.randn(2, 4, generator=torch.Generator().manual_seed(3))  # G = ∂L/∂Y
     (attend(heads, heads.of_each_head(), x).parts.sum(0) * wanted).sum().backward()
@@ -123,21 +123,21 @@ def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
 
 
 def test_the_start_that_is_asked_for() -> None:
-    for start, alike in ((RANDOM, (False, False)), (SAME_QKV, (True, False)), (SAME_ALL, (True, True))):
-        heads = begin(Shape(16, 4), torch.Generator().manual_seed(0), start)
+    for start, alike in ((ALL_RANDOM, (False, False)), (SAME_QKV, (True, False)), (SAME_ALL, (True, True))):
+        heads = initial_heads(Shape(16, 4), torch.Generator().manual_seed(0), start)
         same = [all(torch.equal(w[0], one) for one in w) for w in (heads.query, heads.output)]
         assert tuple(same) == alike
     with pytest.raises(SettingError):
-        begin(Shape(16, 4), torch.Generator(), "another")
+        initial_heads(Shape(16, 4), torch.Generator(), "another")
 
 
 # ---- The layer and its cost -------------------------------------------------------------------------------
 
 
 def test_heads_apart_are_the_papers_wide_matrices() -> None:
-    heads = begin(Shape(16, 4), torch.Generator().manual_seed(0))
+    heads = initial_heads(Shape(16, 4), torch.Generator().manual_seed(0))
     x = torch.randn(3, 5, 16, generator=torch.Generator().manual_seed(1))
-    query, key, value, output = side_by_side(heads)
+    query, key, value, output = wide_matrices(heads)
     assert query.shape == (16, 16)
     split = [(x @ w).view(3, 5, 4, 4).transpose(1, 2) for w in (query, key, value)]
     joined = torch.nn.functional.scaled_dot_product_attention(*split).transpose(1, 2).reshape(3, 5, 16)
@@ -150,7 +150,7 @@ def test_heads_apart_are_the_papers_wide_matrices() -> None:
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_costs_are_those_that_can_be_counted(cut: str, heads: int) -> None:
     shape = Shape(16, heads, cut)
-    layer = begin(shape, torch.Generator().manual_seed(0))
+    layer = initial_heads(shape, torch.Generator().manual_seed(0))
     assert parameters(shape) == sum(w.numel() for w in layer.tensors())
     with FlopCounterMode(display=False) as counter:
         attend(layer, layer.of_each_head(), torch.zeros(1, 7, 16))
@@ -166,7 +166,7 @@ def test_heads_cost_nothing_and_cuts_save() -> None:
 
 def test_a_chunk_is_all_that_a_head_of_a_cut_vector_sees() -> None:
     for cut, seen in (("narrow", 4), ("shared", 4), ("overlapping", 8)):
-        heads = begin(Shape(16, 4, cut), torch.Generator().manual_seed(0))
+        heads = initial_heads(Shape(16, 4, cut), torch.Generator().manual_seed(0))
         assert heads.columns is not None
         assert heads.columns.shape == (4, seen)
         x = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(1))
@@ -187,50 +187,50 @@ def test_layers_that_cannot_be_are_refused(shape: Shape) -> None:
 
 
 def test_answers_are_the_letters_at_the_two_places() -> None:
-    told = sentences(20, (1,))
+    sample = sentences(20, (1,))
     for s in range(20):
-        letters, marks = told.letters[s].tolist(), told.marks[s].tolist()
+        letters, marks = sample.letters[s].tolist(), sample.marks[s].tolist()
         assert all(marks.count(mark) == 2 for mark in marks)
         for i in range(WORDS):
             linked = next(j for j in range(WORDS) if j != i and marks[j] == marks[i])
-            assert told.places[s, i].tolist() == [i - 1, linked]
-            assert told.answers[s, i].tolist() == [letters[i - 1] if i else -1, letters[linked]]
-    assert told.words(0)[0] == LETTERS[told.letters[0, 0]] + tasks.MARKS[told.marks[0, 0]]
-    assert np.array_equal(told.letters, sentences(20, (1,)).letters)
-    assert not np.array_equal(told.letters, sentences(20, (2,)).letters)
+            assert sample.places[s, i].tolist() == [i - 1, linked]
+            assert sample.answers[s, i].tolist() == [letters[i - 1] if i else -1, letters[linked]]
+    assert sample.words(0)[0] == LETTERS[sample.letters[0, 0]] + tasks.MARKS[sample.marks[0, 0]]
+    assert np.array_equal(sample.letters, sentences(20, (1,)).letters)
+    assert not np.array_equal(sample.letters, sentences(20, (2,)).letters)
 
 
-# ---- What is measured -------------------------------------------------------------------------------------
+# ---- What is measured ------------------------------------------------------------------------------------
 
 
 def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
-    read, probe = reader(Shape(16, 2), 3), sentences(32, (5,))
-    told = measured(read, probe)
-    attended = read.read(probe, read.heads.of_each_head())
+    model, probe = new_model(Shape(16, 2), 3), sentences(32, (5,))
+    values = measure(model, probe)
+    attended = model.attend(probe, model.heads.of_each_head())
     maps = attended.maps.detach().numpy()
-    np.testing.assert_array_equal(told["maps"], maps[:, 0])
+    np.testing.assert_array_equal(values["maps"], maps[:, 0])
     rows = maps.reshape(2, -1, WORDS)
-    assert told["divergence"][0, 1] == pytest.approx(divergence(rows[0], rows[1]), abs=1e-9)
-    assert told["overlap"][0, 1] == pytest.approx(float((rows[0] * rows[1]).sum(1).mean()), abs=1e-6)
+    assert values["divergence"][0, 1] == pytest.approx(divergence(rows[0], rows[1]), abs=1e-9)
+    assert values["overlap"][0, 1] == pytest.approx(float((rows[0] * rows[1]).sum(1).mean()), abs=1e-6)
     grams = np.einsum("hrj,krj->rhk", rows, rows) - np.eye(2)
-    assert told["penalty"] == pytest.approx(float((grams**2).sum((1, 2)).mean()), rel=1e-5)
+    assert values["penalty"] == pytest.approx(float((grams**2).sum((1, 2)).mean()), rel=1e-5)
     given = [maps[1, s, i, probe.places[s, i, 1]] for s in range(32) for i in range(WORDS)]
-    assert told["looks"][1, 1] == pytest.approx(np.mean(given), rel=1e-5)
-    answers = read.answers(attended.parts).argmax(-1).numpy()
-    assert told["accuracy"][1] == pytest.approx((answers == probe.answers)[:, 1:, 1].mean())
+    assert values["relation_weights"][1, 1] == pytest.approx(np.mean(given), rel=1e-5)
+    answers = model.logits(attended.parts).argmax(-1).numpy()
+    assert values["accuracy"][1] == pytest.approx((answers == probe.answers)[:, 1:, 1].mean())
 
 
 def test_the_norm_of_a_heads_gradient_is_that_of_its_slices() -> None:
-    read, probe = reader(Shape(16, 2), 3), sentences(8, (5,))
-    loss_of(read.answers(read.read(probe, read.heads.of_each_head()).parts), probe).backward()
-    slices = [torch.cat([w.grad[h].flatten() for w in read.heads.tensors()]) for h in range(2)]  # type: ignore[index]
-    told = measured(read, probe)
-    np.testing.assert_allclose(told["gradients"], [one.norm().item() for one in slices], rtol=1e-5)
+    model, probe = new_model(Shape(16, 2), 3), sentences(8, (5,))
+    loss_of(model.logits(model.attend(probe, model.heads.of_each_head()).parts), probe).backward()
+    slices = [torch.cat([w.grad[h].flatten() for w in model.heads.tensors()]) for h in range(2)]  # type: ignore[index]
+    values = measure(model, probe)
+    np.testing.assert_allclose(values["gradients"], [one.norm().item() for one in slices], rtol=1e-5)
 
 
 def test_cosines_of_known_rows() -> None:
-    found = cosines(np.array([[1.0, 0], [0, 2], [3, 3], [0, 0]], np.float32))
-    np.testing.assert_allclose(found[0], [1, 0, 0.5**0.5, 0], atol=1e-12)
+    values = cosines(np.array([[1.0, 0], [0, 2], [3, 3], [0, 0]], np.float32))
+    np.testing.assert_allclose(values[0], [1, 0, 0.5**0.5, 0], atol=1e-12)
 
 
 def test_the_penalty_is_nothing_for_heads_that_point_at_different_words() -> None:
@@ -240,35 +240,35 @@ def test_the_penalty_is_nothing_for_heads_that_point_at_different_words() -> Non
 
 
 def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
-    read, probe = reader(Shape(16, 4), 0), sentences(8, (5,))
-    found = importance(read, probe)
-    attended = read.read(probe, read.heads.of_each_head())
+    model, probe = new_model(Shape(16, 4), 0), sentences(8, (5,))
+    values = importance(model, probe)
+    attended = model.attend(probe, model.heads.of_each_head())
     attended.contexts.retain_grad()
-    loss_of(read.answers(attended.parts), probe).backward()
+    loss_of(model.logits(attended.parts), probe).backward()
     assert attended.contexts.grad is not None
     products = (attended.contexts * attended.contexts.grad).detach().numpy()  # [head, word, d_k]
     by_hand = np.abs(products.sum(2)).mean(1)
-    np.testing.assert_allclose(found, by_hand / np.linalg.norm(by_hand), rtol=1e-4)
-    assert np.linalg.norm(found) == pytest.approx(1)
+    np.testing.assert_allclose(values, by_hand / np.linalg.norm(by_hand), rtol=1e-4)
+    assert np.linalg.norm(values) == pytest.approx(1)
 
 
 def test_a_removed_head_is_a_slice_of_the_concatenation_set_to_zero() -> None:
-    read = reader(Shape(16, 4), 0)
-    told = removed(read, 0)
-    assert told.least[0] == told.most[0] == told.chance[0, 0]
-    assert told.least[-1] == told.most[-1] == pytest.approx(CHANCE, abs=0.03)
-    first = int(told.order[0])
+    model = new_model(Shape(16, 4), 0)
+    removal = remove_heads(model, 0)
+    assert removal.least[0] == removal.most[0] == removal.random[0, 0]
+    assert removal.least[-1] == removal.most[-1] == pytest.approx(CHANCE, abs=0.03)
+    first = int(removal.order[0])
     with torch.no_grad():
-        read.heads.output[first] = 0
+        model.heads.output[first] = 0
         probe = sentences(256, (0, 1))
-        logits = read.answers(read.read(probe, read.heads.of_each_head()).parts)
-    assert told.least[1] == pytest.approx((logits.argmax(-1).numpy() == probe.answers)[:, 1:].mean())
+        logits = model.logits(model.attend(probe, model.heads.of_each_head()).parts)
+    assert removal.least[1] == pytest.approx((logits.argmax(-1).numpy() == probe.answers)[:, 1:].mean())
 
 
 def test_heads_that_can_go() -> None:
-    assert spared(np.array([1.0, 0.999, 0.992, 0.8, 0.995])) == 2
-    assert spared(np.array([0.5, 0.1])) == 0
-    assert spared(np.array([0.5, 0.5, 0.5])) == 2
+    assert removable(np.array([1.0, 0.999, 0.992, 0.8, 0.995])) == 2
+    assert removable(np.array([0.5, 0.1])) == 0
+    assert removable(np.array([0.5, 0.5, 0.5])) == 2
 
 
 # ---- Runs -------------------------------------------------------------------------------------------------
@@ -276,28 +276,28 @@ def test_heads_that_can_go() -> None:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_runs_and_can_be_kept(experiment: str) -> None:
-    told: list[Progress] = []
-    result = run(short(experiment, d_model=16, heads=4), told.append)
-    assert told[0].fraction == 0
-    assert told[-1].fraction == 1
+    progress: list[Progress] = []
+    result = run(short(experiment, d_model=16, heads=4), progress.append)
+    assert progress[0].fraction == 0
+    assert progress[-1].fraction == 1
     again = record.from_bytes(record.to_bytes(result))
     assert (again.settings, again.words) == (result.settings, result.words)
-    for arm, kept in zip(result.arms, again.arms, strict=True):
-        for field in fields(arm):
-            mine, theirs = getattr(arm, field.name), getattr(kept, field.name)
+    for original, loaded in zip(result.runs, again.runs, strict=True):
+        for field in fields(original):
+            mine, theirs = getattr(original, field.name), getattr(loaded, field.name)
             if isinstance(mine, np.ndarray):
                 np.testing.assert_allclose(mine, theirs, atol=2e-3)
             else:
                 assert mine == theirs
     assert (again.removal is None) == (result.removal is None)
-    said = statements(again)
-    assert len(said) >= 3
-    assert all("nan" not in s.evidence for s in said)
+    answers = statements(again)
+    assert len(answers) >= 3
+    assert all("nan" not in s.evidence for s in answers)
 
 
 def test_the_same_seed_gives_the_same_run_and_touches_no_other_chance() -> None:
     before, threads = torch.get_rng_state(), torch.get_num_threads()
-    first, second, other = (run(short(RANDOM_START, seed=seed)).arms[0] for seed in (1, 1, 2))
+    first, second, other = (run(short(RANDOM_START, seed=seed)).runs[0] for seed in (1, 1, 2))
     assert np.array_equal(first.loss, second.loss)
     assert np.array_equal(first.maps, second.maps)
     assert not np.array_equal(first.loss, other.loss)
@@ -306,27 +306,27 @@ def test_the_same_seed_gives_the_same_run_and_touches_no_other_chance() -> None:
 
 
 def test_both_trainings_of_the_penalty_start_alike_and_only_one_is_punished() -> None:
-    free, punished = run(short(PENALTY, steps=40, weight=1.0)).arms
+    free, punished = run(short(PENALTY, steps=40, weight=1.0)).runs
     assert np.array_equal(free.maps[0], punished.maps[0])
     assert punished.penalty[-1] < free.penalty[-1]
-    same = run(short(PENALTY, steps=3, weight=0.0)).arms
+    same = run(short(PENALTY, steps=3, weight=0.0)).runs
     assert np.array_equal(same[0].loss, same[1].loss)
 
 
 def test_a_run_is_stopped_in_the_middle() -> None:
-    told: list[Progress] = []
+    progress: list[Progress] = []
     with pytest.raises(Cancelled):
-        run(short(IDENTICAL, steps=50), told.append, lambda: len(told) == 5)
-    assert len(told) == 5
+        run(short(IDENTICAL, steps=50), progress.append, lambda: len(progress) == 5)
+    assert len(progress) == 5
 
 
 def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
     for steps in (1, 2, 5, 300, 2000):
-        found = recorded(steps, 24)
-        assert found[:2] == (0, 1)
-        assert found[-1] == steps
-        assert list(found) == sorted(set(found))
-        assert len(found) <= 26
+        chosen = recorded_steps(steps, 24)
+        assert chosen[:2] == (0, 1)
+        assert chosen[-1] == steps
+        assert list(chosen) == sorted(set(chosen))
+        assert len(chosen) <= 26
 
 
 @pytest.mark.parametrize(
@@ -351,12 +351,12 @@ def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field:
 
 
 def test_a_child_process_gives_the_same_run() -> None:
-    told: list[float] = []
+    progress: list[float] = []
     settings = short(OUTPUT, steps=20)
-    there, here = apart.run(settings, told.append, lambda: False), run(settings)
-    assert told == sorted(told)
+    there, here = apart.run(settings, progress.append, lambda: False), run(settings)
+    assert progress == sorted(progress)
     assert there.settings == settings
-    np.testing.assert_allclose(there.arms[0].loss, here.arms[0].loss, rtol=1e-4)
+    np.testing.assert_allclose(there.runs[0].loss, here.runs[0].loss, rtol=1e-4)
 
 
 def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,7 +384,7 @@ def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encod
         while not all(future.done() for future in together):
             np.testing.assert_array_equal(minilm.encode("The cat sat.").weights, read)
     for one, future in zip(alone, together, strict=True):
-        np.testing.assert_allclose(future.result().arms[0].loss, one.arms[0].loss, rtol=1e-5)
+        np.testing.assert_allclose(future.result().runs[0].loss, one.runs[0].loss, rtol=1e-5)
 
 
 def test_a_child_process_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +401,7 @@ def test_stored_runs_are_small_and_of_the_default_settings() -> None:
         result = record.stored(name)
         assert result.settings == experiment.default
         assert result.words == sentences(256, (0, 1)).words(0)
-        assert [arm.heads for arm in result.arms] == [s.heads for s in record.shapes(result.settings).values()]
+        assert [arm.heads for arm in result.runs] == [s.heads for s in record.shapes(result.settings).values()]
     assert sum(record.stored_at(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
 
 
@@ -413,10 +413,10 @@ def test_stored_runs_show_what_is_usual(experiment: str) -> None:
 
 def test_a_run_that_does_not_show_it_says_no() -> None:
     result = record.stored(IDENTICAL)
-    arm = result.arms[0]
+    arm = result.runs[0]
     same, difference = arm.same.copy(), arm.difference.copy()
     same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
-    first = statements(replace(result, arms=(replace(arm, same=same, difference=difference),)))[0]
+    first = statements(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
     assert not first.yes
     assert first.surprising
     assert "1e-07" in first.evidence
@@ -425,9 +425,9 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
     """What a stored run says when some numbers of one arm are others, given as functions of the old ones."""
     result = record.stored(experiment)
-    arms = list(result.arms)
-    arms[number] = replace(arms[number], **{n: new(getattr(arms[number], n).copy()) for n, new in arrays.items()})
-    return statements(replace(result, arms=tuple(arms)))
+    runs = list(result.runs)
+    runs[number] = replace(runs[number], **{n: new(getattr(runs[number], n).copy()) for n, new in arrays.items()})
+    return statements(replace(result, runs=tuple(runs)))
 
 
 def ones(values: Any) -> Any:
@@ -441,19 +441,19 @@ def nothing(values: Any) -> Any:
 @pytest.mark.parametrize(
     ("experiment", "others", "at"),
     [
-        (IDENTICAL, {"pulls": nothing}, 1),
+        (IDENTICAL, {"gradient_cosines": nothing}, 1),
         (IDENTICAL, {"both": ones}, 2),
         (OUTPUT, {"difference": nothing}, 0),
-        (OUTPUT, {"pulls": ones}, 1),
-        (OUTPUT, {"output_pulls": nothing}, 2),
+        (OUTPUT, {"gradient_cosines": ones}, 1),
+        (OUTPUT, {"output_gradient_cosines": nothing}, 2),
         (OUTPUT, {"divergence": nothing}, 3),
-        (RANDOM_START, {"weights": ones}, 0),
-        (RANDOM_START, {"weights": ones}, 1),
+        (RANDOM_START, {"weight_cosines": ones}, 0),
+        (RANDOM_START, {"weight_cosines": ones}, 1),
         (RANDOM_START, {"divergence": nothing}, 2),
         (RANDOM_START, {"both": nothing}, 3),
         (COUNT, {"accuracy": ones}, 0),
-        (COUNT, {"looks": ones}, 1),
-        (COUNT, {"looks": nothing}, 1),
+        (COUNT, {"relation_weights": ones}, 1),
+        (COUNT, {"relation_weights": nothing}, 1),
     ],
 )
 def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, others: dict[str, Any], at: int) -> None:
@@ -463,8 +463,8 @@ def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, other
 @pytest.mark.parametrize(
     ("others", "at", "reason"),
     [
-        ({"pulls": ones}, 1, "the slices of W_O are all that differs"),
-        ({"output_pulls": nothing}, 2, "all heads hand W_O the same vectors"),
+        ({"gradient_cosines": ones}, 1, "the slices of W_O are all that differs"),
+        ({"output_gradient_cosines": nothing}, 2, "all heads hand W_O the same vectors"),
     ],
 )
 def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], at: int, reason: str) -> None:
@@ -477,13 +477,13 @@ def test_what_the_page_tells_to_look_at_in_a_random_start_is_in_its_stored_run()
         "At step 0 the maps look alike, for attention is still nearly even; later they part. The weights of any two "
         "heads are nearly at right angles from the first step to the last."
     )
-    arm = record.stored(RANDOM_START).arms[0]
+    arm = record.stored(RANDOM_START).runs[0]
     assert pairs(arm.divergence[0]).max() < ALIKE < pairs(arm.divergence[-1]).min()
-    assert max(np.abs(pairs(weights)).max() for weights in arm.weights) < 0.2  # more than 78 degrees
+    assert max(np.abs(pairs(weights)).max() for weights in arm.weight_cosines) < 0.2  # more than 78 degrees
 
 
 def test_weights_that_point_away_from_each_other_are_different() -> None:
-    assert changed(RANDOM_START, weights=lambda w: -0.7 * np.ones_like(w))[1].yes
+    assert changed(RANDOM_START, weight_cosines=lambda w: -0.7 * np.ones_like(w))[1].yes
 
 
 def test_a_layer_that_learned_nothing_proves_nothing() -> None:
@@ -496,35 +496,35 @@ def test_a_layer_that_learned_nothing_proves_nothing() -> None:
 
 
 def test_a_stored_run_is_what_the_code_gives_today() -> None:
-    fresh, kept = run(EXPERIMENTS[IDENTICAL].default).arms[0], record.stored(IDENTICAL).arms[0]
-    np.testing.assert_allclose(fresh.loss, kept.loss, rtol=1e-4)
-    np.testing.assert_allclose(fresh.gradients, kept.gradients, rtol=1e-3)
-    np.testing.assert_allclose(fresh.accuracy, kept.accuracy, atol=5e-3)
-    np.testing.assert_allclose(fresh.maps, kept.maps, atol=2e-3)
+    fresh, stored = run(EXPERIMENTS[IDENTICAL].default).runs[0], record.stored(IDENTICAL).runs[0]
+    np.testing.assert_allclose(fresh.loss, stored.loss, rtol=1e-4)
+    np.testing.assert_allclose(fresh.gradients, stored.gradients, rtol=1e-3)
+    np.testing.assert_allclose(fresh.accuracy, stored.accuracy, atol=5e-3)
+    np.testing.assert_allclose(fresh.maps, stored.maps, atol=2e-3)
 
 
 def test_accuracy_is_one_thing_on_the_page() -> None:
     result = record.stored(REMOVAL)
     assert result.removal is not None
-    assert result.removal.least[0] == pytest.approx(result.arms[0].right, abs=1e-6)
+    assert result.removal.least[0] == pytest.approx(result.runs[0].right, abs=1e-6)
 
 
 def test_statements_of_the_penalty_follow_the_numbers() -> None:
     result = record.stored(PENALTY)
-    swapped = statements(replace(result, arms=result.arms[::-1]))
+    swapped = statements(replace(result, runs=result.runs[::-1]))
     assert [s.yes for s in swapped[:2]] == [False, False]
     assert all(s.surprising for s in swapped[:2])
 
 
 def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
-    arms = record.stored(COUNT).arms
-    assert [arm.heads for arm in arms] == [1, 2, 4, 8, 16, 32]
-    assert len({(arm.parameters, arm.multiply_adds) for arm in arms}) == 1
+    runs = record.stored(COUNT).runs
+    assert [arm.heads for arm in runs] == [1, 2, 4, 8, 16, 32]
+    assert len({(arm.parameters, arm.multiply_adds) for arm in runs}) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, record.stored_at(IDENTICAL).read_bytes()[:-200]])
 def test_files_that_are_no_run_are_refused(data: bytes) -> None:
-    with pytest.raises(record.RunUnreadable):
+    with pytest.raises(record.ResultUnreadable):
         record.from_bytes(data)
 
 
@@ -544,12 +544,12 @@ def test_a_stored_run_is_read_and_drawn_without_torch() -> None:
 @pytest.mark.parametrize("number", range(6))
 def test_maps_and_likeness_of_any_number_of_heads(number: int, theme: Any) -> None:
     result = record.stored(COUNT)
-    arm = result.arms[number]
+    arm = result.runs[number]
     figure = charts.head_maps(arm.maps[-1], result.words, result.places, RELATIONS, theme)
     heat = [trace for trace in figure.data if trace.type == "heatmap"]
     assert len(heat) == arm.heads
     assert np.array_equal(heat[-1].z, arm.maps[-1][-1])
-    alike = charts.likeness(arm.weights[-1], arm.divergence[-1], arm.pulls[-1], theme)
+    alike = charts.likeness(arm.weight_cosines[-1], arm.divergence[-1], arm.gradient_cosines[-1], theme)
     heat = [trace for trace in alike.data if trace.type == "heatmap"]
     assert [trace.z.shape for trace in heat] == [(arm.heads, arm.heads)] * 3
     written = [trace.text for trace in alike.data if trace.type == "scatter"]
@@ -560,14 +560,14 @@ def test_maps_and_likeness_of_any_number_of_heads(number: int, theme: Any) -> No
 
 def test_signs_stand_on_the_words_to_look_at() -> None:
     result = record.stored(IDENTICAL)
-    figure = charts.head_maps(result.arms[0].maps[-1], result.words, result.places, RELATIONS, LIGHT)
+    figure = charts.head_maps(result.runs[0].maps[-1], result.words, result.places, RELATIONS, LIGHT)
     before, linked = [trace for trace in figure.data if trace.type == "scatter"][:2]
     assert (len(before.x), len(linked.x)) == (WORDS - 1, WORDS)
     assert (before.y[0], before.x[0]) == (1, 0)
 
 
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
-    arm = record.stored(IDENTICAL).arms[0]
+    arm = record.stored(IDENTICAL).runs[0]
     steps = arm.steps.tolist()
     figure = charts.curves(steps, [charts.Line("loss", arm.loss, 0)], 3, LIGHT, log=True)
     assert figure.layout.shapes[0].x0 == 3
@@ -577,11 +577,11 @@ def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
 
 
 def test_removal_is_drawn_as_measured() -> None:
-    told = record.stored(REMOVAL).removal
-    assert told is not None
-    figure = charts.removal(told.least, told.most, told.chance, LIGHT)
-    drawn = {trace.name: trace.y for trace in figure.data}
-    assert np.array_equal(drawn["least important first"], told.least)
-    np.testing.assert_allclose(drawn["at random"], told.chance.mean(0))
-    bars = charts.importance(told.importance, told.order, LIGHT).data[0]
-    assert list(bars.y) == sorted(told.importance.tolist())
+    removal = record.stored(REMOVAL).removal
+    assert removal is not None
+    figure = charts.removal(removal.least, removal.most, removal.random, LIGHT)
+    shown = {trace.name: trace.y for trace in figure.data}
+    assert np.array_equal(shown["least important first"], removal.least)
+    np.testing.assert_allclose(shown["at random"], removal.random.mean(0))
+    bars = charts.importance(removal.importance, removal.order, LIGHT).data[0]
+    assert list(bars.y) == sorted(removal.importance.tolist())

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz import treebank
-from mha_viz.errors import CorpusError, MhaVizError
-from mha_viz.treebank import (
+from mha_viz.corpus import treebank
+from mha_viz.corpus.treebank import (
     MAX_BRACKETS,
     MAX_CELL,
     MAX_LABELS,
@@ -25,6 +24,7 @@ from mha_viz.treebank import (
     read_gap,
     read_plain,
 )
+from mha_viz.errors import CorpusError, MhaVizError
 from tests import hostile
 
 
@@ -118,10 +118,10 @@ def test_a_mention_across_sentences_is_left_out_with_its_document() -> None:
 # ---- What is broken --------------------------------------------------------------------------------------
 
 BROKEN_TREES = [
-    ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "circle"),
+    ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "cycle"),
     ((line(1, "a", 0, "root"), line(2, "b")), "word 2 has no head"),
-    ((line(1, "a", 9, "x"),), "a head that is not there"),
-    ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "the ids begin again at word 2; a blank line parts"),
+    ((line(1, "a", 9, "x"),), "does not exist"),
+    ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "the ids begin again at word 2; a blank line must separate"),
     ((line(1, "a", 0, "root"), line(3, "b", 1, "x")), "ids are not 1 to 2"),
     ((line(2, "a", 0, "root"),), "ids are not 1 to 1"),
 ]
@@ -147,9 +147,9 @@ def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "holds no sentence"),
-        ("\n\n\n", "holds no sentence"),
-        ("# only a comment\n", "holds no sentence"),
+        ("", "contains no sentence"),
+        ("\n\n\n", "contains no sentence"),
+        ("# only a comment\n", "contains no sentence"),
         ("The cat sat.\n", "line 1: 1 columns"),
         (CATS + "1\ttoo\tfew\n", "line 11: 3 columns"),
         (conllu(line("x", "a", 0, "root")), "line 1"),
@@ -193,17 +193,18 @@ HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that is too long, of word
         ),
         (
             "".join(conllu(line(1, "a", 0, f"nmod:{i}")) for i in range(MAX_LABELS + 1)),
-            "file, line 401: “nmod:200” is relation number 201; at most 200 different ones are read, subtypes counted.",
-            "check which column holds what",
+            "file, line 401: “nmod:200” is relation number 201; at most 200 different ones are read, "
+            "counting subtypes.",
+            "check the order of the columns",
         ),
         (
             "".join(conllu(line(1, "a", 0, "x").replace("NOUN", f"N{i}")) for i in range(MAX_LABELS + 1)),
             "file, line 401: “N200” is part of speech number 201; at most 200 different ones are read",
-            "check which column holds what",
+            "check the order of the columns",
         ),
         (
             "# global.columns = ID FORM HEAD\n" + CATS,
-            "file, line 1: other columns.",
+            "file, line 1: unknown columns.",
             "Expected ID, FORM, LEMMA",
         ),
     ],
@@ -338,8 +339,8 @@ def test_a_gap_row() -> None:
     ("text", "said"),
     [
         ("", "line 1: the column ID is missing"),
-        (HEADING, "holds no example"),
-        (HEADING + ROW + ROW.replace("\t14\t", "\t15\t"), "line 3: “she” does not stand at character 15"),
+        (HEADING, "contains no example"),
+        (HEADING + ROW + ROW.replace("\t14\t", "\t15\t"), "line 3: “she” is not at character 15"),
         (HEADING + ROW.replace("TRUE", "YES"), "line 2: “YES”"),
         (HEADING + ROW.replace("\t14\t", "\tx\t"), "line 2"),
         (HEADING + "d-1\tonly\n", "line 2: 2 columns"),

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mha_viz import apart, grammar, treebank, uploads
+from mha_viz import apart, uploads
+from mha_viz.corpus import grammar, treebank
 from mha_viz.errors import CorpusError
 from mha_viz.study.child import without_words
 from tests import hostile

@@ -14,7 +14,7 @@ import numpy as np
 
 from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Weights
-from mha_viz.treebank import Sentence, Word
+from mha_viz.corpus.treebank import Sentence, Word
 
 CHUNK = 128  # pieces, special tokens not counted
 TYPES = ("all", "pronoun", "third_person", "proper", "nominal")

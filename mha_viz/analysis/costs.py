@@ -25,7 +25,7 @@ CUTS = (FULL, NARROW, SHARED, OVERLAPPING)
 
 
 class Shape(NamedTuple):
-    """One layer of attention heads: the width of the vector, the number of heads, and how the vector is cut."""
+    """One attention layer: the width of the vector, the number of heads, and how the vector is cut."""
 
     d_model: int
     heads: int
@@ -33,23 +33,23 @@ class Shape(NamedTuple):
 
     @property
     def d_k(self) -> int:
-        """Numbers in a head's query, key and value."""
+        """The dimension of a head's query, key and value."""
         return self.d_model // self.heads
 
     @property
     def seen(self) -> int:
-        """Numbers of the vector that one head sees; random chunks are twice as long as they need be."""
+        """Components of the vector that one head sees; overlapping random chunks have 2·d_k."""
         return {FULL: self.d_model, OVERLAPPING: min(self.d_model, 2 * self.d_k)}.get(self.cut, self.d_k)
 
     @property
     def matrices(self) -> int:
-        """Matrices that W_Q consists of (and W_K, and W_V)."""
+        """The number of matrices that W_Q consists of (and W_K, and W_V)."""
         return 1 if self.cut == SHARED else self.heads
 
     def check(self) -> None:
-        """Raise SettingError when there is no such layer."""
+        """Raise SettingError when such a layer cannot exist."""
         if self.cut not in CUTS:
-            raise SettingError(f"There is no cut “{self.cut}”.", f"Known: {', '.join(CUTS)}.")
+            raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
         if self.d_model < 1 or self.heads < 1:
             raise SettingError(f"A layer with d_model {self.d_model} and {self.heads} heads does not exist.")
         error = undivided(self.d_model, self.heads)
@@ -64,7 +64,7 @@ def parameters(shape: Shape) -> int:
 
 
 def multiply_adds(shape: Shape, words: int) -> int:
-    """Multiplications with an addition for one sentence: projections, q·k, weighted values, W_O.
+    """Multiply-add operations for one sentence: projections, q·k, weighted values, W_O.
 
     A shared matrix is stored once but used by every head.
     """

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.attention import Weights
-from mha_viz.treebank import Sentence
+from mha_viz.corpus.treebank import Sentence
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
 OFFSETS = tuple(o for o in range(-10, 11) if o)

@@ -1,6 +1,6 @@
-"""The command ``mha-viz``: serve the app, list the models, write a reading or a figure to a file.
+"""The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
-What a person can cause ends in one line on stderr and exit code 2; Ctrl-C in 130.
+A user's error ends with one line on stderr and exit code 2; Ctrl-C with exit code 130.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         never_fail_on(stream)
     try:
-        asked = _parser().parse_args(arguments)
-        asked.run(asked)
-        print(end="", flush=True)  # a reader that left is noticed here, not at exit
+        args = _parser().parse_args(arguments)
+        args.run(args)
+        print(end="", flush=True)  # a closed pipe is noticed here, not at exit
     except MhaVizError as error:
         print(f"mha-viz: {one_line(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output left, as in `mha-viz models | head -1`
+    except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:  # a fault of ours: say so plainly, and where to see more
+    except Exception as error:  # a fault of this program: say so, and how to see more
         if sys.flags.dev_mode:
             raise
         fault = one_line(f"{type(error).__name__}: {error}")
@@ -75,15 +75,15 @@ def _parser() -> Parser:
         return new
 
     serve.options(command("serve", serve.serve, "Open the app in a browser.", _epilog("serve")))
-    command("models", serve.models, "List the models that can be chosen.")
+    command("models", serve.models, "List the available models.")
     attention.options(
-        command("attention", attention.run, "Write what every head does to a file.", _epilog("attention"))
+        command("attention", attention.run, "Write the attention of every head to a file.", _epilog("attention"))
     )
-    summary = "Draw heads of one text, or of several side by side, for a paper, a slide or a web page."
+    summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
     figure.options(command("figure", figure.run, summary, _epilog("figure")))
-    summary = "Measure what each head does over a corpus, against gold annotations and baselines."
+    summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary, _epilog("profile")))
-    summary = "Train the toy model from a seed, or measure its heads on freshly told sentences."
+    summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     toy.options(command("toy", toy.run, summary, _epilog("toy")))
     return parser
 

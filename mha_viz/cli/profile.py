@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mha_viz.cli.options import Parser, batch, named
-from mha_viz.cli.reading import chosen, loaded, make_folder
+from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.options import Parser, batch, folder_name
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.errors import CorpusError, ExportError
 from mha_viz.models import catalog
@@ -18,32 +18,36 @@ BUILT_IN = "grammar"
 
 
 def options(profile: Parser) -> None:
-    """What can be asked of it."""
+    """Add the options of the command."""
     profile.add_argument(
         "corpus",
         metavar="CORPUS",
-        help=f'a file: CoNLL-U, a GAP table, or a sentence a line; or "{BUILT_IN}", which comes with this program',
+        help=f'a file (CoNLL-U, a GAP table, or text with one sentence per line), or "{BUILT_IN}", the built-in corpus',
     )
-    profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as of `mha-viz attention`")
-    profile.add_argument("--name", metavar="NAME", help="what to call the corpus (default: its file name)")
+    profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as for `mha-viz attention`")
+    profile.add_argument("--name", metavar="NAME", help="name of the corpus (default: its file name)")
     profile.add_argument(
-        "--out", required=True, type=named, metavar="DIR", help="the tables; one that exists is replaced"
+        "--out",
+        required=True,
+        type=folder_name,
+        metavar="DIR",
+        help="folder for the tables; existing tables are replaced",
     )
     profile.add_argument(
         "--batch",
         type=batch,
         metavar="N",
-        help="the most pieces of text in a pass: more take more memory; no number changes",
+        help="maximum number of pieces per batch: affects memory and speed, not the results",
     )
     profile.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
 
-def run(asked: argparse.Namespace) -> None:
-    """Measure a model over a corpus; the tables go to a folder."""
-    corpus = _corpus(asked.corpus)
-    corpus = corpus if asked.name is None else dataclasses.replace(corpus, name=asked.name)
-    encoder = loaded(chosen(asked.model), asked.device)
-    make_folder(asked.out)
+def run(args: argparse.Namespace) -> None:
+    """Measure a model over a corpus and write the tables to a folder."""
+    corpus = _corpus(args.corpus)
+    corpus = corpus if args.name is None else dataclasses.replace(corpus, name=args.name)
+    encoder = load_model(choose_model(args.model), args.device)
+    make_folder(args.out)
     from mha_viz.study.plan import BATCH
     from mha_viz.study.run import Progress, study
 
@@ -53,28 +57,26 @@ def run(asked: argparse.Namespace) -> None:
             show(so_far.done, so_far.total)
 
         try:
-            profile = study(encoder, corpus, resume=asked.out, batch=asked.batch or BATCH, progress=progress)
+            profile = study(encoder, corpus, resume=args.out, batch=args.batch or BATCH, progress=progress)
         except KeyboardInterrupt:
-            kept = f"What is done is kept in {asked.out}; the same command goes on."
-            said = f"Stopped. {kept if any(asked.out.glob('.*.npz')) else 'Nothing was done yet.'}"
-            print(f"\nmha-viz: {one_line(said)}", file=sys.stderr)
+            saved = f"The work so far is saved in {args.out}; run the same command again to continue."
+            message = f"Stopped. {saved if any(args.out.glob('.*.npz')) else 'Nothing was done yet.'}"
+            print(f"\nmha-viz: {one_line(message)}", file=sys.stderr)
             raise
         except OSError as error:
-            raise ExportError(
-                f"{asked.out} cannot be written: {error.strerror or error}.", "Choose another."
-            ) from error
-    profile.write(asked.out)
+            raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
+    profile.write(args.out)
     counts = profile.facts["counts"].items()
     counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
-    print(f"{asked.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
+    print(f"{args.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
     for line in profile.facts["left_out_first"][:5]:
         print(f"mha-viz: left out: {one_line(line)}", file=sys.stderr)
     if profile.facts["left_out"] > 5:
-        print(f"mha-viz: {profile.facts['left_out']} left out in all; profile.json names them.", file=sys.stderr)
+        print(f"mha-viz: {profile.facts['left_out']} left out in all; see profile.json.", file=sys.stderr)
 
 
 def _corpus(name: str) -> Any:
-    from mha_viz import grammar, treebank
+    from mha_viz.corpus import grammar, treebank
 
     if name == BUILT_IN:
         return grammar.corpus()
@@ -84,7 +86,7 @@ def _corpus(name: str) -> Any:
             treebank.too_large(path.name, path.stat().st_size)
         return treebank.read(path.read_bytes(), path.name)
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         raise CorpusError(
-            f"{name[:200]} cannot be read: {said.lower()}.", f"Name a file, or {BUILT_IN} for the built-in corpus."
+            f"{name[:200]} cannot be read: {reason.lower()}.", f"Name a file, or {BUILT_IN} for the built-in corpus."
         ) from error

@@ -1,4 +1,4 @@
-"""What goes to and comes from a terminal."""
+"""Input from and output to a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from mha_viz.errors import TextError
 
-MAX_STDIN_BYTES = 16_000_000  # far beyond what any model reads; a pipe may be endless
+MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
 
 def stdin() -> str:
@@ -18,13 +18,13 @@ def stdin() -> str:
         raise TextError("stdin is closed.", "Pipe the text in, or give it as the argument.")
     read = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(read) > MAX_STDIN_BYTES:
-        raise TextError(f"stdin holds more than {MAX_STDIN_BYTES // 10**6} MB.", "Give one sentence or paragraph.")
+        raise TextError(f"stdin has more than {MAX_STDIN_BYTES // 10**6} MB.", "Give one sentence or paragraph.")
     return read.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
 
 
 @contextmanager
 def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows bytes so far on one line, written over; silent where stderr is not a terminal."""
+    """A function that shows the bytes downloaded so far on one line; silent when stderr is not a terminal."""
     terminal = sys.stderr.isatty()
 
     def show(done: int, total: int) -> None:
@@ -41,7 +41,7 @@ def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows how many of how many are done: a bar on one line; silent where stderr is no terminal."""
+    """A function that shows progress as a bar on one line; silent when stderr is not a terminal."""
     terminal = sys.stderr.isatty()
 
     def show(done: int, total: int) -> None:
@@ -58,11 +58,11 @@ def bar(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def one_line(message: str) -> str:
-    """Without line breaks and control characters, which a typed name may hold."""
+    """The message without line breaks and control characters, which a typed name may contain."""
     return " ".join("".join(c if c.isprintable() else " " for c in message).split())
 
 
 def never_fail_on(stream: Any) -> None:
-    """Characters that a terminal's encoding lacks become "?" instead of a traceback."""
+    """Print "?" for characters that a terminal's encoding lacks, instead of raising an error."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")

@@ -15,7 +15,7 @@ from html import escape
 from typing import Literal
 from urllib.parse import quote
 
-from mha_viz.bundle import script, style
+from mha_viz.browser.bundle import script, style
 
 Look = Literal["auto", "light", "dark"]
 

@@ -1,6 +1,6 @@
 """All heads as one static figure: layers down, heads across, one small picture a head.
 
-Laid out as ``ui/components/explorer/grid.js`` does. Long texts are max-pooled, so that a thin line stays a line.
+Laid out as ``browser/explorer/grid.js`` does. Long texts are max-pooled, so that a thin line stays a line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The matrix of one head as a static figure: rows are queries, columns keys, the first row on top.
 
-Laid out in the screen's pixels, as ``ui/components/explorer/heatmap.js`` does, and scaled to points at the end.
+Laid out in the screen's pixels, as ``browser/heatmap.js`` does, and scaled to points at the end.
 """
 
 from __future__ import annotations

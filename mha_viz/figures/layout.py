@@ -1,6 +1,6 @@
 """Where things stand in a picture: the geometry of the screen, in its pixels, for files.
 
-A port of the layouts in ``ui/components/explorer/geometry.js``; ``tests/golden/figures.json`` holds the two together.
+A port of the layouts in ``browser/geometry.js``; ``tests/golden/figures.json`` holds the two together.
 A file is laid out in the screen's pixels and then scaled to points as a whole (:func:`sheet`).
 """
 

@@ -1,6 +1,6 @@
 """Token links as a static figure: queries left, keys right, one line a weight, its opacity the shade of the weight.
 
-Laid out in the screen's pixels, as ``ui/components/explorer/links.js`` does, and scaled to points at the end.
+Laid out in the screen's pixels, as ``browser/links.js`` does, and scaled to points at the end.
 """
 
 from __future__ import annotations

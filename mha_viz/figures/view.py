@@ -1,6 +1,6 @@
 """What is shown of a reading: units, hidden tokens, links and shades, as on screen.
 
-The browser computes the same in ``ui/components/explorer/geometry.js``; ``tests/golden/figures.json`` holds the two
+The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures.json`` holds the two
 together.
 """
 

@@ -1,5 +1,5 @@
-"""Models in a process of their own: a page never waits for the interpreter while a model reads, and a model that takes
-too long or too much memory ends without taking the server with it."""
+"""Models in a separate process: inference does not hold up pages, and a model that takes too long or too much memory
+can be ended without ending the server."""
 
 from mha_viz.reader.client import Reader
 

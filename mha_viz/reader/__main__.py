@@ -1,4 +1,5 @@
-"""The process that reads: ``python -m mha_viz.reader``, a question at a time from standard input, until it ends."""
+"""The process that runs models: ``python -m mha_viz.reader`` answers requests from standard input, one at a time, until
+it closes."""
 
 from __future__ import annotations
 
@@ -12,50 +13,50 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError, ModelBroken
 from mha_viz.models import budget, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
-from mha_viz.treebank import Corpus
 
-MODEL_BYTES = 2_500_000_000  # of weights at hand, the model last read by included
+MODEL_BYTES = 2_500_000_000  # of the weights of all loaded models
 
 
 class Models:
-    """The models at hand, the least recently used one gone first."""
+    """The loaded models; the least recently used one is dropped first."""
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
 
     @property
     def names(self) -> list[str]:
-        """Of the models at hand."""
+        """The names of the loaded models."""
         return list(self._encoders)
 
     def __getitem__(self, name: str) -> Encoder:
         if name not in self._encoders:
             self._encoders[name] = load(name, download=False)
-            gc.freeze()  # half a million objects of the model libraries, which no collection need visit again
+            gc.freeze()  # spares the garbage collector half a million objects of the model libraries
         self._encoders.move_to_end(name)
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
             self._encoders.popitem(last=False)
         encoder = self._encoders[name]
-        if encoder.folder is not None:  # the server, which makes room for downloads, sees no other sign of use
+        if encoder.folder is not None:  # the server frees space for downloads by last use
             budget.used(encoder.folder)
         return encoder
 
 
-def answer(models: Models, question: Json) -> tuple[Json, list[Array]]:
-    """What a question asks for. Raises what the model raises."""
-    encoder = models[question["model"]]
-    if question["ask"] == "load":
+def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
+    """The answer to a request. Raises what the model raises."""
+    encoder = models[request["model"]]
+    if request["ask"] == "load":
         return {}, []
-    if question["ask"] == "point":
-        return _point(encoder, question["first"], question["end"])
-    text, pair, words = question["text"], question["pair"], question["words"]
-    if question["ask"] == "trace":
-        return wire.packed_trace(encoder.trace(text, pair, question["layer"], words))
+    if request["ask"] == "point":
+        return _point(encoder, request["first"], request["end"])
+    text, pair, words = request["text"], request["pair"], request["words"]
+    if request["ask"] == "trace":
+        return wire.packed_trace(encoder.trace(text, pair, request["layer"], words))
     return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))
 
 
@@ -68,28 +69,28 @@ def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
 
 @cache
 def _built_in() -> Corpus:
-    from mha_viz import grammar
+    from mha_viz.corpus import grammar
 
     return grammar.corpus()
 
 
 def serve() -> None:
-    """Answer until nobody asks any more. Whatever a library prints goes to the log."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this one
+    """Answer requests until standard input closes. Output that libraries print goes to the log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
     replies: Any = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     models = Models()
     while True:
         try:
-            question, _ = wire.receive(sys.stdin.buffer)
+            request, _ = wire.receive(sys.stdin.buffer)
         except EOFError:
             return
         arrays: list[Array] = []
         try:
-            heading, arrays = answer(models, question)
+            heading, arrays = answer(models, request)
         except MhaVizError as error:
             heading = wire.packed_error(error)
-        except BaseException as error:  # of a library, a Rust panic included: this question fails, not the next one
+        except BaseException as error:  # from a library, Rust panics included: only this request fails
             traceback.print_exc()
             why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
             heading = wire.packed_error(

@@ -1,4 +1,4 @@
-"""The server's side of the process that reads: it is started when first asked, and anew when it has ended."""
+"""The server's side of the reader process, which is started with the first request and again after it has ended."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mha_viz.inside import Trace
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
-LOAD_SECONDS = 180.0  # for a model on a slow disk, with the libraries
+LOAD_SECONDS = 180.0  # for a model on a slow disk, including its libraries
 READ_SECONDS = 60.0  # for the longest text
 DATA_BYTES = 8_000_000_000  # of memory, where the system can limit it: a model of 2 GB, its packed copy, and room
-# A thread that waits for its part of a product sleeps: spinning costs ten times as much where pages need the cores.
+# Threads that wait sleep instead of spinning, which costs ten times as much where pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -28,87 +28,88 @@ _ENDED = "Try again; a smaller model or a shorter text needs less memory."
 
 
 class Reader:
-    """One process with models in it, for one question at a time. Safe between threads.
+    """A process with loaded models that answers one request at a time. Thread-safe.
 
-    Every question raises what the model raises, and ModelBroken when the process ends or takes longer than its
-    deadline; the next question finds a new one.
+    Every request raises what the model raises, and ModelBroken when the process ends or misses the deadline; the next
+    request starts a new process.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._loaded = frozenset[str]()  # the models at hand
+        self._loaded = frozenset[str]()  # names of the loaded models
 
     def load(self, model: str) -> None:
-        """Have a model at hand."""
+        """Load a model."""
         self._ask({"ask": "load", "model": model}, LOAD_SECONDS)
 
     def read(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
-        """What every head does with a text, or with a sentence given as ``words``."""
-        return wire.attention_of(*self._about("read", model, text, pair, words))
+        """The attention of every head on a text, or on a sentence given as ``words``."""
+        return wire.attention_of(*self._ask_about("read", model, text, pair, words))
 
     def trace(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
         """Every step inside one layer."""
-        return wire.trace_of(*self._about("trace", model, text, pair, words, layer=layer))
+        return wire.trace_of(*self._ask_about("trace", model, text, pair, words, layer=layer))
 
     def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
-        """Where every head points in the built-in sentences from number ``first`` up to ``end``."""
+        """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
         if model not in self._loaded:
             self.load(model)
-        question = {"ask": "point", "model": model, "first": first, "end": end}
-        return wire.pointers_of(*self._ask(question, READ_SECONDS))
+        request = {"ask": "point", "model": model, "first": first, "end": end}
+        return wire.pointers_of(*self._ask(request, READ_SECONDS))
 
     @property
     def loaded(self) -> frozenset[str]:
-        """The models that the process has opened."""
+        """The names of the loaded models."""
         return self._loaded
 
     def close(self) -> None:
-        """End the process; the next question starts another."""
+        """End the process; the next request starts another."""
         with self._lock:
             self._end()
 
-    def _about(
+    def _ask_about(
         self, ask: str, model: str, text: str, pair: str, words: Sequence[str], **more: int
     ) -> tuple[Json, list[Array]]:
         if model not in self._loaded:
             self.load(model)
-        question = {"ask": ask, "model": model, "text": text, "pair": pair, "words": list(words)}
-        return self._ask(question | more, READ_SECONDS)
+        request = {"ask": ask, "model": model, "text": text, "pair": pair, "words": list(words)}
+        return self._ask(request | more, READ_SECONDS)
 
-    def _ask(self, question: Json, seconds: float) -> tuple[Json, list[Array]]:
+    def _ask(self, request: Json, seconds: float) -> tuple[Json, list[Array]]:
         with self._lock:
             try:
-                heading, arrays = self._exchange(question, seconds)
-            except EOFError:  # ended by something else since the last question, perhaps: once more, by a new one
-                heading, arrays = self._exchange(question, seconds)
+                heading, arrays = self._exchange(request, seconds)
+            except EOFError:  # the process may have been killed since the last request: try once more
+                heading, arrays = self._exchange(request, seconds)
             self._loaded = frozenset(heading.pop("loaded"))
         if "error" in heading:
             raise wire.error_of(heading)
         return heading, arrays
 
-    def _exchange(self, question: Json, seconds: float) -> tuple[Json, list[Array]]:
-        """One question and its answer. Raises ModelBroken; EOFError when the process ended and can be tried anew."""
-        began_now, process = self._started()
-        overdue = threading.Event()
-        watch = threading.Timer(seconds, _stop, (process, overdue))
+    def _exchange(self, request: Json, seconds: float) -> tuple[Json, list[Array]]:
+        """Send a request and receive its answer. Raises ModelBroken; EOFError when the process ended and a new one may
+        succeed."""
+        is_new, process = self._running()
+        timed_out = threading.Event()
+        watch = threading.Timer(seconds, _stop, (process, timed_out))
         watch.daemon = True
         watch.start()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            wire.send(process.stdin, question)
+            wire.send(process.stdin, request)
             return wire.receive(process.stdout)
         except (OSError, EOFError, ValueError) as error:
             self._end()
-            if overdue.is_set() or began_now:
-                raise _broken(question["model"], overdue.is_set(), seconds) from error
+            if timed_out.is_set() or is_new:
+                raise _failure(request["model"], timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:
             watch.cancel()
 
-    def _started(self) -> tuple[bool, subprocess.Popen[bytes]]:
-        """Whether the process is a new one, and the process."""
+    def _running(self) -> tuple[bool, subprocess.Popen[bytes]]:
+        """Whether the process has just been started, and the process."""
         if self._process is not None and self._process.poll() is None:
             return False, self._process
         self._end()
@@ -129,8 +130,8 @@ class Reader:
             process.communicate()
 
 
-# The limit is set before a library can take memory. Where memory is short, this process is the one to go: the server
-# lives on, and starts another.
+# The limit is set before a library can allocate memory. When memory is short the system kills this process rather than
+# the server, which then starts another.
 _START = """
 import os, sys
 try:
@@ -145,12 +146,12 @@ serve()
 """
 
 
-def _stop(process: subprocess.Popen[bytes], overdue: threading.Event) -> None:
-    overdue.set()
+def _stop(process: subprocess.Popen[bytes], timed_out: threading.Event) -> None:
+    timed_out.set()
     process.kill()
 
 
-def _broken(model: str, overdue: bool, seconds: float) -> ModelBroken:
-    if overdue:
+def _failure(model: str, timed_out: bool, seconds: float) -> ModelBroken:
+    if timed_out:
         return ModelBroken(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
     return ModelBroken(f"The process that runs {called(model)} ended.", _ENDED)

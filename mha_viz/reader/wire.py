@@ -1,7 +1,7 @@
-"""What travels between the server and the process that reads: a heading in JSON, then arrays as they lie in memory.
+"""The messages between the server and the reader process: a heading in JSON followed by raw arrays.
 
 A message is a little-endian uint32 with the length of the heading, the heading, and the bytes of its arrays in order;
-``arrays`` of the heading says their types and axes. Both ends are this program, and nothing in a message can be code.
+``arrays`` in the heading gives their types and shapes. Both ends are this program, and no message contains code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRACE_ARRAYS = ("x", "mask", "q", "k", "v", "scores", "weights", "context")
 
 
 def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
-    """Write one message. Raises OSError when nobody reads any more."""
+    """Write one message. Raises OSError when the other end is closed."""
     shapes = [[array.dtype.str, array.shape] for array in arrays]
     head = json.dumps(heading | {"arrays": shapes}).encode()
     pipe.write(struct.pack("<I", len(head)) + head)
@@ -39,7 +39,7 @@ def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
 
 
 def receive(pipe: IO[bytes]) -> tuple[Json, list[Array]]:
-    """Read one message; its arrays are read-only. Raises EOFError when the other end is gone."""
+    """Read one message; its arrays are read-only. Raises EOFError when the other end is closed."""
     heading: Json = json.loads(_exactly(pipe, struct.unpack("<I", _exactly(pipe, 4))[0]))
     return heading, [_array(pipe, np.dtype(kind), shape) for kind, shape in heading.pop("arrays")]
 
@@ -76,14 +76,14 @@ def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
 
 
 def packed_trace(trace: Trace) -> tuple[Json, list[Array]]:
-    """The inside of a layer as a heading and arrays."""
+    """The trace of a layer as a heading and arrays."""
     heading = {"model": trace.model, "revision": trace.revision, "layer": trace.layer, "scaling": trace.scaling}
     heading |= {"text": asdict(trace.text), "agreement": trace.agreement, "pre_norm": trace.pre_norm}
     return heading, [*(getattr(trace, name) for name in _TRACE_ARRAYS), *trace.parameters]
 
 
 def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
-    """The inside that :func:`packed_trace` packed."""
+    """The trace that :func:`packed_trace` packed."""
     count = len(_TRACE_ARRAYS)
     fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling", "pre_norm")}
     fields |= dict(zip(_TRACE_ARRAYS, arrays[:count], strict=True))
@@ -92,21 +92,21 @@ def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
 
 
 def packed_pointers(pointers: Sequence[Pointers | None]) -> tuple[Json, list[Array]]:
-    """Where heads point, sentence by sentence, as a heading and arrays."""
-    there = [number for number, sentence in enumerate(pointers) if sentence is not None]
+    """The pointers of each sentence as a heading and arrays."""
+    present = [number for number, sentence in enumerate(pointers) if sentence is not None]
     arrays = [array for sentence in pointers if sentence is not None for array in sentence]
-    return {"there": there, "count": len(pointers)}, arrays
+    return {"present": present, "count": len(pointers)}, arrays
 
 
 def pointers_of(heading: Json, arrays: Sequence[Array]) -> tuple[Pointers | None, ...]:
     """The pointers that :func:`packed_pointers` packed."""
     pairs = zip(arrays[::2], arrays[1::2], strict=True)
-    by_number = {number: Pointers(*pair) for number, pair in zip(heading["there"], pairs, strict=True)}
+    by_number = {number: Pointers(*pair) for number, pair in zip(heading["present"], pairs, strict=True)}
     return tuple(by_number.get(number) for number in range(heading["count"]))
 
 
 def packed_error(error: MhaVizError) -> Json:
-    """An error of the family as a heading."""
+    """An error as a heading."""
     return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}
 
 

@@ -1,4 +1,4 @@
-"""The app as a server for many: what stands between the network and Streamlit.
+"""The app as a server for many visitors: the layers between the network and Streamlit.
 
-``python -m mha_viz.serving`` takes Streamlit's options, as ``streamlit run`` does; ``mha-viz serve`` starts it.
+``python -m mha_viz.serving`` takes the options of ``streamlit run``; ``mha-viz serve`` starts it.
 """

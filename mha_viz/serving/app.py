@@ -1,4 +1,4 @@
-"""The app as an ASGI application, with everything that stands before it."""
+"""The app as an ASGI application with its middleware."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mha_viz.serving.uploads import Uploads
 
 
 def app(settings: Settings) -> st.App:
-    """The app; one in a process."""
+    """The application; at most one per process."""
     seats = Seats(settings)
     failures: dict[Any, Any] = {500: Headers.failed(settings)}
 
@@ -59,10 +59,12 @@ def app(settings: Settings) -> st.App:
 
 
 def _clear_nothing(_: AppSession) -> None:
-    """Any browser can ask for it, and the caches are everybody's."""
+    """Refuse to clear the caches: any browser can send the request, and all visitors share the caches."""
 
 
 def _answered(error: Exception) -> bool:
-    """Have the app itself say what nobody foresaw, in a sentence that leaves the page as it is."""
-    answer: Any = getattr(sys.modules.get("mha_viz.ui.frame"), "on_script_error", None)  # not before the first visitor
+    """Let the app report an unexpected error in one sentence and leave the page as it is."""
+    answer: Any = getattr(
+        sys.modules.get("mha_viz.ui.frame"), "on_script_error", None
+    )  # not loaded before the first visitor
     return answer is not None and bool(answer(error))

@@ -1,6 +1,6 @@
-"""The components' code as files that a browser keeps for a year: their addresses hold a digest of what they are.
+"""The components' code as files that a browser caches for a year, since their addresses contain a digest of the code.
 
-Without them, as under ``streamlit run``, the same code travels inside each message that draws a component.
+Without them, as under ``streamlit run``, every message that draws a component contains its code.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
-from mha_viz import bundle
+from mha_viz.browser import bundle
 from mha_viz.serving.paths import COMPONENTS, below
 
-_KEPT = "public, max-age=31536000, immutable"
+_CACHED = "public, max-age=31536000, immutable"
 
 
 class _File(NamedTuple):
     plain: bytes
-    zipped: bytes
+    gzipped: bytes
 
 
 class ComponentFiles:
-    """ASGI middleware that answers with a component's module, made once."""
+    """ASGI middleware that serves the components' modules, which are bundled once."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class ComponentFiles:
 
 
 def announce(manager: BidiComponentManager) -> None:
-    """Tells the pages of this process that the files can be had."""
+    """Tell the pages of this process that these files are served."""
     package, _, name = bundle.SERVED.partition(".")
     manager.register_from_manifest(ComponentManifest(package, "", [ComponentConfig(name)]), bundle.FOLDER)
 
@@ -52,7 +52,7 @@ def _file(name: str) -> _File:
 
 
 def _answer(file: _File, scope: Scope) -> Response:
-    headers = {"Cache-Control": _KEPT, "Vary": "Accept-Encoding"}
+    headers = {"Cache-Control": _CACHED, "Vary": "Accept-Encoding"}
     if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
-        return Response(file.zipped, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")
+        return Response(file.gzipped, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")
     return Response(file.plain, 200, headers, "text/javascript")

@@ -1,4 +1,4 @@
-"""Who is let in, and where to: names of this server, origins of pages, paths that answer."""
+"""Access control: the host names of this server, the origins of WebSockets, and the paths that are served."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mha_viz.serving.settings import HOSTS, Settings
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
-_NO_PAGE = "There is no such page here."
+_NO_PAGE = "There is no such page."
 
 
 class Door:
-    """ASGI middleware that refuses what is not for this app."""
+    """ASGI middleware that refuses requests for other host names, from other origins and to unknown paths."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -47,9 +47,9 @@ class Door:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, host = below(scope), Headers(scope=scope).get("host")
-        if path != HEALTH and not is_host_allowed(host):  # probes ask by address
+        if path != HEALTH and not is_host_allowed(host):  # health probes use the address
             problem = f"This server does not answer to the name “{(host or '')[:80]}”."
-            remedy = f"Its owner names those that it answers to in {HOSTS}, or with mha-viz serve --allowed-hosts."
+            remedy = f"Its owner can add names with {HOSTS} or mha-viz serve --allowed-hosts."
             await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
         elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
             await PlainTextResponse("Not found", 404)(scope, receive, send)
@@ -60,7 +60,7 @@ class Door:
 
 
 class _Unknown:
-    """Streamlit answers every unknown path with its shell; here that is an answer 404."""
+    """Replaces Streamlit's shell, its answer to every unknown path, by a 404."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -80,9 +80,9 @@ def _is_shell(start: Message) -> bool:
 
 
 def _is_ours(headers: Headers) -> bool:
-    """Whether a page of this very server asks. Another port of the same machine is another's page."""
+    """Whether the request comes from a page of this server. Another port of the same host is another server."""
     origin = headers.get("origin")
     if origin is None:  # not a browser
         return True
-    allowed = {str(given).strip() for given in config.get_option("server.corsAllowedOrigins")}
+    allowed = {str(origin).strip() for origin in config.get_option("server.corsAllowedOrigins")}
     return origin in allowed or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()

@@ -1,4 +1,4 @@
-"""Headers of every answer: what a page of the app may load, who may frame it, what its address tells to others."""
+"""Headers of every response: what a page may load, which sites may frame it, and what its referrer reveals."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mha_viz.serving.settings import Settings
 
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
-# A downloaded file that is opened in its place instead: it may show itself and do nothing.
+# For a downloaded file that the browser opens instead of saving: it can be displayed but cannot run anything.
 _MEDIA = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; sandbox"
 _REFUSED = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "bluetooth", "display-capture", "midi")
 
 
 class Headers:
-    """ASGI middleware that adds the headers to every HTTP answer."""
+    """ASGI middleware that adds the headers to every HTTP response."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -47,7 +47,7 @@ class Headers:
 
     @staticmethod
     def failed(settings: Settings) -> Callable[[Request, Exception], Response]:
-        """The answer to a request in which the server's own code failed: it is made outside of all middleware."""
+        """The response after an error in the server's own code, created outside of all middleware."""
 
         def answer(request: Request, error: Exception) -> Response:
             response = PlainTextResponse("The server failed to answer. Its log says why.", 500)
@@ -60,7 +60,7 @@ class Headers:
 class _Policy:
     def __init__(self, settings: Settings) -> None:
         ancestors = " ".join(["'self'", *settings.frames])
-        # WebAssembly for the 64-bit numbers of protobuf.js: no text becomes a script by it.
+        # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
         scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *_inline_hashes()])
         self._page = (
             f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -74,19 +74,19 @@ class _Policy:
         return [
             (b"content-security-policy", policy.encode("ascii")),
             (b"x-content-type-options", b"nosniff"),
-            (b"referrer-policy", b"same-origin"),  # the address holds the sentence
+            (b"referrer-policy", b"same-origin"),  # the address contains the sentence
             (b"permissions-policy", ", ".join(f"{name}=()" for name in _REFUSED).encode("ascii")),
         ]
 
 
 def _sockets(scope: Scope) -> str:
-    """The WebSocket of this server by name: some browsers do not count it to 'self'."""
+    """This server's WebSocket address: in some browsers 'self' does not include it."""
     host = next((value for name, value in scope["headers"] if name == b"host"), b"")
     return f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
 
 
 def _inline_hashes() -> list[str]:
-    """The scripts that Streamlit's shell holds itself, so that they run and no other inline script does."""
+    """Hashes of the inline scripts in Streamlit's shell, so that these run and no other inline script does."""
     shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
     digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(shell))
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

@@ -1,4 +1,4 @@
-"""The paths of the server, without the path that it may be mounted under."""
+"""The paths of the server, relative to the path that it may be mounted under."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEDIA = "media/"
 
 
 def below(scope: Scope) -> str:
-    """The path below ``server.baseUrlPath``, without its first slash. A path outside of it keeps the slash."""
+    """The path below ``server.baseUrlPath``, without its leading slash. A path outside of it keeps the slash."""
     base = str(config.get_option("server.baseUrlPath") or "").strip("/")
     path: str = scope["path"]
     if base and not f"{path}/".startswith(f"/{base}/"):
@@ -24,5 +24,5 @@ def below(scope: Scope) -> str:
 
 
 def pages() -> frozenset[str]:
-    """Where the app's pages are: "" for the first, and each by its name."""
+    """The paths of the app's pages: "" for the first, and the name of each."""
     return frozenset({"", *(page_name(file) for file in page_files())})

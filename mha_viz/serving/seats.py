@@ -1,4 +1,4 @@
-"""How many may be here at a time, and what the others are told. A seat is an open WebSocket: one browser tab."""
+"""The limit on visitors at a time. A seat is an open WebSocket, that is, one browser tab."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from streamlit.runtime import Runtime
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import Settings, is_loopback
 
-RETRY = 10  # seconds until the page of a full server asks again
-ARRIVAL = 10  # seconds in which a browser that was given the page opens its WebSocket
-FIRST_MESSAGE = 30  # seconds in which an open WebSocket must say what it wants
-BURST, RATE = 60, 20  # messages from one tab: at once, and a second after that
+RETRY = 10  # seconds until the page of a full server reloads
+ARRIVAL = 10  # seconds within which a browser that has received the page opens its WebSocket
+FIRST_MESSAGE = 30  # seconds within which an open WebSocket must send a message
+BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
 
 _FULL = """<!doctype html>
 <html lang="en">
@@ -41,22 +41,22 @@ h1 {{ font: 600 1.6rem/1.3 Georgia, serif; }}
 
 
 class Seats:
-    """Counts open WebSockets, and visitors who were given the page and will open one within ``ARRIVAL`` seconds."""
+    """Counts open WebSockets, and visitors who have received the page and open one within ``ARRIVAL`` seconds."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: Counter[str] = Counter()
         self._arriving: dict[str, list[float]] = {}
-        self.emptied = time.monotonic()  # when the last one left
+        self.emptied = time.monotonic()  # when the last WebSocket closed
 
     @property
     def taken(self) -> int:
-        """Open WebSockets."""
+        """The number of open WebSockets."""
         return self._open.total()
 
     def refusal(self, address: str) -> str:
-        """Why a new visitor from ``address`` has no place; "" when there is one."""
-        arriving = self._awaited()
+        """Why there is no seat for a new visitor from ``address``; "" when there is one."""
+        arriving = self._expected()
         if self.taken + arriving.total() >= self._settings.sessions:
             return f"This server has room for {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
@@ -65,11 +65,11 @@ class Seats:
         return ""
 
     def expect(self, address: str) -> None:
-        """A visitor was given the page."""
+        """A visitor has received the page."""
         self._arriving.setdefault(address, []).append(time.monotonic() + ARRIVAL)
 
     def arrive(self, address: str) -> None:
-        """A visitor's WebSocket is here: nobody waits for it any more."""
+        """A visitor's WebSocket has been opened and is no longer expected."""
         if waiting := self._arriving.get(address):
             waiting.pop(0)
 
@@ -78,12 +78,12 @@ class Seats:
         self._open[address] += 1
 
     def leave(self, address: str) -> None:
-        """Give it back."""
+        """Free a seat."""
         self._open[address] -= 1
-        self._open += Counter()  # drops addresses that have none
+        self._open += Counter()  # drops addresses without any
         self.emptied = time.monotonic()
 
-    def _awaited(self) -> Counter[str]:
+    def _expected(self) -> Counter[str]:
         now = time.monotonic()
         late = {address: [end for end in ends if end > now] for address, ends in self._arriving.items()}
         self._arriving = {address: ends for address, ends in late.items() if ends}
@@ -91,7 +91,7 @@ class Seats:
 
 
 class Gate:
-    """ASGI middleware that holds the bounds of :class:`Seats`."""
+    """ASGI middleware that enforces the limits of :class:`Seats`."""
 
     def __init__(self, app: ASGIApp, seats: Seats) -> None:
         self._app = app
@@ -119,7 +119,7 @@ class Gate:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = _address(scope)
         self._seats.arrive(address)
-        if self._seats.refusal(address) and not _returns(scope):
+        if self._seats.refusal(address) and not _resumes(scope):
             await _refuse(scope, receive, send)
             return
         self._seats.sit(address)
@@ -130,17 +130,17 @@ class Gate:
 
 
 class _Paced:
-    """What a tab sends, not faster than a person can work; a tab that never says a word is cut off."""
+    """Limits the rate of a tab's messages, and closes the WebSocket of a tab that sends none."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
         self._tokens, self._at = float(BURST), time.monotonic()
-        self._heard = False
+        self._has_sent = False
 
     async def __call__(self) -> Message:
-        message = await (self._receive() if self._heard else self._first())
+        message = await (self._receive() if self._has_sent else self._first())
         if message["type"] == "websocket.receive":
-            self._heard = True
+            self._has_sent = True
             await self._pace()
         return message
 
@@ -152,16 +152,16 @@ class _Paced:
             return {"type": "websocket.disconnect", "code": 1008}
 
     async def _pace(self) -> None:
-        """Waits as long as the tab is ahead of its rate; meanwhile the connection reads no further."""
+        """Wait while the tab is ahead of its rate; meanwhile nothing is read from the connection."""
         now = time.monotonic()
-        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE) - 1
+        self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - 1
         self._at = now
         if self._tokens < 0:
-            await asyncio.sleep(-self._tokens / RATE)
+            await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
 
 def _address(scope: Scope) -> str:
-    """The client's address; a network of IPv6 addresses, of which one person has many, counts as one."""
+    """The client's address; an IPv6 /64 network counts as one address, since one person has many of them."""
     client = scope.get("client")
     try:
         address = ipaddress.ip_address(client[0] if client else "")
@@ -174,11 +174,11 @@ def _address(scope: Scope) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False).network_address)
 
 
-def _returns(scope: Scope) -> bool:
-    """Whether the WebSocket goes on with a session that is held for it, after a break of the network. One that has a
-    WebSocket already is no reason for another: a tab could open any number of them."""
-    asked = scope.get("subprotocols", [])
-    return len(asked) > 2 and Runtime.instance()._session_mgr._session_storage.get(asked[2]) is not None  # type: ignore[attr-defined]
+def _resumes(scope: Scope) -> bool:
+    """Whether the WebSocket resumes a session that is waiting for a reconnect. A session that still has a WebSocket
+    does not count, or a tab could open any number of them."""
+    protocols = scope.get("subprotocols", [])
+    return len(protocols) > 2 and Runtime.instance()._session_mgr._session_storage.get(protocols[2]) is not None  # type: ignore[attr-defined]
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

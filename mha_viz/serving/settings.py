@@ -1,4 +1,4 @@
-"""What a server's owner may set, read from the environment once at the start."""
+"""The settings of a server's owner, read from the environment once at the start."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+")
 
 
 class Settings(NamedTuple):
-    """``frames``: origins of pages that may show the app in a frame, besides its own. ``hosts``: names that the server
-    answers to; none: any, or those of the loopback address where it listens there. ``proxies``: addresses and networks
-    whose X-Forwarded-For is believed. ``sessions``, ``per_address``: browser tabs at a time. ``metrics``: whether
-    ``/_stcore/metrics`` answers."""
+    """``frames``: other origins whose pages may show the app in a frame. ``hosts``: host names that the server answers
+    to; when empty, any name, or the loopback names if it listens on loopback only. ``proxies``: addresses and networks
+    whose X-Forwarded-For is trusted. ``sessions``, ``per_address``: the maximum number of browser tabs at a time.
+    ``metrics``: whether ``/_stcore/metrics`` is served."""
 
     frames: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -35,10 +35,10 @@ class Settings(NamedTuple):
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """The settings that an environment holds. Raises SettingError that names the variable and the value."""
+    """The settings in an environment. Raises SettingError with the variable and its value."""
     return Settings(
-        frames=_listed(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
-        hosts=tuple(host.strip("[]") for host in _listed(environment, HOSTS, _HOST, "heads.example.org")),
+        frames=_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
+        hosts=tuple(host.strip("[]") for host in _list(environment, HOSTS, _HOST, "heads.example.org")),
         proxies=_networks(environment),
         sessions=_count(environment, SESSIONS, Settings().sessions),
         per_address=_count(environment, SESSIONS_PER_ADDRESS, Settings().per_address),
@@ -47,7 +47,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens on ``host``, a name or an address."""
+    """Whether a server that listens on ``host``, a name or an address, can be reached from this machine only."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -62,11 +62,11 @@ def _words(environment: Mapping[str, str], name: str) -> list[str]:
     return environment.get(name, "").replace(",", " ").split()
 
 
-def _listed(environment: Mapping[str, str], name: str, shape: re.Pattern[str], example: str) -> tuple[str, ...]:
+def _list(environment: Mapping[str, str], name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
     words = _words(environment, name)
     for word in words:
-        if not shape.fullmatch(word.strip("[]")):
-            raise SettingError(f"{name} holds “{word[:60]}”.", f"Expected a list such as {example}.")
+        if not pattern.fullmatch(word.strip("[]")):
+            raise SettingError(f"{name} contains “{word[:60]}”.", f"Expected a list such as {example}.")
     return tuple(words)
 
 
@@ -77,21 +77,21 @@ def _networks(environment: Mapping[str, str]) -> tuple[str, ...]:
             ipaddress.ip_network(word)
         except ValueError:
             remedy = "Expected addresses or networks such as 10.0.0.5 or 10.0.0.0/24."
-            raise SettingError(f"{PROXIES} holds “{word[:60]}”.", remedy) from None
+            raise SettingError(f"{PROXIES} contains “{word[:60]}”.", remedy) from None
     return tuple(words)
 
 
 def _count(environment: Mapping[str, str], name: str, default: int) -> int:
-    given = environment.get(name, "").strip()
-    if not given:
+    value = environment.get(name, "").strip()
+    if not value:
         return default
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:7]) <= 100_000):
-        raise SettingError(f"{name} is “{given[:40]}”.", "Expected a whole number from 1 to 100000.")
-    return int(given)
+    if not (value.isascii() and value.isdigit() and 1 <= int(value[:7]) <= 100_000):
+        raise SettingError(f"{name} is “{value[:40]}”.", "Expected a whole number from 1 to 100000.")
+    return int(value)
 
 
 def _switch(environment: Mapping[str, str], name: str) -> bool:
-    given = environment.get(name, "").strip()
-    if given not in ("", "0", "1"):
-        raise SettingError(f"{name} is “{given[:40]}”.", "Expected 1 or 0.")
-    return given == "1"
+    value = environment.get(name, "").strip()
+    if value not in ("", "0", "1"):
+        raise SettingError(f"{name} is “{value[:40]}”.", "Expected 1 or 0.")
+    return value == "1"

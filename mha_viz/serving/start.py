@@ -1,4 +1,4 @@
-"""The start of a server, with the options of ``streamlit run``."""
+"""Starts the server, with the options of ``streamlit run``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mha_viz.serving.sweeping import raise_descriptor_limit
 
 _ACCESS = "MHA_VIZ_ACCESS"
 _MODELS = "MHA_VIZ_MODELS"
-_MESSAGE_BYTES = 2_000_000  # of one message from a browser; a file travels as an upload
-_GRACE = 5  # seconds that open connections have when the server is told to stop
-_HERE_ONLY = (
-    "Other machines can reach this server: it offers the models that are on this machine, and neither folders nor "
-    f"downloads. --open offers all, {_MODELS} a list."
+_MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
+_GRACE = 5  # seconds that open connections have to close when the server stops
+_LOCAL_MODELS = (
+    "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
+    f"Use --open to offer all of them, or {_MODELS} to offer a list."
 )
 
 
@@ -40,43 +40,43 @@ def main(**flags: Any) -> None:
         sys.exit(2)
 
 
-def _run(options: dict[str, Any], asked: Settings) -> None:
-    sys.argv = [str(app_root() / "app.py")]  # beside it lie the app's own settings
-    served = app(asked)
+def _run(options: dict[str, Any], chosen: Settings) -> None:
+    sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
+    application = app(chosen)
     address = options.setdefault("server.address", "127.0.0.1")
-    options = _hosts(address, asked) | options
-    _restrict(address, asked)
-    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(asked.proxies)  # else uvicorn believes whoever is on this machine
+    options = _hosts(address, chosen) | options
+    _restrict(address, chosen)
+    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
     raise_descriptor_limit()
     _bound_connections()
-    for ends in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ends, lambda *_: sys.exit(0))  # after uvicorn has closed what was open
-    served.run(config=options)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
+    application.run(config=options)
 
 
-def _hosts(address: str, asked: Settings) -> dict[str, Any]:
-    """The names that the server answers to: a page of another site must not reach it under a name of its own."""
-    if asked.hosts:
-        return {"server.allowedHosts": [*asked.hosts]}
+def _hosts(address: str, chosen: Settings) -> dict[str, Any]:
+    """The allowed host names: a page of another site must not reach the server under a host name of its own."""
+    if chosen.hosts:
+        return {"server.allowedHosts": [*chosen.hosts]}
     if is_loopback(address):
         return {"server.allowedHosts": ["localhost", "127.0.0.1", "::1", address]}
     return {}
 
 
-def _restrict(address: str, asked: Settings) -> None:
-    """A server for other machines gives them no folders of this one and no downloads, unless its owner says so. Who
-    names a proxy, or the names of the site, serves others through this machine's own address."""
-    alone = is_loopback(address) and not asked.proxies and not asked.hosts
-    if not (alone or os.environ.get(_MODELS) or os.environ.get(_ACCESS)):
+def _restrict(address: str, chosen: Settings) -> None:
+    """Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
+    server on loopback with a proxy or with host names also serves other machines."""
+    is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
+    if not (is_private or os.environ.get(_MODELS) or os.environ.get(_ACCESS)):
         os.environ[_ACCESS] = "here"
-        print(_HERE_ONLY, flush=True)
+        print(_LOCAL_MODELS, flush=True)
 
 
 def _bound_connections() -> None:
-    """Streamlit has no setting for these of uvicorn's."""
-    given = starlette_server._get_uvicorn_config_kwargs
+    """Set options of uvicorn for which Streamlit has no setting."""
+    defaults = starlette_server._get_uvicorn_config_kwargs
     starlette_server._get_uvicorn_config_kwargs = lambda: (
-        given()
+        defaults()
         | {
             "ws_max_size": _MESSAGE_BYTES,
             "timeout_graceful_shutdown": _GRACE,

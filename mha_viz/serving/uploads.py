@@ -1,4 +1,4 @@
-"""Bounds on uploaded files. Streamlit takes any number of them from a session, attached to a page or not."""
+"""Limits on uploaded files. Streamlit accepts any number of them from a session, attached to a page or not."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 
 from mha_viz.serving.paths import UPLOADS, below
 
-FILES = 2  # of a session: the one in use, and the one that takes its place
+FILES = 2  # per session: the one in use and the one that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
-_FRAMING = 1_000_000  # bytes of a request around its file, at most
+_FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
 
-_TOO_MANY = "Another file of yours is still on its way. Wait for it, then try again."
-_FULL = "The server holds as many uploaded files as it can. Try again in a minute."
+_TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
+_FULL = "The server cannot store more uploaded files now. Try again in a minute."
 _NOT_YOURS = "This upload belongs to another visitor."
 
 
 class Uploads:
-    """ASGI middleware: a session holds its newest ``FILES`` files, and only its own browser may send or remove one."""
+    """ASGI middleware: a session has at most ``FILES`` files, the newest, and only its own browser may change them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._arriving: dict[str, int] = {}  # bytes on their way, by session
+        self._arriving: dict[str, int] = {}  # bytes being uploaded, by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope) if scope["type"] == "http" else ""
@@ -37,25 +37,25 @@ class Uploads:
             await self._app(scope, receive, send)
             return
         session = path.removeprefix(UPLOADS).partition("/")[0]
-        if not _is_own(session, Request(scope)):
+        if not _is_same_browser(session, Request(scope)):
             await PlainTextResponse(_NOT_YOURS, 403)(scope, receive, send)
         elif scope["method"] == "DELETE":
             await self._app(scope, receive, send)
         elif refusal := self._refusal(session, _announced(scope)):
             await refusal(scope, receive, send)
         else:
-            await self._take(session, scope, receive, send)
+            await self._receive(session, scope, receive, send)
 
     def _refusal(self, session: str, size: int) -> Response | None:
-        if size > _most():
+        if size > _max_request():
             return PlainTextResponse(f"The file is larger than {config.get_option('server.maxUploadSize')} MB.", 413)
         if session in self._arriving:
             return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
-        if _bytes_held() + sum(self._arriving.values()) + size > ALL_BYTES:
+        if _stored_bytes() + sum(self._arriving.values()) + size > ALL_BYTES:
             return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
         return None
 
-    async def _take(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         self._arriving[session] = _announced(scope)
 
         async def trim(message: Message) -> None:
@@ -75,33 +75,33 @@ def _store() -> MemoryUploadedFileManager:
     return store
 
 
-def _bytes_held() -> int:
+def _stored_bytes() -> int:
     return sum(len(file.data) for files in list(_store().file_storage.values()) for file in list(files.values()))
 
 
 def _trim(session: str) -> None:
-    """Frees the oldest files of a session until the others are within the bounds."""
+    """Delete the oldest files of a session until the rest is within the limits."""
     files = list(_store().file_storage.get(session, {}).values())
     while len(files) > FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
         _store().remove_file(session, files.pop(0).file_id)
 
 
-def _most() -> int:
-    """The largest request, in bytes."""
+def _max_request() -> int:
+    """The maximum size of a request in bytes."""
     return int(config.get_option("server.maxUploadSize")) * 1024 * 1024 + _FRAMING
 
 
 def _announced(scope: Scope) -> int:
-    """The request's size in bytes as its header says; the largest where it says nothing."""
-    given = Headers(scope=scope).get("content-length", "")
-    return int(given[:12]) if given.isascii() and given.isdigit() else _most()
+    """The size of the request in bytes according to its header; the maximum when there is no such header."""
+    length = Headers(scope=scope).get("content-length", "")
+    return int(length[:12]) if length.isascii() and length.isdigit() else _max_request()
 
 
-def _is_own(session: str, request: Request) -> bool:
-    """Whether the browser that sends is the one that holds the session's WebSocket, as their cookies tell."""
+def _is_same_browser(session: str, request: Request) -> bool:
+    """Whether the request and the session's WebSocket come from the same browser, judged by their cookies."""
     client = Runtime.instance().get_client(session)
-    if client is None or client.client_context is None:  # Streamlit refuses a session that is not there
+    if client is None or client.client_context is None:  # Streamlit refuses an unknown session
         return True
-    theirs = client.client_context.cookies.get(XSRF_COOKIE_NAME, "")
-    own = request.cookies.get(XSRF_COOKIE_NAME, "")
-    return decode_xsrf_token_string(theirs)[0] == decode_xsrf_token_string(own)[0]
+    expected = client.client_context.cookies.get(XSRF_COOKIE_NAME, "")
+    sent = request.cookies.get(XSRF_COOKIE_NAME, "")
+    return decode_xsrf_token_string(expected)[0] == decode_xsrf_token_string(sent)[0]

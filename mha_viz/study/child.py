@@ -1,8 +1,8 @@
-"""A study in a process of its own: the model is loaded here, the file is read here, and the tables go out.
+"""A study in a child process, which loads the model, parses the file and returns the tables.
 
-The order is a line of JSON, then the bytes of the file, none for the built-in sentences. ``folder``, ``name`` and
-``revision`` are those of the model; ``sums`` is the folder where unfinished sums are kept, or null. The answer is JSON:
-the files of the profile by their paths. The name of an uploaded file and its words are not in it.
+The request is a line of JSON followed by the bytes of the file; without bytes the built-in sentences are measured.
+``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or null. The
+answer is JSON: the files of the profile by path. It contains neither the name nor the words of an uploaded file.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mha_viz import apart, grammar, treebank
+from mha_viz import apart
 from mha_viz.analysis.profile import Profile
+from mha_viz.corpus import grammar, treebank
 from mha_viz.errors import ExportError
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.run import study
 from mha_viz.uploads import NEUTRAL
 
 
-def measured(order: bytes, tell: apart.Tell, stop: apart.Stop) -> bytes:
-    """The files of the profile that is asked for. Raises as :func:`mha_viz.study.study`, and ExportError when the sums
-    cannot be kept."""
+def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
+    """The files of the requested profile. Raises like :func:`mha_viz.study.run.study`, and ExportError when the sums
+    cannot be saved."""
     header, _, data = order.partition(b"\n")
-    asked: dict[str, Any] = json.loads(header)
+    request: dict[str, Any] = json.loads(header)
     corpus = treebank.read(data, NEUTRAL) if data else grammar.corpus()
-    encoder = Encoder.from_folder(Path(asked["folder"]), name=asked["name"], revision=asked["revision"])
-    sums = Path(asked["sums"]) if asked["sums"] else None
+    encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
+    sums = Path(request["sums"]) if request["sums"] else None
     try:
-        profile = study(encoder, corpus, resume=sums, progress=lambda so_far: tell(so_far.fraction), cancelled=stop)
+        profile = study(
+            encoder, corpus, resume=sums, progress=lambda so_far: report(so_far.fraction), cancelled=cancelled
+        )
     except OSError as error:
         raise ExportError(
-            f"The sums of this study could not be kept on the server's disk: {error.strerror or error}.",
+            f"The sums of this study could not be saved on the server's disk: {error.strerror or error}.",
             "Tell whoever runs the server.",
         ) from error
     return json.dumps(_discreet(profile).files()).encode()
@@ -45,9 +48,9 @@ def _discreet(profile: Profile) -> Profile:
 
 
 def without_words(line: str) -> str:
-    """What was left out and where, without what stands there: quoted words, and names of chains."""
+    """A line about what was left out, without the words of the text: quotations and names of chains are masked."""
     return re.sub(r"Entity=\S*", "Entity=…", re.sub(r"“.*”", "“…”", line))
 
 
 if __name__ == "__main__":
-    apart.serve(measured)
+    apart.serve(work)

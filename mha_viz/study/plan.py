@@ -1,4 +1,4 @@
-"""What will be read, and in which order: sentences of equal length together, so that nothing is padded."""
+"""What a study reads, and in which order: sentences of equal length form batches, so that nothing is padded."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mha_viz.analysis.coreference import CHUNK, Chunk, chunk, pack
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import WordPieces
-from mha_viz.treebank import Corpus
 
-BATCH = 512  # pieces a pass
-CELLS = 11_500_000  # of all heads a pass at most: 46 MB, unless one sentence alone has more
+BATCH = 512  # pieces per batch
+CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single sentence may have more
 
 
 class Plan(NamedTuple):
-    """``sentences`` and ``chunks`` as the model reads them, by their number; None for what is left out.
-    ``left_out`` says why, one line each."""
+    """``sentences`` and ``chunks`` as pieces of the model, by number; None for those that are left out.
+    ``left_out``: the reasons, one line each."""
 
     sentences: tuple[WordPieces | None, ...]
     chunks: tuple[tuple[Chunk, WordPieces], ...]
@@ -25,7 +25,7 @@ class Plan(NamedTuple):
 
 
 def plan(encoder: Encoder, corpus: Corpus) -> Plan:
-    """Every sentence in pieces, and for coreference in chunks of consecutive ones."""
+    """Split every sentence into pieces; for coreference, pack consecutive sentences into chunks."""
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
     for number, sentence in enumerate(corpus.sentences):
@@ -50,28 +50,28 @@ def _chunks(
         if length is not None and length > most:
             left_out.append(f"line {corpus.sentences[number].line}: {length} pieces, for coreference at most {most}.")
     for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], most):
-        made = chunk(corpus.sentences, numbers)
+        current = chunk(corpus.sentences, numbers)
         try:
-            if made.anaphors:
-                yield made, encoder.read_words([word.form for word in made.words])
-        except TextError as error:  # together they have more pieces than one by one
+            if current.anaphors:
+                yield current, encoder.read_words([word.form for word in current.words])
+        except TextError as error:  # a chunk can have more pieces than its sentences together
             left_out.append(f"line {corpus.sentences[numbers[0]].line}, coreference: {error.problem}")
 
 
 def batches(
     pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = BATCH
 ) -> list[tuple[int, ...]]:
-    """The numbers in ``todo``, those together whose texts have equally many pieces and special tokens in the same
-    places; at most ``size`` pieces a batch, fewer for many ``heads``. Those with most pieces come first: nobody
-    waits long for the last."""
-    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    """The numbers in ``todo`` as batches of texts with equal length and special tokens at the same positions; at most
+    ``size`` pieces per batch, fewer for many ``heads``. The largest batches come first, so that the last one is
+    short."""
+    by_shape: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in todo:
         text = pieces[number]
         if text is not None:
             special = tuple(i for i, word in enumerate(text.words) if word is None)
-            alike.setdefault((len(text), special), []).append(number)
-    found = []
-    for (length, _), numbers in sorted(alike.items(), reverse=True):
-        most = max(1, min(size // length, CELLS // (heads * length**2)))
-        found += [(length, tuple(numbers[start : start + most])) for start in range(0, len(numbers), most)]
-    return [numbers for length, numbers in sorted(found, key=lambda batch: -batch[0] * len(batch[1]))]
+            by_shape.setdefault((len(text), special), []).append(number)
+    groups = []
+    for (length, _), numbers in sorted(by_shape.items(), reverse=True):
+        count = max(1, min(size // length, CELLS // (heads * length**2)))
+        groups += [(length, tuple(numbers[start : start + count])) for start in range(0, len(numbers), count)]
+    return [numbers for length, numbers in sorted(groups, key=lambda batch: -batch[0] * len(batch[1]))]

@@ -1,23 +1,23 @@
-"""Where every head points in every sentence of a corpus: small enough to keep, and all that evidence needs."""
+"""The word that each head points at from every word of a corpus: small enough to store, all that evidence needs."""
 
 from __future__ import annotations
 
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.syntax import Pointers, pointers
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.plan import batches, plan
-from mha_viz.treebank import Corpus
 
 
 def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
     """The pointers of each sentence, in order; None for one that cannot be read or has a single word."""
     texts = plan(encoder, corpus).sentences
-    found: list[Pointers | None] = [None] * len(texts)
+    by_sentence: list[Pointers | None] = [None] * len(texts)
     todo = [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]
     for numbers in batches(texts, todo, encoder.layers * encoder.heads):
         pieces = [text for i in numbers if (text := texts[i]) is not None]
         weights = encoder.batch(pieces)
         flat = weights.reshape(-1, *weights.shape[2:])  # [head, sentence, query, key]
         for at, number in enumerate(numbers):
-            found[number] = pointers(word_block(flat[:, at], pieces[at].words))
-    return tuple(found)
+            by_sentence[number] = pointers(word_block(flat[:, at], pieces[at].words))
+    return tuple(by_sentence)

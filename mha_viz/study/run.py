@@ -1,8 +1,8 @@
-"""One study: every sentence once through the model and once through its untrained twin, reduced on the fly.
+"""A study: every sentence is read once by the model and once by its untrained copy, and only sums are stored.
 
-Of attention, memory holds the sums and a batch of each worker, whatever the size of the corpus. The numbers do not
-depend on the size of a batch, nor on the order, nor on the number of workers: a sentence's attention is the same in any
-batch, counts are whole, and what is added over sentences is float64.
+Memory holds the sums and one batch of attention per worker, whatever the size of the corpus. The results do not depend
+on the batch size, the order or the number of workers: a sentence has the same attention in any batch, counts are
+integers, and sums over sentences are float64.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations, Tree
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
@@ -28,24 +29,23 @@ from mha_viz.study.plan import BATCH, Plan, batches, plan
 from mha_viz.study.tables import Measured, facts, tables
 from mha_viz.study.tally import Tally
 from mha_viz.text import WordPieces
-from mha_viz.treebank import Corpus, Gap
 
-ROWS = 30  # of GAP in one part of the work
-AHEAD = 2 * MOST  # parts that are begun before their turn
-SAVE_SECONDS = 5.0  # between two savings of the sums
-SEED = 0  # of the untrained twin
+GAP_ROWS = 30  # rows of a GAP table per task
+MAX_SUBMITTED = 2 * MOST  # tasks that are submitted before the first of them is merged
+SAVE_SECONDS = 5.0  # between two writes of the sums
+SEED = 0  # of the untrained weights
 PASSES = ("trained", "untrained")
 
 
 class Progress(NamedTuple):
-    """How far a study is: pieces of text read so far, and in all passes together."""
+    """The progress of a study: pieces of text that are done, and the total of both passes."""
 
     done: int
     total: int
 
     @property
     def fraction(self) -> float:
-        """The share that is done, 0 to 1."""
+        """The fraction that is done, 0 to 1."""
         return self.done / self.total if self.total else 1.0
 
 
@@ -60,26 +60,29 @@ def study(
 ) -> Profile:
     """The profile of a model over a corpus.
 
-    ``resume`` names a folder where finished sums are kept, so that a study that was stopped goes on; they are deleted
-    at the end. ``batch`` is the most pieces of text in one pass: it changes speed and memory, and no number.
-    ``progress`` is called after each batch. Raises Cancelled soon after ``cancelled`` says so, CorpusError when no
-    sentence can be read.
+    ``resume``: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
+    ``batch``: the maximum number of pieces per batch, which affects speed and memory but no result. ``progress`` is
+    called after each batch. Raises Cancelled soon after ``cancelled`` returns True, and CorpusError when no sentence
+    can be read.
     """
     run = _Run(encoder, corpus, resume, batch, progress, cancelled)
-    twin = encoder.untrained(SEED)
-    with turn.crew() as crew:
-        tallies = [run.through(which, reader, crew) for which, reader in zip(PASSES, (encoder, twin), strict=True)]
+    untrained = encoder.untrained(SEED)
+    with turn.crew() as workers:
+        tallies = [
+            run.measure(pass_name, model, workers)
+            for pass_name, model in zip(PASSES, (encoder, untrained), strict=True)
+        ]
     measured = Measured(corpus, run.relations, *tallies)
     profile = Profile(facts(encoder, corpus, run.plan, DEFINITIONS, SEED), *tables(measured, encoder))
-    run.forget()
+    run.delete_sums()
     return profile
 
 
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
-    """The sums of a model over a corpus, without its untrained twin."""
+    """The sums of a model over a corpus, without the untrained weights."""
     run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False)
-    with turn.crew() as crew:
-        return run.through(PASSES[0], encoder, crew)
+    with turn.crew() as workers:
+        return run.measure(PASSES[0], encoder, workers)
 
 
 class _Run:
@@ -106,44 +109,44 @@ class _Run:
         lengths = (
             [1] * len(corpus.rows) if isinstance(corpus, Gap) else [len(s) if s else 0 for s in self.plan.sentences]
         )
-        self.work = np.array(lengths, np.int64), np.array([len(text) for _, text in self.plan.chunks], np.int64)
-        self.total = len(PASSES) * int(sum(lengths.sum() for lengths in self.work))
+        self.lengths = np.array(lengths, np.int64), np.array([len(text) for _, text in self.plan.chunks], np.int64)
+        self.total = len(PASSES) * int(sum(lengths.sum() for lengths in self.lengths))
         self.done = 0
         self._saved = time.monotonic()
         if self.total == 0:
             raise CorpusError(f"Nothing of {corpus.name} can be read.", "; ".join(self.plan.left_out[:3]))
 
-    def through(self, which: str, encoder: Encoder, crew: Executor) -> Tally:
-        """One pass of all sentences, from where it was left."""
+    def measure(self, pass_name: str, encoder: Encoder, workers: Executor) -> Tally:
+        """One pass over all sentences, continued from the stored sums if there are any."""
         tally = self._tally(encoder)
-        kept = self.resume / f".{which}.npz" if self.resume else None
-        if kept:
-            tally.resume(kept, self.key)
+        sums_file = self.resume / f".{pass_name}.npz" if self.resume else None
+        if sums_file:
+            tally.resume(sums_file, self.key)
         self._report(tally)
-        begun: deque[Future[Tally]] = deque()
+        submitted: deque[Future[Tally]] = deque()
         try:
             for part in self._parts(encoder, tally):
-                begun.append(crew.submit(part))
-                if len(begun) > AHEAD:
-                    self._take(begun, tally, kept)
-            while begun:
-                self._take(begun, tally, kept)
+                submitted.append(workers.submit(part))
+                if len(submitted) > MAX_SUBMITTED:
+                    self._merge_first(submitted, tally, sums_file)
+            while submitted:
+                self._merge_first(submitted, tally, sums_file)
         finally:
-            for future in begun:  # what was begun when the study was stopped is not lost
+            for future in submitted:  # tasks that have finished when the study is stopped are not lost
                 if not future.cancel() and future.exception() is None:
                     tally.merge(future.result())
-            if kept and tally.whole:
-                tally.save(kept, self.key)
+            if sums_file and tally.whole:
+                tally.save(sums_file, self.key)
         return tally
 
-    def _take(self, begun: deque[Future[Tally]], tally: Tally, kept: Path | None) -> None:
-        """Take in the first of the parts that were begun, once it is done."""
-        part = begun[0].result()
-        begun.popleft()
+    def _merge_first(self, submitted: deque[Future[Tally]], tally: Tally, sums_file: Path | None) -> None:
+        """Wait for the first submitted task and merge its sums."""
+        part = submitted[0].result()
+        submitted.popleft()
         tally.merge(part)
         self._report(part)
-        if kept and time.monotonic() - self._saved > SAVE_SECONDS:
-            tally.save(kept, self.key)
+        if sums_file and time.monotonic() - self._saved > SAVE_SECONDS:
+            tally.save(sums_file, self.key)
             self._saved = time.monotonic()
 
     def _tally(self, encoder: Encoder) -> Tally:
@@ -151,24 +154,24 @@ class _Run:
         return Tally(encoder.layers * encoder.heads, self.relations, sentences, len(self.plan.chunks))
 
     def _report(self, sums: Tally) -> None:
-        """The pieces of text, or rows of GAP, that are in these sums are done now."""
-        lengths, chunk_lengths = self.work
+        """Report the pieces of text, or rows of GAP, in these sums as done."""
+        lengths, chunk_lengths = self.lengths
         self.done += int(lengths[sums.done].sum() + chunk_lengths[sums.chunks_done].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
-            raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
+            raise Cancelled("The study was stopped.", "The work so far is saved; start the study again to continue.")
 
     def _parts(self, encoder: Encoder, tally: Tally) -> Iterator[Callable[[], Tally]]:
-        """The work that is left of a pass, in parts that do not depend on each other: each makes sums of its own."""
+        """The remaining work of a pass as independent tasks, each of which returns its own sums."""
         if isinstance(self.corpus, Gap):
-            left = _left(tally.done)
-            for start in range(0, len(left), ROWS):
-                yield partial(self._rows, encoder, self.corpus, left[start : start + ROWS])
+            left = _remaining(tally.done)
+            for start in range(0, len(left), GAP_ROWS):
+                yield partial(self._rows, encoder, self.corpus, left[start : start + GAP_ROWS])
             return
         heads = encoder.layers * encoder.heads
-        for numbers in batches(self.plan.sentences, _left(tally.done), heads, self.size):
+        for numbers in batches(self.plan.sentences, _remaining(tally.done), heads, self.size):
             yield partial(self._sentences, encoder, numbers)
-        for numbers in batches([text for _, text in self.plan.chunks], _left(tally.chunks_done), heads, self.size):
+        for numbers in batches([text for _, text in self.plan.chunks], _remaining(tally.chunks_done), heads, self.size):
             yield partial(self._chunks, encoder, numbers)
 
     def _rows(self, encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Tally:
@@ -190,14 +193,14 @@ class _Run:
         )
         return part
 
-    def forget(self) -> None:
-        """The study is finished: its unfinished sums are not needed any more."""
-        for which in PASSES if self.resume else ():
-            (self.resume / f".{which}.npz").unlink(missing_ok=True)  # type: ignore[operator]
+    def delete_sums(self) -> None:
+        """Delete the intermediate sums of a finished study."""
+        for pass_name in PASSES if self.resume else ():
+            (self.resume / f".{pass_name}.npz").unlink(missing_ok=True)  # type: ignore[operator]
 
 
-def _left(done: Any) -> list[int]:
-    return [number for number, was in enumerate(done) if not was]
+def _remaining(done: Any) -> list[int]:
+    return [number for number, is_done in enumerate(done) if not is_done]
 
 
 def _trees(corpus: Corpus | Gap, relations: Relations) -> dict[int, Tree]:

@@ -1,4 +1,4 @@
-"""The running sums of one model over one corpus: they grow by batches, add up, and are kept in one file."""
+"""The running sums of one model over one corpus; they can be added to, merged and stored in one file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mha_viz.files import whole_file
 
 
 class Tally:
-    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are in the sums;
-    ``whole`` is False when a merge was broken off, so that some sums hold what others lack."""
+    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are included;
+    ``whole`` is False after an interrupted merge, when some sums include what others lack."""
 
     def __init__(self, heads: int, relations: Relations, sentences: int, chunks: int) -> None:
         self.patterns = Patterns(heads)
@@ -38,23 +38,23 @@ class Tally:
         self.whole = True
 
     def add(self, batch: Batch, trees: Mapping[int, Tree]) -> None:
-        """Take in whole sentences; ``trees`` are those of the annotated ones, by number."""
+        """Add whole sentences; ``trees``: the dependency trees of the annotated ones, by number."""
         self.patterns.add(batch, self.distances.add(batch))
-        known = [
+        with_tree = [
             (at, number) for at, number in enumerate(batch.numbers) if number in trees and len(trees[number].heads) > 1
         ]
-        blocks = (word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in known)
-        self.syntax.add(blocks, [trees[number] for _, number in known], [number for _, number in known])
+        blocks = (word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in with_tree)
+        self.syntax.add(blocks, [trees[number] for _, number in with_tree], [number for _, number in with_tree])
         self.done[list(batch.numbers)] = True
 
     def add_chunks(self, batch: Batch, chunks: Mapping[int, Chunk]) -> None:
-        """Take in chunks of several sentences; ``batch.numbers`` number the chunks."""
+        """Add chunks of several sentences; ``batch.numbers`` are the numbers of the chunks."""
         for at, number in enumerate(batch.numbers):
             self.coreference.add(word_block(batch.weights[:, at], batch.pieces[at].words), chunks[number])
         self.chunks_done[list(batch.numbers)] = True
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything by name; the arrays are the tally's own."""
+        """All arrays by name, not copied."""
         parts: dict[str, Running] = {
             "patterns": self.patterns.sums,
             "distances": self.distances.sums,
@@ -66,31 +66,31 @@ class Tally:
         return {f"{part}/{name}": array for part, sums in parts.items() for name, array in sums.items()}
 
     def merge(self, other: Tally) -> None:
-        """Add what ``other`` has seen of the same corpus: other sentences."""
-        self._take(other.arrays())
+        """Add the sums of ``other``, over other sentences of the same corpus."""
+        self._add(other.arrays())
 
-    def _take(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    def _add(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         mine = self.arrays()
         if {name: array.shape for name, array in arrays.items()} != {name: array.shape for name, array in mine.items()}:
             raise ValueError("sums of another corpus")
-        was, self.whole = self.whole, False
+        before, self.whole = self.whole, False
         for name, array in mine.items():
             array[...] = (array | arrays[name]) if array.dtype == bool else array + arrays[name]
-        self.whole = was
+        self.whole = before
 
     def save(self, path: Path, key: Mapping[str, Any]) -> None:
-        """Put the sums into one file, whole or not at all. ``key`` says what they are of."""
+        """Write the sums to one file atomically. ``key`` identifies model, corpus and definitions."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             np.savez(file, key=np.array(json.dumps(key, sort_keys=True)), **self.arrays())  # type: ignore[arg-type]
 
     def resume(self, path: Path, key: Mapping[str, Any]) -> bool:
-        """Take in a file that :meth:`save` made with the same key; False when there is none."""
+        """Add the sums of a file that :meth:`save` wrote with the same key; False when there is none."""
         try:
-            with np.load(path, allow_pickle=False) as kept:
-                if str(kept["key"]) != json.dumps(key, sort_keys=True):
+            with np.load(path, allow_pickle=False) as file:
+                if str(file["key"]) != json.dumps(key, sort_keys=True):
                     return False
-                self._take({name: kept[name] for name in kept.files if name != "key"})
+                self._add({name: file[name] for name in file.files if name != "key"})
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return False
         return True

@@ -1,4 +1,4 @@
-"""A training in a process of its own: one thread, for matrices of the lab are too small for two."""
+"""An experiment in a child process with one thread: the lab's matrices are too small to gain from two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOUNDS = apart.Bounds(
 
 
 def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Result:
-    """Run an experiment in a child process; ``progress`` gets the share that is done. Raises SettingError, Cancelled,
-    and Failed of :mod:`mha_viz.apart`."""
+    """Run an experiment in a child process; ``progress`` is called with the fraction done. Raises SettingError,
+    Cancelled, and :class:`mha_viz.apart.Failed`."""
     check(settings)
     return from_bytes(apart.run(CHILD, json.dumps(asdict(settings)).encode(), BOUNDS, progress, cancelled))

@@ -1,4 +1,4 @@
-"""What a run of the training lab asks for and what it leaves behind. Numbers only: reading one needs no torch."""
+"""The settings of the training lab's experiments and their results. Only numbers: reading a result needs no torch."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
 
 Field = Literal["seed", "heads", "d_model", "steps", "weight"]
 Array = npt.NDArray[Any]
-FORMAT = 1
-LARGEST = 8_000_000  # bytes of a file that is read
+FORMAT = 2
+MAX_BYTES = 8_000_000  # of a file that is read
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run: the same settings give the same numbers. ``weight`` is λ, the weight of the penalty."""
+    """The settings of one experiment; equal settings give equal numbers. ``weight`` is λ, the weight of the penalty."""
 
     experiment: str
     seed: int = 0
@@ -41,8 +41,8 @@ class Settings:
 
 
 class Experiment(NamedTuple):
-    """One experiment: its number, its default settings, the settings that matter to it, and the most steps that stay
-    under half a minute."""
+    """One experiment: its number, its default settings, the settings it uses, and the number of steps that takes about
+    half a minute."""
 
     number: int
     default: Settings
@@ -65,14 +65,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
 MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
 
 
-def known(name: str | None) -> str:
-    """The experiment of this name or number; the first one for anything else."""
+def experiment_named(name: str | None) -> str:
+    """The experiment with this name or number; the first experiment for anything else."""
     by_number = {str(experiment.number): key for key, experiment in EXPERIMENTS.items()}
     return name if name and name in EXPERIMENTS else by_number.get(name or "", IDENTICAL)
 
 
 def faults(settings: Settings) -> dict[Field, SettingError]:
-    """What is wrong with the settings, at the setting where it is wrong; empty when they can be run."""
+    """The invalid settings, each with its error; empty when the experiment can be run."""
     experiment = EXPERIMENTS[settings.experiment]
     checks = {
         "seed": _whole("The seed", settings.seed, 0, MOST_SEED),
@@ -81,15 +81,15 @@ def faults(settings: Settings) -> dict[Field, SettingError]:
         "heads": _whole("The number of heads", settings.heads, 2, MOST_HEADS),
         "weight": _weight(settings.weight),
     }
-    found = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
-    if "heads" in experiment.asks and not found.keys() & {"heads", "d_model"}:
+    errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
+    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
         error = undivided(settings.d_model, settings.heads, 2, MOST_HEADS)
-        found |= {"heads": error} if error else {}
-    return {name: found[name] for name in experiment.asks if name in found}
+        errors |= {"heads": error} if error else {}
+    return {name: errors[name] for name in experiment.asks if name in errors}
 
 
 def check(settings: Settings) -> None:
-    """Raise SettingError when the settings cannot be run."""
+    """Raise SettingError for the first invalid setting."""
     for error in faults(settings).values():
         raise error
 
@@ -101,8 +101,8 @@ def _whole(name: str, value: int, least: int, most: int) -> SettingError | None:
 
 
 def _width(value: int) -> SettingError | None:
-    """Multiples of 16: then the numbers of every head begin at the same place of a cache line, and libraries that
-    multiply matrices round alike for all of them (see :mod:`mha_viz.training.attention`)."""
+    """Check that d_model is a multiple of 16, so that every head is aligned alike in memory and rounded alike (see
+    :mod:`mha_viz.training.attention`)."""
     if value in WIDTHS:
         return None
     return SettingError(f"d_model is {value}.", f"It can be {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}.")
@@ -116,22 +116,22 @@ def _weight(value: float) -> SettingError | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
-    """One training: S recorded steps, h heads, n words.
+class Run:
+    """One run, that is one training of one layer: S recorded steps, h heads, n words.
 
-    All is measured on sentences that are not trained on, before the update of that step: ``steps`` [S]; ``maps``
-    [S, h, query, key] of the first sentence; ``looks`` [S, h, relation], mean weight on the right word of each
-    relation.
+    Everything is measured on held-out sentences, before the update of that step: ``steps`` [S]; ``maps``
+    [S, h, query, key] of the first sentence; ``relation_weights`` [S, h, relation], mean weight on the correct word of
+    each relation.
 
-    Of every two heads [S, h, h]: ``weights``, cosine of their slices of W_Q, W_K, W_V, W_O joined; ``difference``, the
-    largest difference between two numbers of W_Q, W_K, W_V, and ``output_difference``, of W_O; ``same``, whether all
-    four are equal to the last bit; ``divergence``, Jensen–Shannon of their rows in nats; ``overlap``, mean over rows of
-    the sum of A_a[i, j] · A_b[i, j]; ``pulls``, cosine of their gradients of W_Q, W_K, W_V joined, and
-    ``output_pulls``, of W_O.
+    For every two heads [S, h, h]: ``weight_cosines``, cosine of their slices of W_Q, W_K, W_V, W_O concatenated;
+    ``difference``, the largest difference between two numbers of W_Q, W_K, W_V, and ``output_difference``, of W_O;
+    ``same``, whether all four are equal to the last bit; ``divergence``, Jensen–Shannon divergence of their rows in
+    nats; ``overlap``, mean over rows of the sum of A_a[i, j] · A_b[i, j]; ``gradient_cosines``, cosine of their
+    gradients of W_Q, W_K, W_V concatenated, and ``output_gradient_cosines``, of W_O.
 
-    ``gradients`` [S, h], norm of a head's gradient. Of the whole [S]: ``loss`` without the penalty, ``penalty`` without
-    λ, ``accuracy`` [S, relation], ``both``, share of words with both answers right. ``multiply_adds`` are of the layer
-    for one sentence.
+    ``gradients`` [S, h], norm of a head's gradient. For the whole layer [S]: ``loss`` without the penalty, ``penalty``
+    without λ, ``accuracy`` [S, relation], ``both``, the share of words with both answers right. ``multiply_adds``: of
+    the layer for one sentence.
     """
 
     label: str
@@ -140,15 +140,15 @@ class Arm:
     multiply_adds: int
     steps: Array
     maps: Array
-    looks: Array
-    weights: Array
+    relation_weights: Array
+    weight_cosines: Array
     difference: Array
     output_difference: Array
     same: Array
     divergence: Array
     overlap: Array
-    pulls: Array
-    output_pulls: Array
+    gradient_cosines: Array
+    output_gradient_cosines: Array
     gradients: Array
     loss: Array
     penalty: Array
@@ -157,53 +157,53 @@ class Arm:
 
     @property
     def right(self) -> float:
-        """Share of all answers that are right after the last step."""
+        """Accuracy over both relations after the last step."""
         return float(self.accuracy[-1].mean())
 
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """Heads taken away from a trained layer: ``importance`` [h] (Michel et al. 2019), ``order`` [h] from the least
-    important; share of right answers [removed + 1]: ``least`` important first, ``most`` important first, and
-    ``chance`` [order, removed + 1] in random orders."""
+    """Heads removed from a trained layer: ``importance`` [h] (Michel et al. 2019), ``order`` [h] from the least
+    important head; accuracy [removed + 1] when the ``least`` important heads go first, when the ``most`` important go
+    first, and in ``random`` orders [order, removed + 1]."""
 
     importance: Array
     order: Array
     least: Array
     most: Array
-    chance: Array
+    random: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A finished run. ``words``: the sentence that the maps are of, and ``places`` [word, relation]: the word to look
-    at, −1 where nothing is asked."""
+    """The result of an experiment: one run or several that are compared. ``words``: the sentence whose maps are shown;
+    ``places`` [word, relation]: the position of the correct word, −1 where there is none."""
 
     settings: Settings
     words: tuple[str, ...]
     places: Array
-    arms: tuple[Arm, ...]
+    runs: tuple[Run, ...]
     removal: Removal | None = None
 
 
-class RunUnreadable(MhaVizError):
-    """A file is not a finished run of the lab."""
+class ResultUnreadable(MhaVizError):
+    """A file is not a result of the lab."""
 
 
-_HALF = ("maps", "looks", "overlap", "divergence")  # stored with three digits
+_HALF = ("maps", "relation_weights", "overlap", "divergence")  # stored with half precision
 
 
 def to_bytes(result: Result) -> bytes:
-    """A run as the bytes of an NPZ file; maps and what compares them have three digits there."""
+    """A result as the bytes of an NPZ file; maps and their comparisons are stored with half precision."""
     arrays: dict[str, Array] = {"places": result.places}
-    described: list[dict[str, Any]] = []  # labels and counts
-    for number, arm in enumerate(result.arms):
-        held = {field.name: getattr(arm, field.name) for field in fields(arm)}
-        arrays |= {f"{number}.{name}": _stored(name, v) for name, v in held.items() if isinstance(v, np.ndarray)}
-        described.append({name: v for name, v in held.items() if not isinstance(v, np.ndarray)})
+    descriptions: list[dict[str, Any]] = []  # labels and counts
+    for number, run in enumerate(result.runs):
+        values = {field.name: getattr(run, field.name) for field in fields(run)}
+        arrays |= {f"{number}.{name}": _stored(name, v) for name, v in values.items() if isinstance(v, np.ndarray)}
+        descriptions.append({name: v for name, v in values.items() if not isinstance(v, np.ndarray)})
     if result.removal is not None:
         arrays |= {f"removal.{field.name}": getattr(result.removal, field.name) for field in fields(Removal)}
-    header = {"format": FORMAT, "settings": asdict(result.settings), "words": result.words, "arms": described}
+    header = {"format": FORMAT, "settings": asdict(result.settings), "words": result.words, "runs": descriptions}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -215,30 +215,26 @@ def _stored(name: str, values: Array) -> Array:
 
 
 def from_bytes(data: bytes) -> Result:
-    """The run that :func:`to_bytes` wrote. Raises RunUnreadable."""
+    """The result that :func:`to_bytes` wrote. Raises ResultUnreadable."""
     try:
-        if len(data) > LARGEST:
+        if len(data) > MAX_BYTES:
             raise ValueError("too large")
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
             if header["format"] != FORMAT:
                 raise ValueError(f"format {header['format']}")
             arrays = {name: _frozen(file[name]) for name in file.files if name != "header"}
-        arms = tuple(_arm(told, _of(arrays, f"{i}.")) for i, told in enumerate(header["arms"]))
-        removal = _of(arrays, "removal.")
+        runs = tuple(Run(**description, **_part(arrays, f"{i}.")) for i, description in enumerate(header["runs"]))
+        removal = _part(arrays, "removal.")
         return Result(
             Settings(**header["settings"]),
             tuple(header["words"]),
             arrays["places"],
-            arms,
+            runs,
             Removal(**removal) if removal else None,
         )
     except Exception as error:
-        raise RunUnreadable("This is not a run of the training lab.", "Run the experiment again.") from error
-
-
-def _arm(told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Arm:
-    return Arm(**told, **arrays)
+        raise ResultUnreadable("This is not a result of the training lab.", "Run the experiment again.") from error
 
 
 def _frozen(values: Array) -> Array:
@@ -247,27 +243,27 @@ def _frozen(values: Array) -> Array:
     return values
 
 
-def _of(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def stored_at(experiment: str) -> Path:
-    """The file of an experiment's default run."""
+    """The file that holds the result of an experiment's default settings."""
     return asset("lab") / f"{experiment}.npz"
 
 
 @cache
 def stored(experiment: str) -> Result:
-    """The default run of an experiment, which comes with the app. Raises RunUnreadable."""
+    """The result of an experiment's default settings, shipped with the app. Raises ResultUnreadable."""
     try:
         data = stored_at(experiment).read_bytes()
     except OSError as error:
-        raise RunUnreadable(f"The stored run “{experiment}” is not here.", "Run the experiment.") from error
+        raise ResultUnreadable(f"The stored result of “{experiment}” is missing.", "Run the experiment.") from error
     return from_bytes(data)
 
 
 def shapes(settings: Settings) -> dict[str, Shape]:
-    """The layers that a run trains, by the label of each arm."""
+    """The layers that an experiment trains, by the label of each run."""
     if settings.experiment == COUNT:
         counts = [2**power for power in range(7) if settings.d_model % 2**power == 0]
         return {_heads(h): Shape(settings.d_model, h) for h in counts if h <= EXPERIMENTS[COUNT].default.heads}
@@ -285,6 +281,6 @@ def _heads(count: int) -> str:
 
 
 def size(result: Result) -> int:
-    """Bytes of a run in memory, nearly."""
-    arrays = [value for arm in result.arms for value in vars(arm).values() if isinstance(value, np.ndarray)]
+    """The approximate number of bytes of a result in memory."""
+    arrays = [value for run in result.runs for value in vars(run).values() if isinstance(value, np.ndarray)]
     return 10_000 + sum(values.nbytes for values in arrays)

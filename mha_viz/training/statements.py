@@ -1,6 +1,6 @@
-"""What a run of the lab says, worked out from the run itself: questions with yes or no and the numbers behind it.
+"""Yes-or-no statements about a result of the lab, each computed from its numbers.
 
-Nothing here is written beforehand: a run in which something does not hold says so.
+No answer is fixed in advance: when something does not hold in a result, its statement says no.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from mha_viz.training.record import (
     PENALTY,
     RANDOM,
     REMOVAL,
-    Arm,
     Array,
     Result,
+    Run,
 )
 from mha_viz.training.tasks import CHANCE, RELATIONS, WORDS
 
 LN2 = log(2)
-ALIKE = 0.1 * LN2  # divergence below which two heads do nearly the same
-NOTICED = 0.01  # a loss of accuracy that counts: one point
-RELIES = 0.75  # mean weight on one word at which a head has settled on a relation
-LOOKS = 2 / WORDS  # twice what even attention gives to a word: below it a head does not look there
-SAME = 0.95  # cosine of weights above which two heads are nearly one
-LEARNED = CHANCE + 0.1  # right answers below which a layer has learned next to nothing
+ALIKE = 0.1 * LN2  # divergence below which two heads attend nearly alike
+NOTICED = 0.01  # the smallest loss of accuracy that counts: one percentage point
+RELIES = 0.75  # mean weight on the correct word above which a head follows a relation
+ATTENDS = 2 / WORDS  # twice the weight of uniform attention: below it a head does not attend to the word
+SAME = 0.95  # cosine of weights above which two heads are nearly equal
+LEARNED = CHANCE + 0.1  # accuracy below which a layer has learned next to nothing
 
 
 class Statement(NamedTuple):
-    """A question that the run answers. ``usual``: the answer that is expected, None where there is none."""
+    """A question and the answer that a result gives. ``usual``: the expected answer, None where there is none."""
 
     question: str
     yes: bool
@@ -45,92 +45,93 @@ class Statement(NamedTuple):
 
     @property
     def surprising(self) -> bool:
-        """True when the run does not show what is expected."""
+        """True when the answer is not the expected one."""
         return self.usual is not None and self.yes != self.usual
 
 
 def statements(result: Result) -> tuple[Statement, ...]:
-    """What this run says."""
-    return tuple(_OF[result.settings.experiment](result))
+    """The statements about a result."""
+    return tuple(_STATEMENTS[result.settings.experiment](result))
 
 
 def pairs(matrix: Array) -> Array:
-    """The values of every two different heads, from [..., head, head]."""
+    """The values of all pairs of different heads, [..., pair], from [..., head, head]."""
     first, second = np.triu_indices(matrix.shape[-1], 1)
-    found: Array = matrix[..., first, second]
-    return found
+    values: Array = matrix[..., first, second]
+    return values
 
 
 def pair_names(heads: int) -> tuple[tuple[int, int], ...]:
-    """The two heads of each value that :func:`pairs` gives."""
+    """The two heads of each value of :func:`pairs`."""
     return tuple((int(a), int(b)) for a, b in zip(*np.triu_indices(heads, 1), strict=True))
 
 
 def _identical(result: Result) -> list[Statement]:
-    arm = result.arms[0]
-    last = int(arm.steps[-1])
+    run = result.runs[0]
+    last = int(run.steps[-1])
     return [
         Statement(
-            f"Are the {arm.heads} heads bit-identical after {_steps(last)}?",
-            bool(arm.same[-1].all()),
-            f"The largest difference between two of their weights is {_small(_apart(arm))}.",
+            f"Are the {run.heads} heads bit-identical after {_steps(last)}?",
+            bool(run.same[-1].all()),
+            f"The largest difference between two of their weights is {_small(_largest_difference(run))}.",
         ),
         Statement(
-            "Did they receive the same gradient all the time?",
-            bool(pairs(arm.pulls).min() > 1 - 1e-4 and np.ptp(arm.gradients, axis=1).max() == 0),
-            f"The smallest cosine between two heads' gradients at a recorded step is {pairs(arm.pulls).min():.4f}; "
-            f"their norms differ by {_small(np.ptp(arm.gradients, axis=1).max())} at most.",
+            "Did they receive the same gradient throughout training?",
+            bool(pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
+            "The smallest cosine between two heads' gradients at a recorded step is "
+            f"{pairs(run.gradient_cosines).min():.4f}; their norms differ by at most "
+            f"{_small(np.ptp(run.gradients, axis=1).max())}.",
         ),
         Statement(
             "Do they share the work, one relation each?",
-            bool(arm.both[-1] > 0.9),
-            f"Every head gives {_looks(arm, 0)}. Right answers: {_accuracy(arm)}.",
+            bool(run.both[-1] > 0.9),
+            f"Every head gives {_weights_of(run, 0)}. Right answers: {_accuracy(run)}.",
             usual=False,
         ),
     ]
 
 
 def _output(result: Result) -> list[Statement]:
-    arm = result.arms[0]
-    first = int(np.flatnonzero(arm.steps >= 1)[0])
-    begin, handed = pairs(arm.pulls[0]), pairs(arm.output_pulls[0])
-    apart = begin.max() < 1 - 1e-4
-    together = handed.min() > 1 - 1e-4
+    run = result.runs[0]
+    first = int(np.flatnonzero(run.steps >= 1)[0])
+    begin, output = pairs(run.gradient_cosines[0]), pairs(run.output_gradient_cosines[0])
+    different = begin.max() < 1 - 1e-4
+    equal = output.min() > 1 - 1e-4
     return [
         Statement(
-            "Have the heads parted after the first step?",
-            bool(pairs(arm.difference[0]).max() == 0 and pairs(arm.difference[first]).min() > 0),
-            f"The largest difference in W_Q, W_K, W_V between two heads is {_small(pairs(arm.difference[0]).max())} at "
-            f"step 0; after step {int(arm.steps[first])} the two that differ least differ by "
-            f"{_small(pairs(arm.difference[first]).min())}.",
+            "Do the heads differ after the first step?",
+            bool(pairs(run.difference[0]).max() == 0 and pairs(run.difference[first]).min() > 0),
+            f"The largest difference in W_Q, W_K, W_V between two heads is {_small(pairs(run.difference[0]).max())} at "
+            f"step 0; after step {int(run.steps[first])} the smallest difference between two is "
+            f"{_small(pairs(run.difference[first]).min())}.",
         ),
         Statement(
             "Were the gradients of W_Q, W_K, W_V different before that step?",
-            bool(apart),
+            bool(different),
             f"Their cosines between heads lie between {begin.min():.3f} and {begin.max():.3f} at step 0"
-            + (", although the weights are the same: the slices of W_O are all that differs." if apart else "."),
+            + (", although the weights are the same: the slices of W_O are all that differs." if different else "."),
         ),
         Statement(
             "Was the gradient of W_O's slices the same?",
-            bool(together),
-            f"Smallest cosine {handed.min():.4f} at step 0"
-            + (": all heads hand W_O the same vectors." if together else "."),
+            bool(equal),
+            f"Smallest cosine {output.min():.4f} at step 0"
+            + (": all heads hand W_O the same vectors." if equal else "."),
         ),
         Statement(
-            f"Do they look at different words after {_steps(int(arm.steps[-1]))}?",
-            bool(pairs(arm.divergence[-1]).mean() > ALIKE),
-            f"The mean divergence of two heads goes from {pairs(arm.divergence[first]).mean():.4f} nats at step "
-            f"{int(arm.steps[first])} to {pairs(arm.divergence[-1]).mean():.3f} (at most {LN2:.3f}).",
+            f"Do they attend to different words after {_steps(int(run.steps[-1]))}?",
+            bool(pairs(run.divergence[-1]).mean() > ALIKE),
+            f"The mean divergence of two heads goes from {pairs(run.divergence[first]).mean():.4f} nats at step "
+            f"{int(run.steps[first])} to {pairs(run.divergence[-1]).mean():.3f} (at most {LN2:.3f}).",
         ),
-        _solved(arm),
+        _solved(run),
     ]
 
 
 def _random(result: Result) -> list[Statement]:
-    arm = result.arms[0]
-    begin, end = pairs(arm.weights[0]), pairs(arm.weights[-1])
-    close = pairs(arm.divergence[-1])
-    alike = [pair for pair, value in zip(pair_names(arm.heads), close, strict=True) if value < ALIKE]
+    run = result.runs[0]
+    begin, end = pairs(run.weight_cosines[0]), pairs(run.weight_cosines[-1])
+    close = pairs(run.divergence[-1])
+    alike = [pair for pair, value in zip(pair_names(run.heads), close, strict=True) if value < ALIKE]
     named = f": {', '.join(f'H{a} and H{b}' for a, b in alike[:6])}" if alike else ""
     return [
         Statement(
@@ -139,24 +140,24 @@ def _random(result: Result) -> list[Statement]:
             f"The cosines of their weights lie between {_cosine(begin.min())} and {_cosine(begin.max())} at step 0.",
         ),
         Statement(
-            f"Are they still different after {_steps(int(arm.steps[-1]))}?",
+            f"Are they still different after {_steps(int(run.steps[-1]))}?",
             bool(end.max() < SAME),
             f"The cosines of their weights lie between {_cosine(end.min())} and {_cosine(end.max())}; the loss has no "
             "term that would keep them apart.",
         ),
         Statement(
-            "Do some heads look at nearly the same words in the end?",
+            "Do some heads attend to nearly the same words in the end?",
             bool(alike),
-            f"{len(alike)} of {len(close)} pairs have a divergence below {ALIKE:.3f} nats{named}. Different weights do "
-            "not forbid the same habit.",
+            f"{len(alike)} of {len(close)} pairs have a divergence below {ALIKE:.3f} nats{named}. Heads with "
+            "different weights can still attend alike.",
             usual=None,
         ),
-        _solved(arm),
+        _solved(run),
     ]
 
 
 def _penalty(result: Result) -> list[Statement]:
-    without, with_it = result.arms
+    without, with_it = result.runs
     weight = result.settings.weight
     less = pairs(without.divergence[-1]).mean(), pairs(with_it.divergence[-1]).mean()
     shared = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
@@ -186,10 +187,10 @@ def _penalty(result: Result) -> list[Statement]:
 
 
 def _count(result: Result) -> list[Statement]:
-    one, *others = result.arms
-    best, last = max(others, key=lambda arm: (arm.right, -arm.heads)), others[-1]
-    costs = {(arm.parameters, arm.multiply_adds) for arm in result.arms}
-    spread = bool(one.looks[-1].max() <= RELIES and one.looks[-1].min() > LOOKS)
+    one, *others = result.runs
+    best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
+    costs = {(run.parameters, run.multiply_adds) for run in result.runs}
+    spread = bool(one.relation_weights[-1].max() <= RELIES and one.relation_weights[-1].min() > ATTENDS)
     return [
         Statement(
             "Do several heads answer better than one?",
@@ -199,7 +200,7 @@ def _count(result: Result) -> list[Statement]:
         Statement(
             "Does one head spread its attention over both words?",
             spread,
-            f"It gives {_looks(one, 0)}. Right: {_accuracy(one)}; guessing gives {CHANCE:.1%}.",
+            f"It gives {_weights_of(one, 0)}. Right: {_accuracy(one)}; guessing gives {CHANCE:.1%}.",
         ),
         Statement(
             "Do all cost the same?",
@@ -219,7 +220,7 @@ def _count(result: Result) -> list[Statement]:
 
 
 def _cut(result: Result) -> list[Statement]:
-    full, chunks, shared, mixed = result.arms
+    full, chunks, shared, mixed = result.runs
     return [
         Statement(
             "Do chunks with their own small matrices save parameters?",
@@ -251,69 +252,71 @@ def _cut(result: Result) -> list[Statement]:
 
 
 def _removal(result: Result) -> list[Statement]:
-    removal, arm = result.removal, result.arms[0]
+    removal, run = result.removal, result.runs[0]
     assert removal is not None
-    gone, learned = spared(removal.least), bool(removal.least[0] > LEARNED)
-    by_chance = float(np.mean([spared(curve) for curve in removal.chance]))
+    spare, learned = removable(removal.least), bool(removal.least[0] > LEARNED)
+    at_random = float(np.mean([removable(curve) for curve in removal.random]))
     strongest = int(removal.order[-1])
     return [
         Statement(
             "Can heads be removed without harm?",
-            gone > 0 and learned,
+            spare > 0 and learned,
             ("" if learned else f"This layer has learned next to nothing: guessing gives {CHANCE:.1%}. ")
-            + f"{gone} of {arm.heads} heads can go, least important first, before accuracy falls by more than a point "
-            f"({removal.least[0]:.1%} → {removal.least[gone]:.1%}).",
+            + f"{spare} of {run.heads} heads can be removed, least important first, before accuracy falls by more "
+            f"than a point ({removal.least[0]:.1%} → {removal.least[spare]:.1%}).",
         ),
         Statement(
-            "Does importance find them better than chance?",
-            bool(gone > by_chance and removal.least.mean() > removal.chance.mean()),
-            f"In {len(removal.chance)} random orders {by_chance:.1f} heads can go on average. Half the heads removed: "
-            f"{removal.least[arm.heads // 2]:.1%} right, at random {removal.chance[:, arm.heads // 2].mean():.1%}.",
+            "Is removal by importance better than removal at random?",
+            bool(spare > at_random and removal.least.mean() > removal.random.mean()),
+            f"In {len(removal.random)} random orders {at_random:.1f} heads can be removed on average. Half the "
+            f"heads removed: {removal.least[run.heads // 2]:.1%} right, at random "
+            f"{removal.random[:, run.heads // 2].mean():.1%}.",
         ),
         Statement(
             "Does the most important head matter?",
             bool(removal.most[0] - removal.most[1] > NOTICED),
-            f"Without H{strongest} alone {removal.most[1]:.1%} are right; it gives {_looks(arm, strongest)}.",
+            f"Without H{strongest} alone {removal.most[1]:.1%} are right; it gives {_weights_of(run, strongest)}.",
         ),
     ]
 
 
-def spared(curve: Array) -> int:
-    """How many heads can go in this order before accuracy is more than a point below that of all heads."""
+def removable(curve: Array) -> int:
+    """How many heads can be removed in this order before accuracy falls by more than NOTICED."""
     below = np.flatnonzero(curve < curve[0] - NOTICED)
     return int(below[0]) - 1 if len(below) else len(curve) - 1
 
 
-def _solved(arm: Arm) -> Statement:
-    specialist = [int(arm.looks[-1, :, relation].argmax()) for relation in range(len(RELATIONS))]
+def _solved(run: Run) -> Statement:
+    weights = run.relation_weights[-1]  # [head, relation]
+    specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
     return Statement(
         "Do different heads take the two relations?",
-        specialist[0] != specialist[1] and bool(arm.both[-1] > 0.9),
-        f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({arm.looks[-1, specialist[0], 0]:.2f} of its weight); "
-        f"{RELATIONS[1]}: H{specialist[1]} ({arm.looks[-1, specialist[1], 1]:.2f}). Right answers: {_accuracy(arm)}.",
+        specialist[0] != specialist[1] and bool(run.both[-1] > 0.9),
+        f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its weight); "
+        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: {_accuracy(run)}.",
     )
 
 
-def _apart(arm: Arm) -> float:
-    """The largest difference between two heads' weights after the last step, W_O included."""
-    return float(max(arm.difference[-1].max(), arm.output_difference[-1].max()))
+def _largest_difference(run: Run) -> float:
+    """The largest difference between two heads' weights, W_O included, after the last step."""
+    return float(max(run.difference[-1].max(), run.output_difference[-1].max()))
 
 
 def _seen(result: Result) -> int:
     return min(result.settings.d_model, 2 * result.settings.d_model // result.settings.heads)
 
 
-def _looks(arm: Arm, head: int) -> str:
-    weights = zip(arm.looks[-1, head], RELATIONS, strict=True)
+def _weights_of(run: Run, head: int) -> str:
+    weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
     return " and ".join(f"{weight:.2f} of its weight to {relation}" for weight, relation in weights)
 
 
-def _accuracy(arm: Arm) -> str:
-    return ", ".join(f"{r} {share:.1%}" for share, r in zip(arm.accuracy[-1], RELATIONS, strict=True))
+def _accuracy(run: Run) -> str:
+    return ", ".join(f"{r} {share:.1%}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))
 
 
-def _loss(arm: Arm) -> str:
-    return f"{arm.loss[-1]:.5f}"
+def _loss(run: Run) -> str:
+    return f"{run.loss[-1]:.5f}"
 
 
 def _cosine(value: float) -> str:
@@ -328,7 +331,7 @@ def _steps(count: int) -> str:
     return f"{count:,} step{'s' if count != 1 else ''}"
 
 
-_OF: Mapping[str, Callable[[Result], list[Statement]]] = MappingProxyType(
+_STATEMENTS: Mapping[str, Callable[[Result], list[Statement]]] = MappingProxyType(
     {
         IDENTICAL: _identical,
         OUTPUT: _output,

@@ -1,9 +1,9 @@
-"""A language small enough to learn within seconds, in which every word must follow two relations at once.
+"""A language that can be learned within seconds, in which every word takes part in two relations at once.
 
-A word is a letter with a mark, such as ``k▲``. Every mark stands on two words of a sentence: these two are linked, as a
-pronoun and its antecedent are. At each word two answers are asked for: the letter of the word before (a relation of
-position) and the letter of the linked word (a relation of content). Letters are drawn anew for every word, so that
-nothing but looking at the right place gives the answer.
+A word is a letter with a mark, such as ``k▲``. Each mark occurs on two words of a sentence, which are linked by it like
+a pronoun and its antecedent. At each word the model predicts two letters: that of the word before (a relation of
+position) and that of the linked word (a relation of content). Letters are sampled independently for every word, so the
+answer can only come from attending to the right place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 LETTERS = "abdegkmt"
 MARKS = "▲●■◆★✚"
-WORDS = 2 * len(MARKS)  # of a sentence
+WORDS = 2 * len(MARKS)  # per sentence
 RELATIONS = ("the word before", "the linked word")
-CHANCE = 1 / len(LETTERS)  # of an answer that was not looked up
+CHANCE = 1 / len(LETTERS)  # accuracy of a guess
 
 Numbers = npt.NDArray[np.int64]
 
@@ -36,16 +36,16 @@ class Sentences:
     answers: Numbers
 
     def words(self, sentence: int) -> tuple[str, ...]:
-        """The words of one sentence as they are written."""
+        """The words of one sentence, as text."""
         pairs = zip(self.letters[sentence], self.marks[sentence], strict=True)
         return tuple(LETTERS[letter] + MARKS[mark] for letter, mark in pairs)
 
 
 def sentences(count: int, seed: tuple[int, ...]) -> Sentences:
     """``count`` sentences; the same seed gives the same ones."""
-    chance = np.random.default_rng(seed)
-    letters = chance.integers(len(LETTERS), size=(count, WORDS))
-    marks = chance.permuted(np.tile(np.arange(WORDS) // 2, (count, 1)), axis=1)  # [sentence, word]
+    rng = np.random.default_rng(seed)
+    letters = rng.integers(len(LETTERS), size=(count, WORDS))
+    marks = rng.permuted(np.tile(np.arange(WORDS) // 2, (count, 1)), axis=1)  # [sentence, word]
     same = marks[:, :, None] == marks[:, None, :]  # [sentence, word, word]
     linked = (same & ~np.eye(WORDS, dtype=bool)).argmax(axis=2)
     before = np.broadcast_to(np.arange(WORDS) - 1, (count, WORDS))

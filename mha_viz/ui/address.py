@@ -27,7 +27,7 @@ MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
-# What a view may say (the drawing reads the same parameters from the address bar: components/explorer).
+# What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
 VIEW = {
     "head": r"[Ll]\d{1,3}[Hh]\d{1,3}",
     "on": r"\d{1,3}(\.\d{1,3})*",
@@ -39,7 +39,7 @@ VIEW = {
     "scale": r"fixed|head|row|log",
     "side": r"all|aa|ab|ba|bb",
 }
-# What a comparison may say (components/compare). `diff`: two panels, or none where two are open unless this is said;
+# What a comparison may say (browser/compare). `diff`: two panels, or none where two are open unless this is said;
 # `at`: the panel whose tokens `pin` counts.
 COMPARED = {
     **{name: VIEW[name] for name in ("unit", "special", "links", "scale", "pin")},
@@ -136,8 +136,8 @@ def fits(text: str, pair: str) -> tuple[str, str]:
     other."""
     text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
     room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
-    kept = _shortened(text, max(room // 2, room - len(quote(pair))))
-    return kept, _shortened(pair, room - len(quote(kept)))
+    first = _shortened(text, max(room // 2, room - len(quote(pair))))
+    return first, _shortened(pair, room - len(quote(first)))
 
 
 def room_for(*names: str) -> int:
@@ -158,10 +158,10 @@ def _shortened(text: str, room: int) -> str:
     return text[: bisect_right(list(lengths), room)]
 
 
-def accepted(view: Mapping[str, object], known: Mapping[str, str] = VIEW) -> dict[str, str | None]:
+def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> dict[str, str | None]:
     """The parameters that a drawing may set: known names with valid values; None takes one out of the URL."""
     changes: dict[str, str | None] = {}
-    for name, pattern in known.items():
+    for name, pattern in patterns.items():
         value = view.get(name)
         if value is None or (isinstance(value, str) and re.fullmatch(pattern, value, flags=re.ASCII)):
             changes[name] = value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from mha_viz import grammar
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Corpus, Sentence, read_conllu
 from mha_viz.errors import CorpusError
-from mha_viz.treebank import Corpus, Sentence, read_conllu
 
 TEXTS = 64  # whose gold is remembered; a link carries some 7 kB of text, and its words take ten times that
 
@@ -69,13 +70,18 @@ def _pasted(corpus: Corpus) -> Annotated:
 
 @cache
 def _built_in() -> dict[str, Annotated]:
-    return {(found := Annotated(sentence, False)).text: found for sentence in built_in().sentences}
+    return {(annotation := Annotated(sentence, False)).text: annotation for sentence in built_in().sentences}
 
 
 def words_of(typed: str) -> tuple[str, ...] | None:
     """The words that the model is to read where they are given; None where its tokenizer is to find them."""
     try:
-        found = annotated(typed)
+        annotation = annotated(typed)
     except CorpusError:
         return None
-    return found.forms if found else None
+    return annotation.forms if annotation else None
+
+
+def bare(words: Sequence[str]) -> str:
+    """CoNLL-U with these words and nothing else: :func:`words_of` gives them back."""
+    return "\n".join(f"{number}\t{word}" + 8 * "\t_" for number, word in enumerate(words, 1))

@@ -122,9 +122,9 @@ def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
     """A function whose ``most`` latest results are kept until all visitors have gone."""
 
     def keep(function: Callable[P, V]) -> Callable[P, V]:
-        kept = lru_cache(maxsize=most)(function)
-        _results.append(kept.cache_clear)
-        return kept  # type: ignore[return-value]
+        cached = lru_cache(maxsize=most)(function)
+        _results.append(cached.cache_clear)
+        return cached  # type: ignore[return-value]
 
     return keep
 
@@ -187,8 +187,8 @@ class Office:
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
         key = (attention.key, wanted, link, start)
-        known = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
-        return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, known))
+        thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
+        return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, diff: str = "") -> bytes:
         """Heads side by side, packed for the browser; ``places`` in the tray, if they are in it; ``diff``: the two that
@@ -209,8 +209,8 @@ class Office:
 
     def distances(self, attention: Attention) -> Matrix:
         """The divergence of every two heads of a reading, [head, head] in nats."""
-        kept = self._distances.get(attention.key)
-        return kept if kept is not None else self._distances.put(attention.key, between_heads(attention))
+        distances = self._distances.get(attention.key)
+        return distances if distances is not None else self._distances.put(attention.key, between_heads(attention))
 
     def plane(self, attention: Attention) -> Map:
         """The map of all heads of a reading."""
@@ -230,9 +230,9 @@ class Office:
         place = align(attention.text, other.text).place
         if place != tuple(range(len(other.text.groups))):
             return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
-        own, theirs = attention.by_words()[head], other.by_words()
+        matrix, words = attention.by_words()[head], other.by_words()
         every = [Head(layer, i) for layer in range(other.layers) for i in range(other.heads)]
-        nats, best = min((divergence(own, theirs[one]), one) for one in every)
+        nats, best = min((divergence(matrix, words[one]), one) for one in every)
         return best, nats
 
     def failed(self, model: catalog.Model) -> MhaVizError | None:
@@ -265,12 +265,12 @@ class Office:
         with contextlib.suppress(Busy):  # then somebody's request will load it
             self._submit(lambda: self._reader.load(model.name))
 
-    def _kept_or(self, kept: V | None, work: Callable[[], V]) -> Future[V]:
+    def _kept_or(self, value: V | None, work: Callable[[], V]) -> Future[V]:
         """A Future of what is kept, done already, or else of what ``work`` makes. Raises Busy."""
-        if kept is None:
+        if value is None:
             return self._submit(work)
         done: Future[V] = Future()
-        done.set_result(kept)
+        done.set_result(value)
         return done
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
@@ -283,17 +283,17 @@ class Office:
     def _traced(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
         """A trace whose parameters, most of its bytes, are those of the traces before it of the same layer."""
         trace = self._reader.trace(model, text, pair, words, layer)
-        known = self._parameters.get((model, layer))
-        if known is not None and all(map(np.array_equal, known, trace.parameters)):
-            return replace(trace, parameters=known)
+        parameters = self._parameters.get((model, layer))
+        if parameters is not None and all(map(np.array_equal, parameters, trace.parameters)):
+            return replace(trace, parameters=parameters)
         self._parameters.put((model, layer), trace.parameters)
         return trace
 
     def _read(self, model: catalog.Model, text: str, pair: str) -> Attention:
         key = (model.name, text, pair)
-        kept = self.readings.get(key)  # another visitor may have asked meanwhile
-        if kept is not None:
-            return kept
+        attention = self.readings.get(key)  # another visitor may have asked meanwhile
+        if attention is not None:
+            return attention
         words = () if pair else words_of(text) or ()
         return self.readings.put(key, self._reader.read(model.name, text, pair, words))
 
@@ -333,7 +333,7 @@ def first_reading() -> Attention:
     ``tests/test_first_reading.py`` holds it equal to a live reading.
     """
     with np.load(asset("first_reading.npz"), allow_pickle=False) as stored:
-        said = json.loads(str(stored["reading"]))
-        tokens = tuple(Token(**token) for token in said["tokens"])
-        text = TokenizedText(said["text"], "", tokens)
-        return Attention(said["model"], said["revision"], text, stored["weights"], made=("typed",))
+        facts = json.loads(str(stored["reading"]))
+        tokens = tuple(Token(**token) for token in facts["tokens"])
+        text = TokenizedText(facts["text"], "", tokens)
+        return Attention(facts["model"], facts["revision"], text, stored["weights"], made=("typed",))

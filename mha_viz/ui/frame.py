@@ -62,13 +62,13 @@ def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
-    found = pages()
-    page = st.navigation(found, position="hidden")
+    every_page = pages()
+    page = st.navigation(every_page, position="hidden")
     st.html(_STYLE)
-    _mast(found, page)
+    _mast(every_page, page)
     if cut_short:
         remark(f"This link holds more than is read; cut short: {', '.join(name[:30] for name in cut_short[:5])}.")
-    tour.show(found, page)
+    tour.show(every_page, page)
     token = _inside.set(True)
     try:
         with guarded(complain):
@@ -110,16 +110,16 @@ def _forget_unreadable(context: ScriptRunContext) -> None:
             del values[name]
 
 
-def _mast(found: list[st.Page], here: st.Page) -> None:
+def _mast(every_page: list[st.Page], here: st.Page) -> None:
     """Name and pages. The links carry the address along: a visit to another page forgets nothing."""
-    kept = address.now()
+    parameters = address.now()
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
-        for page in found:
-            set_aside = len(tray.read(kept.get("tray"))[0]) if page.url_path == "compare" else 0
+        for page in every_page:
+            set_aside = len(tray.read(parameters.get("tray"))[0]) if page.url_path == "compare" else 0
             label = f"{page.title} ({set_aside})" if set_aside else page.title
-            st.page_link(page, label=label, query_params=kept)
-        tour.link(found, here)
+            st.page_link(page, label=label, query_params=parameters)
+        tour.link(every_page, here)
         scheme.watch()
 
 

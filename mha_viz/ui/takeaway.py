@@ -114,13 +114,13 @@ def of_panels(
 def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
     first, second = (panels[i] for i in pair)
     at, pin = notebook.pin_for(panels, pair, pin_of, view)
-    own = replace(view, pin=pin)
+    pinned_view = replace(view, pin=pin)
     return Offer(
         f"The difference of {pair[0] + 1} and {pair[1] + 1}",
         f"difference-{first.head}-{second.head}",
         _weights(first.attention),
-        lambda size: notebook.difference(first, second, pin_of=at, **_settings(own), **_settings(size)),
-        lambda size, file: recipe.of_panels([first, second], own, size, _pinned(at), "difference", file),
+        lambda size: notebook.difference(first, second, pin_of=at, **_settings(pinned_view), **_settings(size)),
+        lambda size, file: recipe.of_panels([first, second], pinned_view, size, _pinned(at), "difference", file),
     )
 
 

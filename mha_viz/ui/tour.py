@@ -53,10 +53,10 @@ def show(pages: Sequence[Any], here: Any) -> None:
     at = number(url)
     if at is None:
         return
-    step, own = steps()[at - 1], _page(pages, at)
+    step, page_of_step = steps()[at - 1], _page(pages, at)
     with st.container(key="tour"):
-        if here.title != own.title:
-            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{own.title}*.")
+        if here.title != page_of_step.title:
+            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{page_of_step.title}*.")
         else:
             st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {step.text}", width=1000)
             if any(url.get(name) != step.parameters.get(name) for name in READ):
@@ -81,8 +81,8 @@ def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
     """The way to a step: a link to another page, a button within a page. A link to the page that is open would leave
     the address bar as it was, and switching pages from a button would make two steps of the browser's history.
     """
-    kept = {name: value for name, value in st.query_params.to_dict().items() if name in KEPT}
-    parameters = {**kept, **steps()[at - 1].parameters, PARAMETER: str(at)}
+    staying = {name: value for name, value in st.query_params.to_dict().items() if name in KEPT}
+    parameters = {**staying, **steps()[at - 1].parameters, PARAMETER: str(at)}
     if here.title == _page(pages, at).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_on, args=(parameters,))
     else:

@@ -46,15 +46,15 @@ def read(value: str | None) -> tuple[Tray, bool]:
     if len(value) > MAX_ENCODED:  # longer than any that was written here
         return (), False
     try:
-        said = json.loads(value)
-        readings, heads = said["of"], said["heads"]
+        parsed = json.loads(value)
+        readings, heads = parsed["of"], parsed["heads"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return (), False
     if not isinstance(heads, list):
         return (), False
     pins = [_pin(entry, readings) for entry in heads[: 4 * MOST]]
-    found = [pin for pin in pins if pin is not None]
-    return tuple(found[:MOST]), len(found) == len(heads) <= MOST
+    good = [pin for pin in pins if pin is not None]
+    return tuple(good[:MOST]), len(good) == len(heads) <= MOST
 
 
 def _pin(entry: Any, readings: Any) -> Pin | None:

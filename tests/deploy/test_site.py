@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
 
-from mha_viz import grammar
-from mha_viz.ui import questions
+from mha_viz.corpus import grammar
+from mha_viz.ui.lab import questions
 from tests.app_server import chromium
 from tests.deploy.image import ROOT
 from tests.deploy.site import BASE, HOST, NAMES, Server, Site, wait_for

@@ -1,15 +1,27 @@
 // The map of a head's steps: what stands together, and how formulas are set.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groups, subscripts } from "../../mha_viz/ui/components/block/block.js";
+import { groups, subscripts } from "../../mha_viz/browser/block/block.js";
 
 const step = (name, inside) => ({ name, inside });
 
 test("steps inside a head stand together, the others alone and in order", () => {
-  const found = groups([step("x", false), step("linear", false), step("qk", true), step("softmax", true), step("concat", false)]);
-  assert.deepEqual(found.map((group) => [group.inside, group.steps.map((one) => one.name)]), [
-    [false, ["x"]], [false, ["linear"]], [true, ["qk", "softmax"]], [false, ["concat"]],
+  const found = groups([
+    step("x", false),
+    step("linear", false),
+    step("qk", true),
+    step("softmax", true),
+    step("concat", false),
   ]);
+  assert.deepEqual(
+    found.map((group) => [group.inside, group.steps.map((one) => one.name)]),
+    [
+      [false, ["x"]],
+      [false, ["linear"]],
+      [true, ["qk", "softmax"]],
+      [false, ["concat"]],
+    ],
+  );
   assert.deepEqual(groups([]), []);
 });
 

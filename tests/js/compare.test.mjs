@@ -1,11 +1,27 @@
 // Several heads at once: what corresponds, one scale, differences, and the address.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { DEFAULTS } from "../../mha_viz/ui/components/explorer/geometry.js";
+import { DEFAULTS } from "../../mha_viz/browser/geometry.js";
 import {
-  START, columns, counterparts, difference, encodeTogether, largest, nameOf, parseTogether, partners, placeAfter, scaleWords,
-  sharedShades, signed, signedShades, topOf, unitsOf, unpackPanels, viewAfter,
-} from "../../mha_viz/ui/components/compare/together.js";
+  START,
+  columns,
+  counterparts,
+  difference,
+  encodeTogether,
+  largest,
+  nameOf,
+  parseTogether,
+  partners,
+  placeAfter,
+  scaleWords,
+  sharedShades,
+  signed,
+  signedShades,
+  topOf,
+  unitsOf,
+  unpackPanels,
+  viewAfter,
+} from "../../mha_viz/browser/compare/together.js";
 import { chance, matrix, packed } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
@@ -16,19 +32,42 @@ const texts = (units) => units.map((unit) => unit.text);
 function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) => pieces.join("")).join(" ") } = {}) {
   const groups = [];
   const [tokens, spans, special_] = [[], [], []];
-  const add = (text, span) => { tokens.push(text); spans.push(span); special_.push(span ? 0 : 1); };
-  const one = (text) => { groups.push([tokens.length]); add(text, null); };
+  const add = (text, span) => {
+    tokens.push(text);
+    spans.push(span);
+    special_.push(span ? 0 : 1);
+  };
+  const one = (text) => {
+    groups.push([tokens.length]);
+    add(text, null);
+  };
   if (special[0]) one(special[0]);
   let at = 0;
   for (const pieces of words) {
     groups.push(pieces.map((_, i) => tokens.length + i));
-    for (const piece of pieces) { add(piece, [at, at + piece.length]); at += piece.length; }
+    for (const piece of pieces) {
+      add(piece, [at, at + piece.length]);
+      at += piece.length;
+    }
     at += 1;
   }
   if (special[1]) one(special[1]);
   return {
-    key: typed, model: "m", revision: "", text: typed, pair: "", layers: 2, heads: 3, n: tokens.length, tokens, spans, special: special_, groups,
-    segments: tokens.map(() => 0), words: groups.map((g) => g.map((t) => tokens[t]).join("")), full: [0, 1, 2, 3, 4, 5],
+    key: typed,
+    model: "m",
+    revision: "",
+    text: typed,
+    pair: "",
+    layers: 2,
+    heads: 3,
+    n: tokens.length,
+    tokens,
+    spans,
+    special: special_,
+    groups,
+    segments: tokens.map(() => 0),
+    words: groups.map((g) => g.map((t) => tokens[t]).join("")),
+    full: [0, 1, 2, 3, 4, 5],
   };
 }
 
@@ -37,18 +76,35 @@ function setOf(readings, panels, { aligned = {}, place = aligned } = {}) {
   const table = (of) => readings.map((_, i) => readings.map((__, j) => of[`${i}-${j}`] ?? null));
   const made = readings.map((reading) => {
     const wordOf = [];
-    reading.groups.forEach((tokens, word) => tokens.forEach((token) => { wordOf[token] = word; }));
+    reading.groups.forEach((tokens, word) =>
+      tokens.forEach((token) => {
+        wordOf[token] = word;
+      }),
+    );
     return { ...reading, wordOf, matrices: new Map(reading.full.map((head) => [head, matrix(reading.n, head)])) };
   });
-  return { key: "k", panels: panels.map(([reading, head]) => ({ reading, head, name: "" })), readings: made, aligned: table(aligned), place: table(place) };
+  return {
+    key: "k",
+    panels: panels.map(([reading, head]) => ({ reading, head, name: "" })),
+    readings: made,
+    aligned: table(aligned),
+    place: table(place),
+  };
 }
 
 const same = (n) => Array.from({ length: n }, (_, i) => i);
 const tired = () => read([["it"], ["was"], ["tired"]]);
 const wide = () => read([["it"], ["was"], ["wide"]]);
-const twins = (panels = [[0, 0], [1, 0]]) => setOf([tired(), wide()], panels, {
-  aligned: { "0-1": [0, 1, 2, null, 4], "1-0": [0, 1, 2, null, 4] }, place: { "0-1": same(5), "1-0": same(5) },
-});
+const twins = (
+  panels = [
+    [0, 0],
+    [1, 0],
+  ],
+) =>
+  setOf([tired(), wide()], panels, {
+    aligned: { "0-1": [0, 1, 2, null, 4], "1-0": [0, 1, 2, null, 4] },
+    place: { "0-1": same(5), "1-0": same(5) },
+  });
 
 // ---- Bytes ------------------------------------------------------------------------------------------------
 
@@ -58,9 +114,16 @@ test("each reading lies behind the one before, wherever the bytes begin", () => 
   const header = packed({ sizes: [one.length, two.length], panels: [] });
   for (const shift of [0, 1, 2, 3]) {
     const bytes = new Uint8Array(shift + header.length + one.length + two.length);
-    [[header, 0], [one, header.length], [two, header.length + one.length]].forEach(([part, at]) => bytes.set(part, shift + at));
+    [
+      [header, 0],
+      [one, header.length],
+      [two, header.length + one.length],
+    ].forEach(([part, at]) => bytes.set(part, shift + at));
     const set = unpackPanels(bytes.subarray(shift));
-    assert.deepEqual(set.readings.map((r) => [...r.matrices]), [[[0, Float32Array.of(1.5)]], [[4, Float32Array.of(2)]]]);
+    assert.deepEqual(
+      set.readings.map((r) => [...r.matrices]),
+      [[[0, Float32Array.of(1.5)]], [[4, Float32Array.of(2)]]],
+    );
   }
 });
 
@@ -75,7 +138,8 @@ test("an empty address shows the defaults, and the defaults leave the address", 
   const set = twins();
   assert.deepEqual(parseTogether(query(""), set), view());
   assert.deepEqual(new Set(Object.values(encodeTogether(view(), set))), new Set([null]));
-  for (const name of ["unit", "special", "links", "scale"]) assert.equal(START[name], DEFAULTS[name], "as the explorer's");
+  for (const name of ["unit", "special", "links", "scale"])
+    assert.equal(START[name], DEFAULTS[name], "as the explorer's");
 });
 
 test("panels may open with a difference, and say when it is closed", () => {
@@ -85,18 +149,34 @@ test("panels may open with a difference, and say when it is closed", () => {
   assert.equal(parseTogether(query("diff=none"), set).diff, null);
   assert.equal(encodeTogether(view(), set).diff, "none");
   assert.equal(encodeTogether(view({ diff: [0, 1] }), set).diff, "0-1");
-  assert.equal(parseTogether(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff, null, "of one panel there is none");
+  assert.equal(
+    parseTogether(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff,
+    null,
+    "of one panel there is none",
+  );
 });
 
 test("every view that can be made reads back from its own address", () => {
-  const set = setOf([tired(), wide()], [[0, 0], [1, 0], [0, 5], [1, 2]]);
+  const set = setOf(
+    [tired(), wide()],
+    [
+      [0, 0],
+      [1, 0],
+      [0, 5],
+      [1, 2],
+    ],
+  );
   const random = chance(7);
   const of = (list) => list[Math.floor(random() * list.length)];
   for (let i = 0; i < 300; i++) {
     const made = view({
-      as: of(["heatmap", "links"]), unit: of(["words", "pieces"]), special: of(["keep", "hide", "rescale"]),
-      links: of(["all", "top3", "top10", "min0.05", "mass0.90"]), scale: of(["fixed", "head", "log"]),
-      diff: of([null, [0, 1], [3, 2]]), pin: of([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
+      as: of(["heatmap", "links"]),
+      unit: of(["words", "pieces"]),
+      special: of(["keep", "hide", "rescale"]),
+      links: of(["all", "top3", "top10", "min0.05", "mass0.90"]),
+      scale: of(["fixed", "head", "log"]),
+      diff: of([null, [0, 1], [3, 2]]),
+      pin: of([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
     });
     const said = Object.entries(encodeTogether(made, set)).filter(([, value]) => value !== null);
     assert.deepEqual(parseTogether(query(said), set), made);
@@ -106,10 +186,33 @@ test("every view that can be made reads back from its own address", () => {
 test("what an address may not say is left aside", () => {
   const set = twins();
   for (const odd of [
-    "scale=row", "scale=FIXED", "as=graph", "unit=syllables", "special=maybe", "links=top11", "diff=0-0", "diff=0-2", "diff=1",
-    "diff=a-b", "diff=0-1-1", "pin=q9999", "pin=q5", "pin=", "pin=k0q0", "pin=q0&at=2", "at=1", "at=-1", "diff=%F0", "pin=q٣",
-  ]) assert.deepEqual(parseTogether(query(odd), set), view(), odd);
-  assert.deepEqual(parseTogether(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set), view({ diff: [1, 0] }), "the last of several");
+    "scale=row",
+    "scale=FIXED",
+    "as=graph",
+    "unit=syllables",
+    "special=maybe",
+    "links=top11",
+    "diff=0-0",
+    "diff=0-2",
+    "diff=1",
+    "diff=a-b",
+    "diff=0-1-1",
+    "pin=q9999",
+    "pin=q5",
+    "pin=",
+    "pin=k0q0",
+    "pin=q0&at=2",
+    "at=1",
+    "at=-1",
+    "diff=%F0",
+    "pin=q٣",
+  ])
+    assert.deepEqual(parseTogether(query(odd), set), view(), odd);
+  assert.deepEqual(
+    parseTogether(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set),
+    view({ diff: [1, 0] }),
+    "the last of several",
+  );
 });
 
 test("a pin without a panel is of the first", () => {
@@ -134,7 +237,11 @@ test("panels are found again after a change, whichever it is", () => {
         const moved = after({ action, index, to }, list);
         list.forEach((name, panel) => {
           const place = placeAfter({ action, index, to }, panel);
-          assert.equal(place === null ? undefined : moved[place], place === null ? undefined : name, `${action} ${index} ${to} ${name}`);
+          assert.equal(
+            place === null ? undefined : moved[place],
+            place === null ? undefined : name,
+            `${action} ${index} ${to} ${name}`,
+          );
           assert.equal(place === null, !moved.includes(name));
         });
       }
@@ -144,43 +251,98 @@ test("panels are found again after a change, whichever it is", () => {
 
 test("difference and pin go with their panels, or with the panel that is removed", () => {
   const before = view({ diff: [0, 2], pin: { at: 2, query: 1, key: null } });
-  assert.deepEqual(viewAfter({ action: "move", index: 2, to: 0 }, before), { ...before, diff: [1, 0], pin: { at: 0, query: 1, key: null } });
+  assert.deepEqual(viewAfter({ action: "move", index: 2, to: 0 }, before), {
+    ...before,
+    diff: [1, 0],
+    pin: { at: 0, query: 1, key: null },
+  });
   assert.deepEqual(viewAfter({ action: "remove", index: 2 }, before), { ...before, diff: null, pin: null });
-  assert.deepEqual(viewAfter({ action: "remove", index: 1 }, before), { ...before, diff: [0, 1], pin: { at: 1, query: 1, key: null } });
+  assert.deepEqual(viewAfter({ action: "remove", index: 1 }, before), {
+    ...before,
+    diff: [0, 1],
+    pin: { at: 1, query: 1, key: null },
+  });
 });
 
 // ---- What corresponds -------------------------------------------------------------------------------------
 
 const met = (set, i, j, v) => {
   const [ours, theirs] = [i, j].map((k) => unitsOf(set.readings[k], v));
-  return counterparts(set, i, j, ours, theirs).map((found, at) => [ours[at].text, found && texts(theirs.slice(found[0], found[0] + found[1]))]);
+  return counterparts(set, i, j, ours, theirs).map((found, at) => [
+    ours[at].text,
+    found && texts(theirs.slice(found[0], found[0] + found[1])),
+  ]);
 };
 
 test("one text cut by two tokenizers: pieces meet where they cover the same characters", () => {
   const one = read([["didn", "'", "t"], ["sleep"]]);
-  const other = read([["did", "n't"], ["sl", "eep"]], { special: ["<s>", "</s>"] });
-  const set = setOf([one, other], [[0, 0], [1, 0]], { aligned: { "0-1": same(4), "1-0": same(4) } });
+  const other = read(
+    [
+      ["did", "n't"],
+      ["sl", "eep"],
+    ],
+    { special: ["<s>", "</s>"] },
+  );
+  const set = setOf(
+    [one, other],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": same(4), "1-0": same(4) } },
+  );
   assert.deepEqual(met(set, 0, 1, view({ unit: "pieces" })), [
-    ["[CLS]", ["<s>"]], ["didn", ["did", "n't"]], ["'", ["n't"]], ["t", ["n't"]], ["sleep", ["sl", "eep"]], ["[SEP]", ["</s>"]],
+    ["[CLS]", ["<s>"]],
+    ["didn", ["did", "n't"]],
+    ["'", ["n't"]],
+    ["t", ["n't"]],
+    ["sleep", ["sl", "eep"]],
+    ["[SEP]", ["</s>"]],
   ]);
   assert.deepEqual(met(set, 1, 0, view({ unit: "pieces" }))[2], ["n't", ["didn", "'", "t"]]);
   assert.deepEqual(met(set, 0, 1, view())[1], ["didn't", ["didn't"]]);
-  assert.deepEqual(met(set, 0, 1, view({ special: "hide" })), [["didn't", ["didn't"]], ["sleep", ["sleep"]]]);
+  assert.deepEqual(met(set, 0, 1, view({ special: "hide" })), [
+    ["didn't", ["didn't"]],
+    ["sleep", ["sleep"]],
+  ]);
 });
 
 test("a special token that the other lacks stands for nothing", () => {
   const bare = read([["it"]], { special: [null, null] });
-  const set = setOf([read([["it"]]), bare], [[0, 0], [1, 0]], { aligned: { "0-1": [null, 0, null], "1-0": [1] } });
-  assert.deepEqual(met(set, 0, 1, view()), [["[CLS]", null], ["it", ["it"]], ["[SEP]", null]]);
+  const set = setOf(
+    [read([["it"]]), bare],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": [null, 0, null], "1-0": [1] } },
+  );
+  assert.deepEqual(met(set, 0, 1, view()), [
+    ["[CLS]", null],
+    ["it", ["it"]],
+    ["[SEP]", null],
+  ]);
 });
 
 test("two texts: the same word, piece by piece where it is cut alike, and nothing for another word", () => {
   const one = read([["ti", "red"], ["dogs"], ["bark", "ed"]]);
   const other = read([["Ti", "red"], ["cats"], ["bar", "k", "ed"]]);
-  const set = setOf([one, other], [[0, 0], [1, 0]], { aligned: { "0-1": [0, 1, null, 3, 4], "1-0": [0, 1, null, 3, 4] } });
+  const set = setOf(
+    [one, other],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": [0, 1, null, 3, 4], "1-0": [0, 1, null, 3, 4] } },
+  );
   assert.deepEqual(met(set, 0, 1, view({ unit: "pieces" })), [
-    ["[CLS]", ["[CLS]"]], ["ti", ["Ti"]], ["red", ["red"]], ["dogs", null],
-    ["bark", ["bar", "k", "ed"]], ["ed", ["bar", "k", "ed"]], ["[SEP]", ["[SEP]"]],
+    ["[CLS]", ["[CLS]"]],
+    ["ti", ["Ti"]],
+    ["red", ["red"]],
+    ["dogs", null],
+    ["bark", ["bar", "k", "ed"]],
+    ["ed", ["bar", "k", "ed"]],
+    ["[SEP]", ["[SEP]"]],
   ]);
 });
 
@@ -189,53 +351,115 @@ test("two texts: the same word, piece by piece where it is cut alike, and nothin
 test("the largest weight of all panels is the top of the shared scale", () => {
   const parts = [0.2, 0.5].map((max) => ({ w: Float32Array.of(max, 0), R: 1, C: 2, max }));
   assert.equal(topOf(parts), 0.5);
-  assert.deepEqual(parts.map((part) => sharedShades(part, "head", topOf(parts))[0]), [102, 255]);
-  assert.deepEqual(parts.map((part) => sharedShades(part, "fixed", topOf(parts))[0]), [51, 128]);
-  assert.deepEqual(["fixed", "head", "log"].map((scale) => scaleWords(scale, 0.6773)), ["0 to 1", "0 to 0.677", "0.001 to 1, logarithmic"]);
+  assert.deepEqual(
+    parts.map((part) => sharedShades(part, "head", topOf(parts))[0]),
+    [102, 255],
+  );
+  assert.deepEqual(
+    parts.map((part) => sharedShades(part, "fixed", topOf(parts))[0]),
+    [51, 128],
+  );
+  assert.deepEqual(
+    ["fixed", "head", "log"].map((scale) => scaleWords(scale, 0.6773)),
+    ["0 to 1", "0 to 0.677", "0.001 to 1, logarithmic"],
+  );
 });
 
 // ---- What differs -----------------------------------------------------------------------------------------
 
 test("two heads of one reading are subtracted cell by cell", () => {
-  const set = setOf([tired()], [[0, 0], [0, 1]]);
+  const set = setOf(
+    [tired()],
+    [
+      [0, 0],
+      [0, 1],
+    ],
+  );
   const found = difference(set, view(), [0, 1]);
   const [first, second] = [matrix(5, 0), matrix(5, 1)];
   assert.deepEqual([...found.d], [...second.map((w, i) => w - first[i])]);
   assert.deepEqual(texts(found.rows), ["[CLS]", "it", "was", "tired", "[SEP]"]);
   assert.equal(found.top, Math.max(...found.d.map(Math.abs)));
-  assert.deepEqual(difference(set, view(), [1, 0]).d, found.d.map((x) => -x));
+  assert.deepEqual(
+    difference(set, view(), [1, 0]).d,
+    found.d.map((x) => -x),
+  );
 });
 
 test("replaced words carry both names", () => {
   for (const unit of ["words", "pieces"]) {
-    assert.deepEqual(texts(difference(twins(), view({ unit }), [0, 1]).rows), ["[CLS]", "it", "was", "tired / wide", "[SEP]"]);
+    assert.deepEqual(texts(difference(twins(), view({ unit }), [0, 1]).rows), [
+      "[CLS]",
+      "it",
+      "was",
+      "tired / wide",
+      "[SEP]",
+    ]);
   }
 });
 
 test("rows that do not correspond are named, with the change that helps", () => {
-  const longer = setOf([tired(), read([["it"], ["was"], ["too"], ["tired"]])], [[0, 0], [1, 0]], { aligned: { "0-1": [0, 1, 2, 4, 5], "1-0": [0, 1, 2, null, 3, 4] } });
+  const longer = setOf(
+    [tired(), read([["it"], ["was"], ["too"], ["tired"]])],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": [0, 1, 2, 4, 5], "1-0": [0, 1, 2, null, 3, 4] } },
+  );
   const added = difference(longer, view(), [0, 1]);
   assert.deepEqual([texts(added.ours), texts(added.theirs), added.remedy], [[], ["too"], null]);
 
-  const bare = setOf([tired(), read([["it"], ["was"], ["tired"]], { special: [null, null] })], [[0, 0], [1, 0]], { aligned: { "0-1": [null, 0, 1, 2, null], "1-0": [1, 2, 3] } });
+  const bare = setOf(
+    [tired(), read([["it"], ["was"], ["tired"]], { special: [null, null] })],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": [null, 0, 1, 2, null], "1-0": [1, 2, 3] } },
+  );
   assert.deepEqual(difference(bare, view(), [0, 1]).remedy, { special: "hide" });
   assert.deepEqual(texts(difference(bare, view({ special: "hide" }), [0, 1]).rows), ["it", "was", "tired"]);
 
-  const cut = setOf([tired(), read([["it"], ["was"], ["ti", "red"]])], [[0, 0], [1, 0]], { aligned: { "0-1": same(5), "1-0": same(5) } });
+  const cut = setOf(
+    [tired(), read([["it"], ["was"], ["ti", "red"]])],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": same(5), "1-0": same(5) } },
+  );
   const pieces = difference(cut, view({ unit: "pieces" }), [0, 1]);
-  assert.deepEqual([texts(pieces.ours), texts(pieces.theirs), pieces.remedy], [["tired"], ["ti", "red"], { unit: "words" }]);
+  assert.deepEqual(
+    [texts(pieces.ours), texts(pieces.theirs), pieces.remedy],
+    [["tired"], ["ti", "red"], { unit: "words" }],
+  );
   assert.ok(difference(cut, view(), [0, 1]).partner);
 });
 
 test("words of one text that another tokenizer joins are no pair", () => {
-  const set = setOf([read([["did"], ["n't"]], { typed: "didn't" }), read([["didn't"]])], [[0, 0], [1, 0]], { aligned: { "0-1": [0, 1, 1, 2], "1-0": [0, 1, 3] } });
+  const set = setOf(
+    [read([["did"], ["n't"]], { typed: "didn't" }), read([["didn't"]])],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": [0, 1, 1, 2], "1-0": [0, 1, 3] } },
+  );
   set.readings[0].spans = [null, [0, 3], [3, 6], null];
   assert.equal(difference(set, view(), [0, 1]).partner, undefined);
   assert.equal(difference(set, view(), [1, 0]).partner, undefined);
 });
 
 test("one text cut otherwise into as many pieces is not subtracted by pieces", () => {
-  const set = setOf([read([["ti", "red"]]), read([["tir", "ed"]])], [[0, 0], [1, 0]], { aligned: { "0-1": same(3), "1-0": same(3) } });
+  const set = setOf(
+    [read([["ti", "red"]]), read([["tir", "ed"]])],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+    { aligned: { "0-1": same(3), "1-0": same(3) } },
+  );
   const [ours, theirs] = [0, 1].map((i) => unitsOf(set.readings[i], view({ unit: "pieces" })));
   assert.equal(partners(set, 0, 1, ours, theirs, view({ unit: "pieces" })).partner, undefined);
 });
@@ -252,7 +476,10 @@ test("no difference is the middle of the signed scale, the largest is its end", 
 // ---- Layout -----------------------------------------------------------------------------------------------
 
 test("panels stand in one to four columns, with the fewest holes", () => {
-  assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 9, 12, 16].map((count) => columns(1400, count, 300, 30)), [1, 2, 3, 4, 3, 3, 4, 3, 4, 4]);
+  assert.deepEqual(
+    [1, 2, 3, 4, 5, 6, 7, 9, 12, 16].map((count) => columns(1400, count, 300, 30)),
+    [1, 2, 3, 4, 3, 3, 4, 3, 4, 4],
+  );
   assert.equal(columns(350, 5, 350, 30), 1);
   assert.equal(columns(200, 3, 350, 30), 1);
 });

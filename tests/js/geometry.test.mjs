@@ -2,10 +2,31 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  DEFAULTS, block, chosen, encodeView, gridCellAt, gridLayout, headIndex, headName, heatmapCellAt, heatmapLayout, isPair,
-  linkRule, linksLayout, mean, number, paperName, parseView, pinName, pooled, pooledUnits,
-  ranking, shades, units, unpack,
-} from "../../mha_viz/ui/components/explorer/geometry.js";
+  DEFAULTS,
+  block,
+  chosen,
+  encodeView,
+  gridCellAt,
+  gridLayout,
+  headIndex,
+  headName,
+  heatmapCellAt,
+  heatmapLayout,
+  isPair,
+  linkRule,
+  linksLayout,
+  mean,
+  number,
+  paperName,
+  parseView,
+  pinName,
+  pooled,
+  pooledUnits,
+  ranking,
+  shades,
+  units,
+  unpack,
+} from "../../mha_viz/browser/geometry.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
@@ -53,7 +74,8 @@ test("heads are counted from 0, and from 1 as in papers", () => {
 
 test("a head that is not there has no number", () => {
   const r = reading({ layers: 2, heads: 3 });
-  for (const name of ["L2H0", "L0H3", "L-1H0", "L0", "", null, undefined, "L0H0 ", "L1e1H0", "L٣H١"]) assert.equal(headIndex(name, r), null);
+  for (const name of ["L2H0", "L0H3", "L-1H0", "L0", "", null, undefined, "L0H0 ", "L1e1H0", "L٣H١"])
+    assert.equal(headIndex(name, r), null);
   assert.equal(headIndex("l1h2", r), 5);
 });
 
@@ -81,13 +103,25 @@ test("every view that can be made reads back from its own address", () => {
   const pick = (list) => list[Math.floor(random() * list.length)];
   const token = () => Math.floor(random() * 7);
   for (let i = 0; i < 2000; i++) {
-    const r = reading({ layers: 3, heads: 4, pair: true, start: pick([{ head: "L1H2", pin: "q3" }, { head: "L0H0", pin: null }, {}]) });
+    const r = reading({
+      layers: 3,
+      heads: 4,
+      pair: true,
+      start: pick([{ head: "L1H2", pin: "q3" }, { head: "L0H0", pin: null }, {}]),
+    });
     const head = Math.floor(random() * 12);
-    const others = [0, 1, 2, 3].filter(() => random() < 0.3).map((h) => head - (head % 4) + h).filter((h) => h !== head);
+    const others = [0, 1, 2, 3]
+      .filter(() => random() < 0.3)
+      .map((h) => head - (head % 4) + h)
+      .filter((h) => h !== head);
     const shown = {
-      unit: pick(["words", "pieces"]), special: pick(["keep", "hide", "rescale"]),
-      links: pick(["all", "top1", "top10", "min0.05", "mass0.99"]), scale: pick(["fixed", "head", "row", "log"]),
-      side: pick(["all", "aa", "ab", "ba", "bb"]), head, on: [head, ...others],
+      unit: pick(["words", "pieces"]),
+      special: pick(["keep", "hide", "rescale"]),
+      links: pick(["all", "top1", "top10", "min0.05", "mass0.99"]),
+      scale: pick(["fixed", "head", "row", "log"]),
+      side: pick(["all", "aa", "ab", "ba", "bb"]),
+      head,
+      on: [head, ...others],
       pin: pick([null, { query: token(), key: null }, { query: null, key: token() }, { query: token(), key: token() }]),
       link: pick([null, { query: token(), key: token() }]),
     };
@@ -106,8 +140,33 @@ test("the start itself without its pin reads back too", () => {
 test("garbage becomes the default and never throws", () => {
   const r = reading();
   const start = parseView(query(""), r);
-  const garbage = ["", " ", "-1", "NaN", "1e9", "∞", "<script>", "__proto__", "null", "undefined", "L9999H0", "q", "k", "q99999",
-    "99-99", "1-", "\u0000", "\ud800", "٣", "a".repeat(5000), "top0", "top11", "min1.0", "mass7.0", "0.5"];
+  const garbage = [
+    "",
+    " ",
+    "-1",
+    "NaN",
+    "1e9",
+    "∞",
+    "<script>",
+    "__proto__",
+    "null",
+    "undefined",
+    "L9999H0",
+    "q",
+    "k",
+    "q99999",
+    "99-99",
+    "1-",
+    "\u0000",
+    "\ud800",
+    "٣",
+    "a".repeat(5000),
+    "top0",
+    "top11",
+    "min1.0",
+    "mass7.0",
+    "0.5",
+  ];
   for (const name of ["head", "pin", "link", "unit", "special", "links", "scale", "side", "on", "__proto__", "x"]) {
     for (const value of garbage) assert.deepEqual(parseView(query([[name, value]]), r), start, `${name}=${value}`);
   }
@@ -120,7 +179,11 @@ test("heads beside the opened one: those of its layer, each once", () => {
 
 test("a pin is a query, a key or both", () => {
   const r = reading();
-  for (const [name, pin] of [["q3", { query: 3, key: null }], ["k0", { query: null, key: 0 }], ["q3k0", { query: 3, key: 0 }]]) {
+  for (const [name, pin] of [
+    ["q3", { query: 3, key: null }],
+    ["k0", { query: null, key: 0 }],
+    ["q3k0", { query: 3, key: 0 }],
+  ]) {
     assert.deepEqual(parseView(query({ pin: name }), r).pin, pin);
     assert.equal(pinName(pin), name);
   }
@@ -150,12 +213,25 @@ test("one sentence has no sides", () => {
 
 test("to a word the sum over its pieces, from a word the mean", () => {
   const r = reading({ layers: 1, heads: 1 });
-  r.matrices.set(0, Float32Array.from([
-    [0, 8, 0, 0, 0], [1, 1, 2, 4, 0], [3, 1, 2, 0, 2], [0, 0, 0, 8, 0], [8, 0, 0, 0, 0],
-  ].flat().map((w) => w / 8)));
+  r.matrices.set(
+    0,
+    Float32Array.from(
+      [
+        [0, 8, 0, 0, 0],
+        [1, 1, 2, 4, 0],
+        [3, 1, 2, 0, 2],
+        [0, 0, 0, 8, 0],
+        [8, 0, 0, 0, 0],
+      ]
+        .flat()
+        .map((w) => w / 8),
+    ),
+  );
   const { w, R, C, hidden, max } = block(r, 0, view());
   assert.deepEqual([R, C], [4, 4]);
-  [0, 1, 0, 0, /**/ 0.25, 0.375, 0.25, 0.125, /**/ 0, 0, 1, 0, /**/ 1, 0, 0, 0].forEach((expected, i) => near(w[i], expected));
+  [0, 1, 0, 0, /**/ 0.25, 0.375, 0.25, 0.125, /**/ 0, 0, 1, 0, /**/ 1, 0, 0, 0].forEach((expected, i) =>
+    near(w[i], expected),
+  );
   hidden.forEach((share) => near(share, 0, 1e-6));
   near(max, 1);
 });
@@ -189,7 +265,12 @@ test("with nothing but special tokens nothing is left, and nothing breaks", () =
 });
 
 test("thumbnails hide their special rows and know the sides of a pair", () => {
-  const r = reading({ layers: 1, heads: 2, pair: true, bins: { starts: [0, 1, 4, 5, 6], special: [true, false, true, false, true] } });
+  const r = reading({
+    layers: 1,
+    heads: 2,
+    pair: true,
+    bins: { starts: [0, 1, 4, 5, 6], special: [true, false, true, false, true] },
+  });
   r.thumbs = Uint8Array.from({ length: 50 }, (_, i) => i * 5);
   const shown = (head, fields) => pooled(r, head, pooledUnits(r, view(fields)));
   const all = shown(1, {});
@@ -197,16 +278,20 @@ test("thumbnails hide their special rows and know the sides of a pair", () => {
   near(all.w[0], (125 / 255) ** 2, 1e-6);
   const kept = shown(1, { special: "hide" });
   assert.deepEqual([kept.R, kept.C], [2, 2]);
-  near(kept.w[1], ((25 + 8) * 5 / 255) ** 2, 1e-6);
+  near(kept.w[1], (((25 + 8) * 5) / 255) ** 2, 1e-6);
   near(kept.max, Math.max(...kept.w), 1e-6);
   const across = shown(0, { side: "ab" });
   assert.deepEqual([across.R, across.C], [3, 2]);
-  near(across.w[0], (3 * 5 / 255) ** 2, 1e-6);
+  near(across.w[0], ((3 * 5) / 255) ** 2, 1e-6);
 });
 
 // ---- Links and shades ---------------------------------------------------------------------------------------
 
-const WEIGHTS = part([[0.5, 0.25, 0.125, 0.125], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]]);
+const WEIGHTS = part([
+  [0.5, 0.25, 0.125, 0.125],
+  [0.25, 0.25, 0.25, 0.25],
+  [0, 0, 0, 1],
+]);
 
 test("a setting of links has a mode and a value", () => {
   assert.deepEqual(linkRule("all"), { mode: "all", value: 0 });
@@ -237,18 +322,49 @@ test("cumulative mass is the fewest keys that hold the share", () => {
     const mask = chosen(part([row]), `mass${goal.toFixed(2)}`);
     const drawn = row.filter((_, c) => mask[c]);
     const heavy = [...row].sort((a, b) => b - a).slice(0, drawn.length);
-    assert.deepEqual(drawn.sort((a, b) => b - a), heavy);
+    assert.deepEqual(
+      drawn.sort((a, b) => b - a),
+      heavy,
+    );
     assert.ok(drawn.reduce((a, b) => a + b, 0) >= goal - 1e-6);
     assert.ok(drawn.length === 1 || heavy.slice(0, -1).reduce((a, b) => a + b, 0) < goal + 1e-6);
   }
 });
 
 test("shades on four scales", () => {
-  const rows = (scale) => [0, 1, 2].map((r) => [...shades(part([[0.5, 0.25, 0, 0.001], [0.1, 0.1, 0.1, 0.1], [0, 0, 0, 0]]), scale)].slice(4 * r, 4 * r + 4));
-  assert.deepEqual(rows("fixed"), [[128, 64, 0, 0], [26, 26, 26, 26], [0, 0, 0, 0]]);
-  assert.deepEqual(rows("head"), [[255, 128, 0, 1], [51, 51, 51, 51], [0, 0, 0, 0]]);
-  assert.deepEqual(rows("row"), [[255, 128, 0, 1], [255, 255, 255, 255], [0, 0, 0, 0]]);
-  assert.deepEqual(rows("log"), [[229, 204, 0, 0], [170, 170, 170, 170], [0, 0, 0, 0]]);
+  const rows = (scale) =>
+    [0, 1, 2].map((r) =>
+      [
+        ...shades(
+          part([
+            [0.5, 0.25, 0, 0.001],
+            [0.1, 0.1, 0.1, 0.1],
+            [0, 0, 0, 0],
+          ]),
+          scale,
+        ),
+      ].slice(4 * r, 4 * r + 4),
+    );
+  assert.deepEqual(rows("fixed"), [
+    [128, 64, 0, 0],
+    [26, 26, 26, 26],
+    [0, 0, 0, 0],
+  ]);
+  assert.deepEqual(rows("head"), [
+    [255, 128, 0, 1],
+    [51, 51, 51, 51],
+    [0, 0, 0, 0],
+  ]);
+  assert.deepEqual(rows("row"), [
+    [255, 128, 0, 1],
+    [255, 255, 255, 255],
+    [0, 0, 0, 0],
+  ]);
+  assert.deepEqual(rows("log"), [
+    [229, 204, 0, 0],
+    [170, 170, 170, 170],
+    [0, 0, 0, 0],
+  ]);
   assert.equal(shades(part([[1]]), "log")[0], 255);
   assert.equal(shades(part([[1.0001]]), "fixed")[0], 255);
 });
@@ -267,29 +383,48 @@ test("a heavier weight is never lighter", () => {
 
 test("heads are ranked by the link between two words or two pieces", () => {
   const r = reading({ layers: 1, heads: 3 });
-  for (const [head, weight] of [[0, 100], [1, 300], [2, 200]]) {
+  for (const [head, weight] of [
+    [0, 100],
+    [1, 300],
+    [2, 200],
+  ]) {
     const cells = new Float32Array(25);
     cells[1 * 5 + 3] = weight / 1000;
     cells[2 * 5 + 3] = weight / 500;
     r.matrices.set(head, cells);
   }
   const words = ranking(r, view({ link: { query: 2, key: 3 } }));
-  assert.deepEqual(words.map((x) => x.head), [1, 2, 0]);
+  assert.deepEqual(
+    words.map((x) => x.head),
+    [1, 2, 0],
+  );
   near(words[0].weight, (0.3 + 0.6) / 2, 1e-6);
   near(ranking(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 0.3, 1e-6);
 });
 
 test("what the server ranked is used, another question waits", () => {
-  const r = reading({ layers: 1, heads: 3, bins: { starts: [0], special: [false] }, link: { query: 3, key: 1, words: true, weights: [0.1, 0.3, 0.2] } });
+  const r = reading({
+    layers: 1,
+    heads: 3,
+    bins: { starts: [0], special: [false] },
+    link: { query: 3, key: 1, words: true, weights: [0.1, 0.3, 0.2] },
+  });
   r.matrices.delete(2); // not every head is here
-  assert.deepEqual(ranking(r, view({ link: { query: 3, key: 1 } })).map((x) => x.head), [1, 2, 0]);
+  assert.deepEqual(
+    ranking(r, view({ link: { query: 3, key: 1 } })).map((x) => x.head),
+    [1, 2, 0],
+  );
   assert.equal(ranking(r, view({ unit: "pieces", link: { query: 3, key: 1 } })), null);
   assert.equal(ranking(r, view({ link: { query: 1, key: 3 } })), null);
 });
 
 // ---- Layouts ------------------------------------------------------------------------------------------------
 
-const GRIDS = [[6, 12], [12, 12], [24, 16]];
+const GRIDS = [
+  [6, 12],
+  [12, 12],
+  [24, 16],
+];
 
 test("6 × 12, 12 × 12 and 24 × 16 heads fit beside an opened head at 1440 × 900", () => {
   for (const [layers, heads] of GRIDS) {
@@ -316,14 +451,25 @@ test("the pointer finds the head whose picture it is on, and none on a label", (
       assert.equal(gridCellAt(grid, layers, heads, x, y), head);
       assert.equal(gridCellAt(grid, layers, heads, x + grid.size - 0.01, y + grid.size - 0.01), head);
     }
-    for (const [x, y] of [[0, 0], [grid.left - 1, 50], [50, grid.top - 1], [grid.width + 1, 50], [50, grid.height + 1]]) {
+    for (const [x, y] of [
+      [0, 0],
+      [grid.left - 1, 50],
+      [50, grid.top - 1],
+      [grid.width + 1, 50],
+      [50, grid.height + 1],
+    ]) {
       assert.equal(gridCellAt(grid, layers, heads, x, y), null);
     }
   }
 });
 
 test("token links: both columns inside the width, rows readable at any length", () => {
-  for (const [width, n, label] of [[300, 16, 60], [300, 512, 300], [560, 64, 120], [900, 1, 10]]) {
+  for (const [width, n, label] of [
+    [300, 16, 60],
+    [300, 512, 300],
+    [560, 64, 120],
+    [900, 1, 10],
+  ]) {
     const links = linksLayout(width, n, n, 560, label);
     assert.ok(links.left > 0 && links.left < links.right && links.right < width);
     assert.ok(links.rowHeight >= 17 && links.rowHeight <= 34);
@@ -355,5 +501,11 @@ test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blu
 });
 
 test("the matrix made for these tests sums to 1 in each row", () => {
-  for (let q = 0; q < 7; q++) near(matrix(7, 3).subarray(7 * q, 7 * q + 7).reduce((a, b) => a + b, 0), 1);
+  for (let q = 0; q < 7; q++)
+    near(
+      matrix(7, 3)
+        .subarray(7 * q, 7 * q + 7)
+        .reduce((a, b) => a + b, 0),
+      1,
+    );
 });

@@ -6,70 +6,149 @@ import test from "node:test";
 const wide = (font, text) => 0.5 * +/(\d+(?:\.\d+)?)px/.exec(font)[1] * text.length;
 
 class Recorder {
-  constructor(canvas) { Object.assign(this, { canvas, marks: [], at: [0, 0], turn: 0, kept: [], globalAlpha: 1 }); }
+  constructor(canvas) {
+    Object.assign(this, { canvas, marks: [], at: [0, 0], turn: 0, kept: [], globalAlpha: 1 });
+  }
   setTransform() {}
   clearRect() {}
-  save() { this.kept.push([this.at, this.turn]); }
-  restore() { [this.at, this.turn] = this.kept.pop(); }
-  translate(x, y) { this.at = [this.at[0] + x, this.at[1] + y]; }
-  rotate(angle) { this.turn = -(angle * 180) / Math.PI; }
-  measureText(text) { return { width: wide(this.font, text) }; }
+  save() {
+    this.kept.push([this.at, this.turn]);
+  }
+  restore() {
+    [this.at, this.turn] = this.kept.pop();
+  }
+  translate(x, y) {
+    this.at = [this.at[0] + x, this.at[1] + y];
+  }
+  rotate(angle) {
+    this.turn = -(angle * 180) / Math.PI;
+  }
+  measureText(text) {
+    return { width: wide(this.font, text) };
+  }
   fillText(text, x, y) {
     const [, weight, size] = /^(\d+) (\d+(?:\.\d+)?)px/.exec(this.font);
     const anchor = { left: "start", center: "middle", right: "end" }[this.textAlign];
-    this.marks.push({ mark: "text", x: this.at[0] + x, y: this.at[1] + y, text: text.replace(/[\u2068\u2069]/g, ""),
-      size: +size, colour: this.fillStyle, weight: +weight, anchor, turn: this.turn, opacity: this.globalAlpha });
+    this.marks.push({
+      mark: "text",
+      x: this.at[0] + x,
+      y: this.at[1] + y,
+      text: text.replace(/[\u2068\u2069]/g, ""),
+      size: +size,
+      colour: this.fillStyle,
+      weight: +weight,
+      anchor,
+      turn: this.turn,
+      opacity: this.globalAlpha,
+    });
   }
   fillRect(x, y, width, height) {
     if (this.turn) [x, y, width, height] = [y, -x - width, height, width]; // a quarter to the left
     [x, y] = [this.at[0] + x, this.at[1] + y];
-    this.marks.push({ mark: "rect", x, y, width, height, fill: this.fillStyle, stroke: null, stroke_width: 0, opacity: this.globalAlpha });
+    this.marks.push({
+      mark: "rect",
+      x,
+      y,
+      width,
+      height,
+      fill: this.fillStyle,
+      stroke: null,
+      stroke_width: 0,
+      opacity: this.globalAlpha,
+    });
   }
   strokeRect(x, y, width, height) {
-    this.marks.push({ mark: "rect", x, y, width, height, fill: null, stroke: this.strokeStyle, stroke_width: this.lineWidth, opacity: this.globalAlpha });
+    this.marks.push({
+      mark: "rect",
+      x,
+      y,
+      width,
+      height,
+      fill: null,
+      stroke: this.strokeStyle,
+      stroke_width: this.lineWidth,
+      opacity: this.globalAlpha,
+    });
   }
   drawImage({ image, width: C, height: R }, x, y, width, height) {
-    const colours = Array.from({ length: R }, (_, r) => Array.from({ length: C }, (_, c) =>
-      "#" + [0, 1, 2].map((k) => image.data[4 * (r * C + c) + k].toString(16).padStart(2, "0")).join("")));
+    const colours = Array.from({ length: R }, (_, r) =>
+      Array.from(
+        { length: C },
+        (_, c) => "#" + [0, 1, 2].map((k) => image.data[4 * (r * C + c) + k].toString(16).padStart(2, "0")).join(""),
+      ),
+    );
     this.marks.push({ mark: "cells", x, y, width, height, colours });
   }
   stroke(path) {
-    for (const points of path.lines) this.marks.push({ mark: "curve", points, colour: this.strokeStyle, width: this.lineWidth, opacity: this.globalAlpha });
+    for (const points of path.lines)
+      this.marks.push({
+        mark: "curve",
+        points,
+        colour: this.strokeStyle,
+        width: this.lineWidth,
+        opacity: this.globalAlpha,
+      });
   }
-  createImageData(width, height) { return new ImageData(width, height); }
-  putImageData(image) { this.canvas.image = image; }
+  createImageData(width, height) {
+    return new ImageData(width, height);
+  }
+  putImageData(image) {
+    this.canvas.image = image;
+  }
 }
 
 class Canvas {
-  constructor(width = 0, height = 0) { Object.assign(this, { width, height, style: {} }); }
-  getContext() { return (this.context ??= new Recorder(this)); }
+  constructor(width = 0, height = 0) {
+    Object.assign(this, { width, height, style: {} });
+  }
+  getContext() {
+    return (this.context ??= new Recorder(this));
+  }
 }
 
 Object.assign(globalThis, {
   window: { devicePixelRatio: 1 },
   OffscreenCanvas: Canvas,
-  ImageData: class { constructor(width, height) { this.data = new Uint8ClampedArray(4 * width * height); } },
+  ImageData: class {
+    constructor(width, height) {
+      this.data = new Uint8ClampedArray(4 * width * height);
+    }
+  },
   Path2D: class {
     lines = [];
-    moveTo(x, y) { this.from = [x, y]; }
-    bezierCurveTo(a, b, c, d, x, y) { this.lines.push([this.from, [a, b], [c, d], [x, y]]); }
+    moveTo(x, y) {
+      this.from = [x, y];
+    }
+    bezierCurveTo(a, b, c, d, x, y) {
+      this.lines.push([this.from, [a, b], [c, d], [x, y]]);
+    }
   },
 });
 
-const { block, chosen, shades, units } = await import("../../mha_viz/ui/components/explorer/geometry.js");
-const { palette } = await import("../../mha_viz/ui/components/explorer/ink.js");
-const { drawGrid } = await import("../../mha_viz/ui/components/explorer/grid.js");
-const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/ui/components/explorer/heatmap.js");
-const { drawLinks, linksLabel } = await import("../../mha_viz/ui/components/explorer/links.js");
+const { block, chosen, shades, units } = await import("../../mha_viz/browser/geometry.js");
+const { palette } = await import("../../mha_viz/browser/ink.js");
+const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
+const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/browser/heatmap.js");
+const { drawLinks, linksLabel } = await import("../../mha_viz/browser/links.js");
 const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels } =
-  await import("../../mha_viz/ui/components/compare/together.js");
+  await import("../../mha_viz/browser/compare/together.js");
 const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.meta.url)));
 
-const reading = { ...golden.reading, matrices: new Map(golden.reading.matrices.map((m, i) => [i, Float32Array.from(m)])) };
+const reading = {
+  ...golden.reading,
+  matrices: new Map(golden.reading.matrices.map((m, i) => [i, Float32Array.from(m)])),
+};
 const { theme } = golden;
 const look = {
-  width: golden.width, height: 100_000, colours: palette(theme.ramp), ink: theme.ink, muted: theme.muted, accent: theme.accent, paper: theme.paper,
-  textFont: (size, weight = 400) => `${weight} ${size}px sans`, numberFont: (size) => `600 ${size}px mono`,
+  width: golden.width,
+  height: 100_000,
+  colours: palette(theme.ramp),
+  ink: theme.ink,
+  muted: theme.muted,
+  accent: theme.accent,
+  paper: theme.paper,
+  textFont: (size, weight = 400) => `${weight} ${size}px sans`,
+  numberFont: (size) => `600 ${size}px mono`,
 };
 
 function scene({ pin, ...view }) {
@@ -88,7 +167,8 @@ function scene({ pin, ...view }) {
 const sorted = (marks) => marks.map((m) => JSON.stringify(rounded(m), Object.keys(rounded(m)).sort())).sort();
 function rounded(value) {
   if (Array.isArray(value)) return value.map(rounded);
-  if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, rounded(v)]));
+  if (value && typeof value === "object")
+    return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, rounded(v)]));
   return typeof value === "number" ? Math.round(value * 1e5) / 1e5 + 0 : value;
 }
 
@@ -116,12 +196,17 @@ for (const [name, expected] of Object.entries(golden.cases)) {
     const { R, C } = block(reading, 0, expected.view);
     assert.equal(pictures.length, R && C ? reading.heads : 0);
     pictures.forEach((picture, head) => {
-      assert.deepEqual([picture.x, picture.y, picture.width], [layout.left + head * layout.step, layout.top, layout.size]);
+      assert.deepEqual(
+        [picture.x, picture.y, picture.width],
+        [layout.left + head * layout.step, layout.top, layout.size],
+      );
       const at = (r, c) => [(r + 0.5) / R, (c + 0.5) / C].map((share) => Math.floor(share * picture.width));
-      const found = Array.from({ length: R }, (_, r) => Array.from({ length: C }, (_, c) => {
-        const [y, x] = at(r, c);
-        return colourAt(canvas, picture.x + x, picture.y + y);
-      }));
+      const found = Array.from({ length: R }, (_, r) =>
+        Array.from({ length: C }, (_, c) => {
+          const [y, x] = at(r, c);
+          return colourAt(canvas, picture.x + x, picture.y + y);
+        }),
+      );
       assert.deepEqual(found, picture.colours);
     });
     const texts = (marks) => sorted(marks.filter((mark) => mark.mark === "text"));
@@ -137,21 +222,29 @@ function colourAt({ image, width }, x, y) {
 // ---- Panels side by side, and the difference of two: as compare.js draws them --------------------------------------
 
 const set = unpackPanels(new Uint8Array(Buffer.from(golden.panels, "base64")));
-set.panels.forEach(({ reading: i, head }, at) => set.readings[i].matrices.set(head, Float32Array.from(golden.weights[at])));
+set.panels.forEach(({ reading: i, head }, at) =>
+  set.readings[i].matrices.set(head, Float32Array.from(golden.weights[at])),
+);
 
 function together({ view: { pin, ...view }, at, diff }) {
   const units = set.readings.map((each) => unitsOf(each, view));
-  const parts = set.panels.map(({ reading: i, head }) => block(set.readings[i], head, view, { rows: units[i], cols: units[i] }));
+  const parts = set.panels.map(({ reading: i, head }) =>
+    block(set.readings[i], head, view, { rows: units[i], cols: units[i] }),
+  );
   const subtracted = diff && difference(set, view, diff);
   const two = subtracted?.partner ? diff.map((panel) => set.panels[panel].reading) : [];
   const from = set.panels[at].reading;
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
-  const own = [query, key].map((token) => (token === undefined ? null : units[from].findIndex((u) => u.tokens.includes(+token))));
-  const focusIn = (i) => { // as there
+  const own = [query, key].map((token) =>
+    token === undefined ? null : units[from].findIndex((u) => u.tokens.includes(+token)),
+  );
+  const focusIn = (i) => {
+    // as there
     if (!pin || own.includes(-1)) return null;
-    const standing = from !== i && two.includes(from) && two.includes(i)
-      ? partners(set, from, i, units[from], units[i], view).partner.map((unit) => [unit, 1])
-      : counterparts(set, from, i, units[from], units[i]);
+    const standing =
+      from !== i && two.includes(from) && two.includes(i)
+        ? partners(set, from, i, units[from], units[i], view).partner.map((unit) => [unit, 1])
+        : counterparts(set, from, i, units[from], units[i]);
     const [row, col] = own.map((unit) => (unit === null ? [null, 1] : standing[unit]));
     return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
   };
@@ -161,13 +254,26 @@ function together({ view: { pin, ...view }, at, diff }) {
 // What lies on a canvas of its own over a heatmap, put together with it: labels under a veil are paler, and those that
 // are written again stand alone.
 function flattened(below, over) {
-  const covers = ({ x, y, width, height }, text) => text.x >= x - 10 && text.x <= x + width + 10 && text.y >= y && text.y <= y + height + 10;
-  const labels = over.filter((m) => m.mark === "rect" && m.fill && (m.x === 0 || m.y === 0)); // beside and above the cells
+  const covers = ({ x, y, width, height }, text) =>
+    text.x >= x - 10 && text.x <= x + width + 10 && text.y >= y && text.y <= y + height + 10;
+  const labels = over.filter((m) => m.mark === "rect" && m.fill && (m.x === 0 || m.y === 0)); // around the cells
   const base = below.flatMap((mark) => {
     if (mark.mark !== "text") return [mark];
     const sheets = labels.filter((rect) => covers(rect, mark));
-    if (sheets.some((rect) => rect.opacity === 1 && over.some((m) => m.mark === "text" && m.x === mark.x && m.y === mark.y))) return [];
-    return [{ ...mark, opacity: sheets.filter((rect) => rect.opacity < 1).reduce((left, rect) => left * (1 - rect.opacity), mark.opacity) }];
+    if (
+      sheets.some(
+        (rect) => rect.opacity === 1 && over.some((m) => m.mark === "text" && m.x === mark.x && m.y === mark.y),
+      )
+    )
+      return [];
+    return [
+      {
+        ...mark,
+        opacity: sheets
+          .filter((rect) => rect.opacity < 1)
+          .reduce((left, rect) => left * (1 - rect.opacity), mark.opacity),
+      },
+    ];
   });
   return [...base, ...over.filter((mark) => !labels.includes(mark))];
 }
@@ -183,7 +289,12 @@ for (const [name, expected] of Object.entries(golden.together)) {
   const { view } = expected;
   const { units, parts, subtracted, focusIn, top } = together(expected);
   const most = Math.max(...units.map((each) => each.length));
-  const room = (label) => ({ ...look, veil: 0.5, most, label: Math.max(...units.map((each) => label(each, each, look))) });
+  const room = (label) => ({
+    ...look,
+    veil: 0.5,
+    most,
+    label: Math.max(...units.map((each) => label(each, each, look))),
+  });
   set.panels.forEach(({ reading: i, head }, panel) => {
     const shade = sharedShades(parts[panel], view.scale, top);
     const axes = { rows: units[i], cols: units[i] };
@@ -193,7 +304,13 @@ for (const [name, expected] of Object.entries(golden.together)) {
     });
     test(`links of panel ${panel}, ${name}`, () => {
       const canvas = new Canvas();
-      const drawn = { head, part: parts[panel], shade, mask: chosen(parts[panel], view.links), colour: theme.heads[head % set.readings[i].heads] };
+      const drawn = {
+        head,
+        part: parts[panel],
+        shade,
+        mask: chosen(parts[panel], view.links),
+        colour: theme.heads[head % set.readings[i].heads],
+      };
       drawLinks(canvas, { ...axes, heads: [drawn], focus: focusIn(i) }, room(linksLabel), 0);
       assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links[panel]));
     });
@@ -202,7 +319,11 @@ for (const [name, expected] of Object.entries(golden.together)) {
     test(`difference, ${name}`, () => {
       const { rows, d, R, C } = subtracted;
       const scene = { rows, cols: rows, head: { part: { w: d, R, C }, shade: signedShades(subtracted) } };
-      const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), { ...look, veil: 0.5, colours: palette(theme.signed) });
+      const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), {
+        ...look,
+        veil: 0.5,
+        colours: palette(theme.signed),
+      });
       assert.deepEqual(sorted(marks), sorted(expected.difference));
     });
   }

@@ -1,7 +1,7 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cutText, paint, palette } from "../../mha_viz/ui/components/explorer/ink.js";
+import { cutText, paint, palette } from "../../mha_viz/browser/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
@@ -15,12 +15,24 @@ test("a palette runs through its stops and is opaque", () => {
 
 function painted(shades, R, C, size) {
   const target = new Uint32Array(size * size);
-  paint(Uint8Array.from(shades), R, C, size, Uint32Array.from({ length: 256 }, (_, i) => i), target, size, 0);
+  paint(
+    Uint8Array.from(shades),
+    R,
+    C,
+    size,
+    Uint32Array.from({ length: 256 }, (_, i) => i),
+    target,
+    size,
+    0,
+  );
   return [...target];
 }
 
 test("a few cells fill the picture with hard edges", () => {
-  assert.deepEqual(painted([10, 20, 30, 40], 2, 2, 4), [10, 10, 20, 20, 10, 10, 20, 20, 30, 30, 40, 40, 30, 30, 40, 40]);
+  assert.deepEqual(
+    painted([10, 20, 30, 40], 2, 2, 4),
+    [10, 10, 20, 20, 10, 10, 20, 20, 30, 30, 40, 40, 30, 30, 40, 40],
+  );
 });
 
 test("in a crowded picture the strongest cell of each pixel stays visible", () => {
@@ -37,21 +49,42 @@ test("crowded in one direction only", () => {
 });
 
 test("no pixel is left unpainted at any size", () => {
-  for (const [R, C] of [[1, 1], [3, 7], [14, 14], [100, 3]]) {
+  for (const [R, C] of [
+    [1, 1],
+    [3, 7],
+    [14, 14],
+    [100, 3],
+  ]) {
     for (const size of [1, 5, 17, 26]) assert.ok(painted(Array(R * C).fill(7), R, C, size).every((v) => v === 7));
   }
 });
 
 test("a picture lies at its place in a larger one and touches nothing else", () => {
   const target = new Uint32Array(6 * 5);
-  paint(Uint8Array.of(7), 1, 1, 2, Uint32Array.from({ length: 256 }, (_, i) => i), target, 6, 2 * 6 + 3);
+  paint(
+    Uint8Array.of(7),
+    1,
+    1,
+    2,
+    Uint32Array.from({ length: 256 }, (_, i) => i),
+    target,
+    6,
+    2 * 6 + 3,
+  );
   const painted = [...target.keys()].filter((i) => target[i]);
   assert.deepEqual(painted, [15, 16, 21, 22]);
 });
 
 // A context whose letters are ten pixels wide, and which counts how often it is asked.
 function ruler() {
-  return { font: "10px test", asked: 0, measureText(text) { this.asked += 1; return { width: 10 * Array.from(text).length }; } };
+  return {
+    font: "10px test",
+    asked: 0,
+    measureText(text) {
+      this.asked += 1;
+      return { width: 10 * Array.from(text).length };
+    },
+  };
 }
 
 test("text is cut to the width, ellipsis included, between whole characters", () => {

@@ -5,7 +5,11 @@ export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
   const tokens = ["[CLS]", "did", "n't", "it", "[SEP]", ...(pair ? ["so", "[SEP]"] : [])];
   const n = tokens.length;
   const made = {
-    key: "k", layers, heads, n, tokens,
+    key: "k",
+    layers,
+    heads,
+    n,
+    tokens,
     segments: tokens.map((_, i) => (i > 4 ? 1 : 0)),
     special: tokens.map((t) => (t.startsWith("[") ? 1 : 0)),
     groups: [[0], [1, 2], [3], [4], ...(pair ? [[5], [6]] : [])],
@@ -32,10 +36,17 @@ export function packed(header, ...parts) {
   let text = JSON.stringify(header);
   while (new TextEncoder().encode(text).length % 4) text += " ";
   const head = new TextEncoder().encode(text);
-  const pieces = [new Uint8Array(new Uint32Array([head.length]).buffer), head, ...parts.map((p) => new Uint8Array(p.buffer))];
+  const pieces = [
+    new Uint8Array(new Uint32Array([head.length]).buffer),
+    head,
+    ...parts.map((p) => new Uint8Array(p.buffer)),
+  ];
   const bytes = new Uint8Array(pieces.reduce((sum, p) => sum + p.length, 0));
   let at = 0;
-  for (const piece of pieces) { bytes.set(piece, at); at += piece.length; }
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
   return bytes;
 }
 

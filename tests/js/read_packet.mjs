@@ -1,7 +1,16 @@
 // Reads packets the way the page does, for tests/test_packet.py: a JSON list of questions on stdin, answers on stdout.
 // Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
 import { readFileSync } from "node:fs";
-import { block, encodeView, parseView, pooled, pooledUnits, ranking, units, unpack } from "../../mha_viz/ui/components/explorer/geometry.js";
+import {
+  block,
+  encodeView,
+  parseView,
+  pooled,
+  pooledUnits,
+  ranking,
+  units,
+  unpack,
+} from "../../mha_viz/browser/geometry.js";
 
 const DEFAULT = { unit: "words", special: "keep", side: "all" };
 const plain = (part) => part && { ...part, w: Array.from(part.w), hidden: part.hidden && Array.from(part.hidden) };

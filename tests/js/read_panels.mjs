@@ -1,10 +1,19 @@
 // Reads the bytes of several panels the way the page does, for tests/test_panels.py: a JSON list of questions on stdin,
 // answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
-import { block } from "../../mha_viz/ui/components/explorer/geometry.js";
+import { block } from "../../mha_viz/browser/geometry.js";
 import {
-  counterparts, difference, encodeTogether, parseTogether, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels,
-} from "../../mha_viz/ui/components/compare/together.js";
+  counterparts,
+  difference,
+  encodeTogether,
+  parseTogether,
+  partners,
+  sharedShades,
+  signedShades,
+  topOf,
+  unitsOf,
+  unpackPanels,
+} from "../../mha_viz/browser/compare/together.js";
 
 const VIEW = { unit: "words", special: "keep" };
 
@@ -24,22 +33,30 @@ const ANSWERS = {
   difference: (set, { view, of }) => {
     const found = difference(set, { ...VIEW, ...view }, of);
     if (!found.partner) return { remedy: found.remedy };
-    return { d: Array.from(found.d), rows: found.rows.map((unit) => unit.text), shades: Array.from(signedShades(found)) };
+    return {
+      d: Array.from(found.d),
+      rows: found.rows.map((unit) => unit.text),
+      shades: Array.from(signedShades(found)),
+    };
   },
   counterparts: (set, { view, of: [i, j] }) => {
     const [ours, theirs] = [i, j].map((reading) => unitsOf(set.readings[reading], { ...VIEW, ...view }));
-    return counterparts(set, i, j, ours, theirs).map((found, unit) =>
-      [ours[unit].text, found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text)]);
+    return counterparts(set, i, j, ours, theirs).map((found, unit) => [
+      ours[unit].text,
+      found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text),
+    ]);
   },
   // What compare.js shows of an address: the settings, and what is held in every panel and in the difference.
   shown: (set, { query }) => {
     const view = parseTogether(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => unitsOf(reading, view));
     const [of, { query: row, key: col }] = view.pin ? [set.panels[view.pin.at].reading, view.pin] : [null, {}];
-    const own = view.pin && [row, col].filter((t) => t !== null).map((t) => units[of].findIndex((u) => u.tokens.includes(t)));
+    const own =
+      view.pin && [row, col].filter((t) => t !== null).map((t) => units[of].findIndex((u) => u.tokens.includes(t)));
     const subtracted = view.diff && difference(set, view, view.diff);
     const two = subtracted?.partner ? view.diff.map((panel) => set.panels[panel].reading) : [];
-    const inReading = (i, named) => { // as `focusIn` there
+    const inReading = (i, named) => {
+      // as `focusIn` there
       if (!own || own.includes(-1)) return [];
       const isReplaced = of !== i && two.includes(of) && two.includes(i);
       const standing = isReplaced
@@ -50,7 +67,9 @@ const ANSWERS = {
     };
     const { as, unit, special, links, scale } = view;
     return {
-      view: { as, unit, special, links, scale }, diff: view.diff, at: view.pin ? view.pin.at : 0,
+      view: { as, unit, special, links, scale },
+      diff: view.diff,
+      at: view.pin ? view.pin.at : 0,
       held: set.panels.map(({ reading }) => inReading(reading, units[reading])),
       subtracted: two.length ? inReading(two[0], subtracted.rows) : null,
     };
@@ -59,5 +78,10 @@ const ANSWERS = {
 };
 
 const questions = JSON.parse(readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(questions.map((question) =>
-  ANSWERS[question.ask](unpackPanels(new Uint8Array(Buffer.from(question.packet, "base64"))), question))));
+process.stdout.write(
+  JSON.stringify(
+    questions.map((question) =>
+      ANSWERS[question.ask](unpackPanels(new Uint8Array(Buffer.from(question.packet, "base64"))), question),
+    ),
+  ),
+);

@@ -1,7 +1,7 @@
 // What heads are known for, on the page.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { byHead, counted, spoken } from "../../mha_viz/ui/components/explorer/roles.js";
+import { byHead, counted, spoken } from "../../mha_viz/browser/explorer/roles.js";
 
 const known = {
   kinds: { syntax: 0, coreference: 3, broad: 5 },
@@ -16,16 +16,25 @@ const known = {
 test("roles are kept by head, in the order given", () => {
   const { of } = byHead(known);
   assert.deepEqual([...of.keys()], [4, 7]);
-  assert.deepEqual(of.get(4).map((role) => role.short), ["obj", "det", "coref"]);
+  assert.deepEqual(
+    of.get(4).map((role) => role.short),
+    ["obj", "det", "coref"],
+  );
 });
 
 test("heads are counted once for each kind; kinds without a head are left out", () => {
-  assert.deepEqual(counted(byHead(known)), [["syntax", 2], ["coreference", 1]]);
+  assert.deepEqual(counted(byHead(known)), [
+    ["syntax", 2],
+    ["coreference", 1],
+  ]);
   assert.deepEqual(counted(byHead({ kinds: known.kinds, found: [] })), []);
 });
 
 test("a screen reader hears each role and whether it shows", () => {
   const list = byHead(known).of.get(4);
-  assert.equal(spoken(list), "Known for obj, active here. Known for det, not triggered here. Known for coref, not triggered here. ");
+  assert.equal(
+    spoken(list),
+    "Known for obj, active here. Known for det, not triggered here. Known for coref, not triggered here. ",
+  );
   assert.equal(spoken([]), "");
 });

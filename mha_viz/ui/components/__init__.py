@@ -1,4 +1,4 @@
-"""Interactive drawings: each lies in a folder with its JavaScript and style beside a thin Python wrapper."""
+"""Interactive drawings as Streamlit components: thin wrappers over the JavaScript and styles of ``browser``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from streamlit.components.v2.component_registry import BidiComponentDefinition
 from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
 from streamlit.components.v2.types import ComponentRenderer
 
-from mha_viz import bundle
+from mha_viz.browser import bundle
 
 
 def drawing(component: str) -> ComponentRenderer:

@@ -1,0 +1,93 @@
+// The block of multi-head attention: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
+import { make } from "../dom.js";
+import { post } from "../post.js";
+
+// Steps in order as groups: each outside a head alone, those inside together.
+/** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */
+export function groups(steps) {
+  const found = [];
+  for (const step of steps) {
+    const last = found.at(-1);
+    if (step.inside && last?.inside) last.steps.push(step);
+    else found.push({ inside: !!step.inside, steps: [step] });
+  }
+  return found;
+}
+
+// "W_Q  W_K" → text with Q and K as subscripts.
+/** @type {(text: string) => string[]} */
+export const subscripts = (text) => text.split(/_(\w+)/);
+/** @type {(text: string) => Children} */
+const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
+/** @type {() => HTMLElement} */
+const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→");
+
+/** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
+export function block(root, send) {
+  return { show: (data) => show(root, send, data) };
+}
+
+// Drawn anew at each change; the keyboard stays where it was.
+/** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
+function show(root, send, data) {
+  const order = () => [...root.querySelectorAll("button")];
+  const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
+  const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
+  const row = make("div", { class: "row block", role: "group", "aria-label": "Steps of multi-head attention" });
+  groups(data.steps).forEach((group, i) => {
+    const drawn = group.inside ? headsOf(group, data, send) : stepButton(group.steps[0], data.step, send);
+    row.append(...(i ? [arrow()] : []), drawn);
+  });
+  root.replaceChildren(row);
+  if (at >= 0) order()[at]?.focus();
+}
+
+/** @type {(step: Step, open: string, send: Send) => HTMLElement} */
+function stepButton({ name, label, shape }, open, send) {
+  const button = make(
+    "button",
+    { type: "button", class: "step", onclick: () => send("step", name) },
+    make("b", {}, ...formula(label)),
+    make("span", {}, ...formula(shape)),
+  );
+  if (name === open) button.setAttribute("aria-current", "step");
+  return button;
+}
+
+/** @type {(group: { steps: Step[] }, data: BlockData, send: Send) => HTMLElement} */
+function headsOf(group, data, send) {
+  const buttons = data.heads.map((colour, number) => headButton(number, colour, data.head, send));
+  const chips = make("div", { class: "chips", role: "group", "aria-label": "Heads" }, ...buttons);
+  const inner = make("div", { class: "row" });
+  group.steps.forEach((step, i) => inner.append(...(i ? [arrow()] : []), stepButton(step, data.step, send)));
+  const title = make("div", { class: "title" }, `in each of ${data.heads.length} heads`, chips);
+  const box = make("div", { class: "head" }, title, inner);
+  box.style.setProperty("--own", data.heads[data.head]);
+  return box;
+}
+
+/** @type {(number: number, colour: string, chosen: number, send: Send) => HTMLElement} */
+function headButton(number, colour, chosen, send) {
+  const button = make(
+    "button",
+    {
+      type: "button",
+      class: "chip",
+      "aria-pressed": String(number === chosen),
+      "aria-label": `Head ${number}`,
+      onclick: () => send("head", number),
+    },
+    String(number),
+  );
+  button.style.setProperty("--own", colour);
+  return button;
+}
+
+// Streamlit calls this on the same page elements at every change of the data.
+/** @param {StreamlitComponent} component */
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = /** @type {any} */ (parentElement.querySelector(".mha-block"));
+  root.send = setTriggerValue;
+  root.app ??= block(root, (name, value) => post(root.send, name, value));
+  root.app.show(data);
+}

@@ -1,0 +1,116 @@
+"""The JavaScript and the style of a component as one text: for the app's pages, and for files that stand alone.
+
+The sources are read as files, for a page that stands alone needs no Streamlit. A server sends a component's
+:func:`module` as the file :func:`served_file`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+SERVED = "mha_viz.files"  # known to Streamlit as a component where a server sends the modules as files
+FOLDER = Path(__file__).resolve().parent
+COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.stem == path.parent.name))
+
+_IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
+_NAMED_IMPORT = re.compile(r'import \{[^}]*\} from "(\.[^"]+)";\n')
+_EXPORT = re.compile(r"^export (?=const|let|class|async|function)", re.MULTILINE)
+_DECLARED = re.compile(r"^(?:export )?(?:const|let|class|(?:async )?function\*?) (\w+|[{[][^=]*)", re.MULTILINE)
+_COMMENT_BLOCK = re.compile(r"^\s*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
+_COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
+_INDENT = re.compile(r"^\s+", re.MULTILINE)
+
+# A style sheet that came as a file of its own would arrive after the first measurement of the drawing.
+_WITH_STYLE = """
+const styleSheet = new CSSStyleSheet();
+styleSheet.replaceSync({style});
+export default (component) => {{
+component.parentElement.adoptedStyleSheets = [styleSheet];
+return mount(component);
+}};
+"""
+
+
+@cache
+def script(component: str) -> str:
+    """The JavaScript modules of a component as one module."""
+    return joined(FOLDER / component / f"{component}.js")
+
+
+def joined(entry: Path) -> str:
+    """``entry`` and all that it imports as one module, each after what it imports.
+
+    They import each other when tested under node; in the page they travel as one text, because inline component code
+    cannot import. Comments on lines of their own and indentation are left out.
+
+    Raises ValueError where modules cannot share one scope: two declare one name at their top level, they import each
+    other in a circle, or an import is not of the form ``import { a, b } from "./module.js";``.
+    """
+    modules = {path: path.read_text("utf-8") for path in _in_order(entry.resolve(), ())}
+    _refuse_equal_names(modules)
+    source = "\n".join(modules.values())
+    for pattern in (_IMPORT, _EXPORT, _COMMENT_BLOCK, _COMMENT_LINE, _INDENT):
+        source = pattern.sub("", source)
+    return source
+
+
+def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
+    """The modules that ``path`` needs, itself last. One may come again: the first place counts."""
+    if path in importers:
+        circle = " → ".join(module.name for module in (*importers[importers.index(path) :], path))
+        raise ValueError(f"Modules that import each other in a circle cannot be one text: {circle}.")
+    needed = (_in_order(other, (*importers, path)) for other in _imported(path))
+    return dict.fromkeys([*(module for modules in needed for module in modules), path])
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    """The files that a module imports, as they are written."""
+    for statement in _IMPORT.findall(path.read_text("utf-8")):
+        named = _NAMED_IMPORT.fullmatch(statement)
+        if not named or re.search(r"\bas\b", statement):
+            first = statement.strip().splitlines()[0]
+            raise ValueError(f'{path.name}: “{first}” is not of the form import {{ a, b }} from "./module.js";')
+        yield (path.parent / named[1]).resolve()
+
+
+def _refuse_equal_names(modules: dict[Path, str]) -> None:
+    """In one text all modules share one scope, where a name can be declared once."""
+    declared: dict[str, Path] = {}
+    for path, source in modules.items():
+        for name in _top_level_names(source):
+            if name in declared:
+                raise ValueError(
+                    f"{declared[name].name} and {path.name} both declare “{name}” at their top level. "
+                    "They travel as one text: rename one of them."
+                )
+            declared[name] = path
+
+
+def _top_level_names(source: str) -> Iterator[str]:
+    for pattern in _DECLARED.findall(source):
+        yield from re.findall(r"\w+(?=\s*(?:[,}\]]|$))", pattern)
+
+
+@cache
+def style(component: str) -> str:
+    """The style sheet of a component; "" where it has none."""
+    sheet = FOLDER / component / f"{component}.css"
+    return sheet.read_text("utf-8") if sheet.exists() else ""
+
+
+@cache
+def module(component: str) -> str:
+    """The component's script with its style, as one JavaScript module."""
+    mount = script(component).replace("export default function", "const mount = function")
+    return mount + _WITH_STYLE.format(style=json.dumps(style(component)))
+
+
+@cache
+def served_file(component: str) -> str:
+    """The name of the file in which a server sends :func:`module`: another one whenever its text is another."""
+    return f"{hashlib.sha256(module(component).encode()).hexdigest()[:24]}.js"

@@ -1,0 +1,134 @@
+// Heads side by side: what is pointed at in one panel is shown in all, on one scale, and any two are subtracted.
+// What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
+import { Stage, mounted, readLook } from "../stage.js";
+import { drawDifference, listenToDifference } from "./difference.js";
+import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
+import { page, panelOf, setControls } from "./parts.js";
+import { held, pinAt } from "./spots.js";
+import { drawTable } from "./tables.js";
+import { encodeTogether, parseTogether, unpackPanels } from "./together.js";
+import { edit, settle } from "./tray.js";
+
+const EMPTY = "Nothing is compared yet: pin a head on the Explore page, and it stands here beside the next one.";
+const ALONE =
+  "One head is here. Pin another on the Explore page, or duplicate this one, and both stand side by side on one scale.";
+
+/** @type {(root: HTMLElement, send: Send, locate?: () => string) => CompareOnPage} */
+export function compare(root, send, locate = () => window.location.search) {
+  const app = /** @type {CompareApp} */ ({
+    root,
+    send,
+    set: null,
+    derived: null, // what the view shows of every panel
+    sent: null, // a change of the tray that is not answered yet
+    frame: 0,
+    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer: the other rows are compared
+  });
+  app.stage = new Stage(send, locate, drawingOf(app));
+  app.part = page({
+    change: (fields, delay) => app.stage.change(fields, delay),
+    subtract: (ofSecond) => subtract(app, ofSecond),
+    edit: (asked) => edit(app, asked),
+    table: () => drawTable(app),
+  });
+  root.replaceChildren(app.part.all);
+  listenToDifference(app);
+  return { show: (bytes) => show(app, bytes), stop: () => stop(app) };
+}
+
+/** @type {(app: CompareApp) => Drawing<PanelsView>} */
+const drawingOf = (app) => ({
+  isReady: () => !!app.set,
+  parse: (params) => parseTogether(params, app.set),
+  adopted: () => {},
+  message: (view) => ({ of: app.set.key, ...encodeTogether(view, app.set) }),
+  held: () => held(app),
+  pin: (spot) => pinAt(app, spot),
+  draw: () => draw(app),
+  drawFocus: (now) => (now ? refresh(app) : refreshSoon(app)),
+});
+
+// Many moves of the pointer are one drawing.
+/** @type {(app: CompareApp) => void} */
+function refreshSoon(app) {
+  app.frame ||= requestAnimationFrame(() => {
+    app.frame = 0;
+    refresh(app);
+  });
+}
+
+/** @type {(app: CompareApp) => void} */
+function stop(app) {
+  app.stage.stop();
+  cancelAnimationFrame(app.frame);
+}
+
+/** @type {(app: CompareApp) => void} */
+function draw(app) {
+  const { set, part, look, root, stage } = app;
+  if (!set) return;
+  readLook(look, root, set.themes, part.hint);
+  part.all.classList.toggle("empty", !set.panels.length);
+  part.hint.textContent = hint(set);
+  part.how.hidden = set.panels.length < 2;
+  if (set.panels.length) {
+    derive(app);
+    setControls(part, set, stage.view);
+    drawScale(app);
+    measure(app);
+  }
+  drawDifference(app);
+  refresh(app, true);
+  drawTable(app);
+}
+
+/** @type {(set: Panels) => string} */
+function hint({ panels, editable }) {
+  if (!panels.length) return EMPTY;
+  return panels.length === 1 && editable ? ALONE : "";
+}
+
+// ---- Arrivals -------------------------------------------------------------------------------------------------
+
+/** @type {(app: CompareApp, bytes: Uint8Array) => void} */
+function show(app, bytes) {
+  const next = unpackPanels(bytes);
+  const isSame = app.set?.key === next.key;
+  if (!isSame) arrive(app, next);
+  draw(app);
+  if (!isSame) settle(app);
+}
+
+/** @type {(app: CompareApp, next: Panels) => void} */
+function arrive(app, next) {
+  const { part, stage, sent } = app;
+  Object.assign(app, { set: next, derived: null });
+  stage.adopt(sent?.count === next.panels.length ? sent.view : undefined);
+  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (asked) => edit(app, asked) }));
+  part.panels.forEach((panel, index) => listenTo(app, panel, index));
+  part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
+}
+
+// Two panels to subtract; of one that is chosen alone the other is its neighbour.
+/** @type {(app: CompareApp, ofSecond: boolean) => void} */
+function subtract({ part, stage }, ofSecond) {
+  const [first, second] = [part.first.value, part.second.value];
+  const [one, other] = ofSecond ? [second, first] : [first, second];
+  if (one === "") return stage.change({ diff: null });
+  const neighbour = +one ? +one - 1 : 1;
+  /** @type {[number, number]} */
+  const pair = [+one, other === "" || +other === +one ? neighbour : +other];
+  stage.change({ diff: ofSecond ? pair.reverse() : pair });
+  part.diff.scrollIntoView({ block: "nearest" });
+}
+
+const IN_STREAMLIT = {
+  create: compare,
+  show: (app, data) => app.show(data),
+  failure: "This comparison failed. Reload the page without the part of its address after “&”.",
+};
+
+/** @param {StreamlitComponent} component */
+export default function (component) {
+  return mounted(component, ".mha-compare", IN_STREAMLIT);
+}

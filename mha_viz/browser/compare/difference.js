@@ -1,0 +1,155 @@
+// Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
+import { make, typedText } from "../dom.js";
+import { heatmapSpotAt, number } from "../geometry.js";
+import { pointOn } from "../stage.js";
+import { entry } from "./parts.js";
+import { drawPlate } from "./plate.js";
+import { allSay, amount, bold, differenceSays, softly } from "./says.js";
+import { spotIn } from "./spots.js";
+import { difference, largest, signed, signedShades, toldApart } from "./together.js";
+
+const LARGEST = 12;
+const NO_DIVERGENCE =
+  "Only what is shown is subtracted. No divergence is given: it takes every row, and special tokens do not correspond.";
+const REPLACED = "Compare two sentences of which one has some words replaced, each by one.";
+
+// The difference that a view asks for, ready to be drawn; null without one.
+/** @type {(set: Panels, view: PanelsView) => Difference | null} */
+export function subtracted(set, view) {
+  const result = view.diff && difference(set, view, view.diff);
+  if (!result?.partner) return result;
+  const head = { part: { w: result.d, R: result.R, C: result.C }, shade: signedShades(result) };
+  return { ...result, head, largest: largest(result, LARGEST) };
+}
+
+// All but the heatmap, which shows what is pointed at.
+/** @type {(app: CompareApp) => void} */
+export function drawDifference(app) {
+  const { set, derived, part, look } = app;
+  const { diff } = app.stage.view;
+  part.diff.hidden = !diff;
+  if (!diff) return;
+  part.diffTitle.replaceChildren(...title(set, diff));
+  const result = derived.diff;
+  part.diffBody.hidden = !result.partner;
+  part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, diff, result)));
+  if (!result.partner) return;
+  part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
+  part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}  `, amount(`−${number(result.top)}`));
+  part.diffMore.replaceChildren(amount(`+${number(result.top)}`), `  more in panel ${diff[1] + 1}`);
+  part.list.replaceChildren(...result.largest.map((cell) => listed(app, diff, result, cell)));
+  if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));
+}
+
+/** @type {(set: Panels, diff: [number, number]) => Children} */
+function title(set, diff) {
+  const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])];
+  const [first, second] = toldApart(set, diff).map(named);
+  return [...second, " minus ", ...first, softly(` panel ${diff[1] + 1} minus panel ${diff[0] + 1}`)];
+}
+
+/** @type {(set: Panels, diff: [number, number]) => Children} */
+function meaning(set, [p, q]) {
+  const nats = set.divergence[p][q];
+  if (nats === null) return [NO_DIVERGENCE];
+  const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "pieces";
+  const what =
+    `, the mean over all ${unit}, special tokens included, whatever is shown: ` +
+    "0 means the same rows, 0.693 (ln 2) rows with nothing in common.";
+  return ["Jensen–Shannon divergence ", bold(`${nats.toFixed(3)} nats`), what];
+}
+
+// Why two panels cannot be subtracted, and the one click that helps, where one does.
+/** @type {(app: CompareApp, diff: [number, number], result: Difference) => Children} */
+function refusal({ stage }, [p, q], { ours, theirs, remedy }) {
+  if (!remedy) {
+    const only = [onlyIn(ours, p), onlyIn(theirs, q)].filter((span) => span);
+    const list = only.flatMap((span, i) => [i ? "; " : "", span]);
+    return ["These two cannot be subtracted: their words do not correspond one to one. ", ...list, `. ${REPLACED}`];
+  }
+  const [does, why] = remedyWords(remedy);
+  const button = make("button", { type: "button", class: "quiet", onclick: () => stage.change(remedy) }, does);
+  return [`As shown, these two cannot be subtracted: ${why}. `, button];
+}
+
+/** @type {(units: Unit[], panel: number) => HTMLElement | null} */
+function onlyIn(units, panel) {
+  if (!units.length) return null;
+  const words = units.slice(0, 5).flatMap((unit, i) => [i ? ", " : "", "“", typedText(unit.text), "”"]);
+  const rest = units.length > 5 ? ` and ${units.length - 5} more` : "";
+  return make("span", {}, ...words, rest, ` only in panel ${panel + 1}`);
+}
+
+/** @type {(remedy: Partial<Settings>) => [string, string]} */
+function remedyWords({ unit, special }) {
+  const [pieces, tokens] = ["they are cut into different pieces", "their special tokens differ"];
+  if (unit && special) return ["Compare by words, without special tokens", `${pieces}, and ${tokens}`];
+  return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
+}
+
+/** @type {(app: CompareApp, diff: [number, number], result: Difference, cell: number) => HTMLElement} */
+function listed({ stage }, [at], { rows, d, C, first, second, top }, cell) {
+  const spot = { at, row: Math.floor(cell / C), col: cell % C };
+  const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
+  const numbers = [number(first[cell]), number(second[cell]), signed(d[cell])];
+  const on = {
+    onclick: () => stage.press(spot),
+    onpointerenter: come,
+    onpointerleave: leave,
+    onfocus: come,
+    onblur: leave,
+  };
+  return entry(rows[spot.row].text, rows[spot.col].text, numbers, d[cell] / top, on);
+}
+
+// ---- What is pointed at ---------------------------------------------------------------------------------------
+
+/** @type {(app: CompareApp, spot: Spot | null, all: boolean) => void} */
+export function refreshDifference(app, spot, all) {
+  const { set, derived, part, look } = app;
+  const result = derived?.diff;
+  if (!result?.partner || part.diff.hidden) return;
+  const here = spotIn(app, set.panels[app.stage.view.diff[0]].reading, spot);
+  const key = JSON.stringify(here);
+  if (!all && key === part.drawn) return;
+  part.drawn = key;
+  const focus = here?.missing ? null : here;
+  const scene = { rows: result.rows, cols: result.rows, head: result.head, focus: null };
+  const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
+  const size = { width, height: Math.max(380, look.height), label: undefined, most: 0 };
+  drawPlate(part.map, scene, focus, all, { ...look, colours: look.signedColours, ...size });
+  part.diffSays.replaceChildren(...differenceSays(app, here));
+  part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
+  markEntries(part.list, result, focus);
+}
+
+/** @type {(list: HTMLElement, result: Difference, focus: Span | null) => void} */
+function markEntries(list, { largest: cells, C }, focus) {
+  const isCell = focus && focus.row !== null && focus.col !== null;
+  const cell = isCell ? focus.row * C + focus.col : -1;
+  [...list.querySelectorAll("button")].forEach((item, i) =>
+    item.setAttribute("aria-current", String(cells[i] === cell)),
+  );
+}
+
+/** @type {(app: CompareApp) => void} */
+export function listenToDifference(app) {
+  const { part, stage } = app;
+  const cell = (event) => {
+    const result = app.derived?.diff;
+    if (!part.map.layout || !result?.partner) return null;
+    const spot = heatmapSpotAt(part.map.layout, result.R, result.C, ...pointOn(part.map.canvas, event));
+    return spot && { at: stage.view.diff[0], ...spot };
+  };
+  const about = () => {
+    const [at] = stage.view.diff;
+    const spot = spotIn(app, app.set.panels[at].reading, stage.focused());
+    const from = spot && !spot.missing ? { at, row: spot.row, col: spot.col } : null;
+    const count = app.derived.diff.R;
+    return { from, isHeat: true, R: count, C: count, start: { at }, walked };
+  };
+  const walked = () => {
+    part.said.textContent = `${part.diffSays.textContent}. ${allSay(app)}`;
+  };
+  stage.attend(part.map.canvas, cell, about);
+}

@@ -1,0 +1,142 @@
+// The panels: one size, one layout and one scale for all, and in each what is pointed at in any.
+import { block, chosen, heatmapLayout, heatmapSpotAt, linksSpotAt } from "../geometry.js";
+import { heatmapLabel } from "../heatmap.js";
+import { linksLabel } from "../links.js";
+import { pointOn, reveal } from "../stage.js";
+import { hiddenNote } from "../words.js";
+import { refreshDifference, subtracted } from "./difference.js";
+import { drawPlate } from "./plate.js";
+import { allSay, panelSays } from "./says.js";
+import { spotIn } from "./spots.js";
+import { columns, nameOf, readingOf, scaleWords, sharedShades, topOf, unitsOf } from "./together.js";
+
+const GAP = 32; // between panels, pixels
+const LEAST = 292; // a panel is at least as wide, pixels
+const LINKS_WIDTH = 560; // a link diagram at most
+
+// What the view shows of every panel: made once for each view.
+/** @type {(app: CompareApp) => void} */
+export function derive(app) {
+  const { set, look, derived } = app;
+  const { view } = app.stage;
+  const { unit, special, links, scale, diff, as } = view;
+  const key = JSON.stringify([set.key, unit, special, links, scale, diff, as, look.theme]);
+  if (derived?.key === key) return;
+  const units = set.readings.map((reading) => unitsOf(reading, view));
+  const parts = set.panels.map(({ reading, head }) =>
+    block(set.readings[reading], head, view, { rows: units[reading], cols: units[reading] }),
+  );
+  const top = topOf(parts);
+  const heads = set.panels.map(({ reading, head }, index) => ({
+    head,
+    part: parts[index],
+    shade: sharedShades(parts[index], scale, top),
+    mask: as === "links" ? chosen(parts[index], links) : null,
+    colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
+  }));
+  app.derived = { key, units, heads, top, standing: {}, diff: subtracted(set, view) };
+}
+
+/** @type {(app: CompareApp) => void} */
+export function drawScale({ set, derived, part, look, stage }) {
+  const { as, scale } = stage.view;
+  const stops = as === "links" ? `transparent, ${look.ink}` : look.ramp.join();
+  part.ramp.style.background = `linear-gradient(90deg, ${stops})`;
+  const whose = set.panels.length > 1 ? "One scale for all panels" : "Scale";
+  const how = as === "links" ? ", as strength of the line" : "";
+  part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top)}${how}`;
+}
+
+// All panels have one size and one layout, whatever they show: cells can be compared by place.
+/** @type {(app: CompareApp) => void} */
+export function measure({ set, derived, part, look, stage }) {
+  const isLinks = stage.view.as === "links";
+  const most = Math.max(1, ...derived.units.map((units) => units.length));
+  const label = Math.max(...derived.units.map((units) => (isLinks ? linksLabel : heatmapLabel)(units, units, look)));
+  const width = part.sheet.clientWidth;
+  const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * most));
+  const across = columns(width, set.panels.length, width < 600 ? width : wanted, GAP);
+  const column = Math.floor((width - (across - 1) * GAP) / across);
+  part.sheet.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
+  const height = Math.max(300, Math.min(680, window.innerHeight - 230));
+  Object.assign(look, { most, label, width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height });
+  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label).width;
+  for (const panel of part.panels) {
+    panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools stand over the drawing's end
+    panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
+  }
+}
+
+// Draw what changed: a panel whose focus is as it was keeps its picture.
+/** @type {(app: CompareApp, all?: boolean) => void} */
+export function refresh(app, all = false) {
+  if (!app.set) return;
+  const spot = app.stage.focused();
+  app.part.panels.forEach((panel, index) => {
+    const here = spotIn(app, app.set.panels[index].reading, spot);
+    const key = JSON.stringify(here);
+    if (!all && key === panel.drawn) return;
+    panel.drawn = key;
+    drawPanel(app, panel, index, here, all);
+  });
+  refreshDifference(app, spot, all);
+}
+
+/** @type {(app: CompareApp, panel: PanelPart, index: number, here: Place | null, all: boolean) => void} */
+function drawPanel(app, panel, index, here, all) {
+  const { set, derived, look } = app;
+  const { view } = app.stage;
+  const units = derived.units[set.panels[index].reading];
+  const [head, focus] = [derived.heads[index], here?.missing ? null : here];
+  const links = view.as === "links" ? { heads: [head] } : {};
+  drawPlate(panel, { rows: units, cols: units, head, ...links, focus: null }, focus, all, look);
+  panel.says.replaceChildren(...panelSays(app, index, here));
+  panel.says.classList.toggle("rest", !here);
+  const note = view.special === "keep" ? "" : hiddenNote(head, { rows: units }, focus, view, readingOf(set, index));
+  if (panel.note.textContent !== note) panel.note.textContent = note;
+  panel.all.classList.toggle("lacks", !!here?.missing);
+  const what = `${view.as === "links" ? "Token links" : "Heatmap"} of panel ${index + 1}, ${nameOf(set, index).name}`;
+  panel.canvas.setAttribute("aria-label", `${what}. ${panel.says.textContent}`);
+}
+
+// ---- Pointer and keys -----------------------------------------------------------------------------------------
+
+/** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
+export function listenTo(app, panel, index) {
+  const { stage } = app;
+  const { reading } = app.set.panels[index];
+  const isLinks = () => stage.view.as === "links";
+  const where = (event) => {
+    if (!panel.layout || !app.derived) return null;
+    const count = app.derived.units[reading].length;
+    const [x, y] = pointOn(panel.canvas, event);
+    const spot = isLinks()
+      ? linksSpotAt(panel.layout, count, count, x, y + panel.box.scrollTop)
+      : heatmapSpotAt(panel.layout, count, count, x, y);
+    return spot && { at: index, ...spot };
+  };
+  const about = () => {
+    const here = spotIn(app, reading, stage.focused());
+    const from = here && !here.missing ? { at: index, row: here.row, col: here.col } : null;
+    const count = app.derived.units[reading].length;
+    return { from, isHeat: !isLinks(), R: count, C: count, start: { at: index }, walked };
+  };
+  const walked = (spot) => {
+    app.part.said.textContent = allSay(app);
+    if (isLinks()) reveal(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
+  };
+  stage.attend(panel.canvas, where, about);
+  panel.box.onscroll = () => follow(app, panel, index);
+}
+
+// Panels of one layout scroll together.
+/** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
+function follow(app, panel, index) {
+  const { scrollTop, scrollLeft } = panel.box;
+  for (const other of app.part.panels) {
+    if (other === panel) continue;
+    if (other.box.scrollTop !== scrollTop) other.box.scrollTop = scrollTop;
+    if (other.box.scrollLeft !== scrollLeft) other.box.scrollLeft = scrollLeft;
+  }
+  if (app.stage.view.as === "links") drawPanel(app, panel, index, JSON.parse(panel.drawn), true);
+}

@@ -1,0 +1,377 @@
+// The comparison's page elements. What a person does is told to `on`.
+import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
+import { make, typedText } from "../dom.js";
+import { plate } from "./plate.js";
+import { areAlike, called, nameOf, readingOf, sameText } from "./together.js";
+
+const AS = [
+  ["heatmap", "heatmap"],
+  ["links", "links"],
+];
+const SCALES = [
+  ["fixed", "0 to 1"],
+  ["head", "0 to the largest shown"],
+  ["log", "logarithmic"],
+];
+const SVG = "http://www.w3.org/2000/svg";
+const ICONS = {
+  // strokes on a field of 16 × 16
+  left: "M10 3 5 8l5 5",
+  right: "m6 3 5 5-5 5",
+  duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
+  remove: "m4 4 8 8M12 4l-8 8",
+  open: "M9 3h4v4M13 3 7.5 8.5M6.5 4H3v9h9V9.5",
+  pin: "M8 3v10M3 8h10",
+  rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
+};
+
+/** @type {(text: string) => HTMLElement} */
+const quiet = (text) => make("span", { class: "soft" }, text);
+
+/** @type {(on: Actions) => Parts & { panels: PanelPart[] }} */
+export function page(on) {
+  const p = /** @type {ReturnType<typeof page>} */ ({ panels: [] });
+  p.sheet = make("div", { class: "sheet" });
+  p.hint = make("p", { class: "hint soft" });
+  p.said = make("p", { class: "said", "aria-live": "polite" });
+  p.all = make(
+    "div",
+    { class: "compare" },
+    controlsOf(p, on),
+    scaleOf(p),
+    p.sheet,
+    p.hint,
+    differenceOf(p, on),
+    tableOf(p, on),
+    p.said,
+  );
+  return p;
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
+function controlsOf(p, on) {
+  const scale = choice("Colour scale", SCALES, () => on.change({ scale: scale.select.value }));
+  p.choices = {
+    as: segments("Drawn as", "as", AS, on.change),
+    unit: segments("Tokens", "unit", UNITS, on.change),
+    special: segments("Special tokens", "special", SPECIALS, on.change),
+    links: linksChoice(on.change),
+    scale: {
+      box: scale.box,
+      set: (value) => {
+        scale.select.value = value;
+      },
+    },
+  };
+  const pick = (label) =>
+    make("select", { "aria-label": label, onchange: (event) => on.subtract(event.target === p.second) });
+  [p.second, p.first] = [pick("The panel to subtract from"), pick("The panel that is subtracted")];
+  p.subtract = make(
+    "fieldset",
+    { class: "subtract" },
+    make("legend", {}, "Difference"),
+    make("div", { class: "choice" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first),
+  );
+  p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box), p.subtract);
+  return p.controls;
+}
+
+/** @type {() => HTMLElement} */
+const bar = () => make("i", { class: "ramp", "aria-hidden": true });
+
+/** @type {(p: Parts) => HTMLElement} */
+function scaleOf(p) {
+  [p.ramp, p.scaleText] = [bar(), make("span")];
+  p.how = make(
+    "span",
+    { class: "how" },
+    "Point at a word or a cell: every panel shows it. A click holds it, Escape lets go.",
+  );
+  p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.how);
+  return p.scale;
+}
+
+/** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
+export function setControls(p, set, view) {
+  for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[name]);
+  p.choices.links.box.hidden = view.as !== "links";
+  p.subtract.hidden = set.panels.length < 2;
+  const options = () => [
+    make("option", { value: "", textContent: "none" }),
+    ...set.panels.map((_, i) => make("option", { value: i, textContent: shortName(set, i) })),
+  ];
+  for (const [select, at] of [
+    [p.second, 1],
+    [p.first, 0],
+  ]) {
+    if (select.key !== set.key) select.replaceChildren(...options());
+    select.key = set.key;
+    select.value = view.diff ? view.diff[at] : "";
+  }
+}
+
+const LETTERS = 24; // of a name that are shown in a menu
+
+/** @type {(set: Panels, panel: number) => string} */
+export function shortName(set, panel) {
+  const letters = Array.from(set.panels[panel].name);
+  const start = letters
+    .slice(0, LETTERS - 1)
+    .join("")
+    .trimEnd();
+  const name = letters.length > LETTERS ? `${start}…` : letters.join("");
+  return [`${panel + 1} `, nameOf(set, panel).name, name].filter(Boolean).join(" ");
+}
+
+// ---- One panel ----------------------------------------------------------------------------------------------
+
+/** @type {(set: Panels, index: number, on: Actions) => PanelPart} */
+export function panelOf(set, index, on) {
+  const { layer, head, name } = nameOf(set, index);
+  const p = /** @type {PanelPart} */ (plate());
+  const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
+  p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
+  p.tools = toolbar(set, index, on);
+  const title = make("h3", {}, number_, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
+  p.says = make("p", { class: "says" });
+  p.note = make("p", { class: "note soft" });
+  const whose = whoseOf(set, index);
+  p.all = make(
+    "article",
+    {
+      class: "panel",
+      "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}`,
+    },
+    make("header", {}, make("div", { class: "title" }, title, p.name), p.tools),
+    whose ?? make("p", { class: "whose" }),
+    p.box,
+    p.says,
+    p.note,
+  );
+  return p;
+}
+
+// The name that a person gave, and the way to give one.
+/** @type {(p: Parts, set: Panels, index: number, on: Actions) => Children} */
+function nameParts(p, set, index, on) {
+  const { name } = set.panels[index];
+  const text = typedText(name);
+  if (!set.editable) return name ? [text] : [];
+  const rename = make(
+    "button",
+    {
+      type: "button",
+      class: "rename",
+      title: name ? `${name}. Rename` : "Rename",
+      "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename`,
+    },
+    ...(name ? [text] : [quiet("Add a name"), icon("rename")]),
+  ); // a name takes all the room there is
+  rename.onclick = () => askName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
+  p.rename = rename;
+  return [rename];
+}
+
+/** @type {(p: Parts, button: HTMLElement, name: string, done: (name: string) => void) => void} */
+function askName(p, button, name, done) {
+  const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
+  let open = true;
+  const close = (value) => {
+    if (!open) return;
+    open = false;
+    field.replaceWith(button);
+    if (value !== null && value.trim() !== name) done(value.trim());
+  };
+  field.onkeydown = (event) => {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    close(event.key === "Enter" ? field.value : null);
+    button.focus();
+    event.stopPropagation();
+  };
+  field.onblur = () => close(field.value);
+  button.replaceWith(field);
+  field.focus();
+  field.select();
+}
+
+/** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
+function toolbar(set, index, on) {
+  const buttons = toolsOf(set, index).map((tool) => toolButton(tool, index, on));
+  const bar_ = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
+  roving(bar_, buttons);
+  return bar_;
+}
+
+/** @type {(set: Panels, index: number) => Tool[]} */
+function toolsOf({ panels, editable }, index) {
+  const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
+  if (!editable) return [open, { name: "pin", label: "Pin", change: { action: "pin" } }];
+  const moveTo = (to) => (panels[to] ? { action: "move", to } : undefined);
+  return [
+    { name: "left", label: "Move left", change: moveTo(index - 1) },
+    { name: "right", label: "Move right", change: moveTo(index + 1) },
+    { name: "duplicate", label: "Duplicate", change: { action: "duplicate" } },
+    open,
+    { name: "remove", label: "Remove", change: { action: "remove" } },
+  ];
+}
+
+/** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
+function toolButton({ name, label, change }, index, on) {
+  const named = { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` };
+  const button = make("button", named, icon(name), ...(name === "pin" ? [label] : []));
+  button.dataset.tool = name;
+  if (change) button.onclick = () => on.edit({ ...change, index });
+  else button.setAttribute("aria-disabled", "true");
+  return button;
+}
+
+/** @type {(event: Event) => HTMLElement} */
+const buttonAt = (event) => /** @type {Element} */ (event.target).closest("button");
+
+// One stop for the tab key; arrows move inside.
+/** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */
+function roving(bar_, buttons) {
+  const stop = (button) =>
+    buttons.forEach((other) => {
+      other.tabIndex = other === button ? 0 : -1;
+    });
+  stop(buttons[0]);
+  bar_.addEventListener("focusin", (event) => stop(buttonAt(event)));
+  bar_.onkeydown = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = buttons.indexOf(buttonAt(event));
+    buttons[(at + step + buttons.length) % buttons.length].focus();
+  };
+}
+
+/** @type {(name: string) => Element} */
+function icon(name) {
+  const [svg, path] = [document.createElementNS(SVG, "svg"), document.createElementNS(SVG, "path")];
+  const field = { viewBox: "0 0 16 16", width: "16", height: "16", "aria-hidden": "true" };
+  for (const [key, value] of Object.entries(field)) svg.setAttribute(key, value);
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+// The model and the sentence, where panels differ in them; words that other panels lack stand out.
+/** @type {(set: Panels, index: number) => HTMLElement | null} */
+function whoseOf(set, index) {
+  const reading = readingOf(set, index);
+  const others = set.readings.filter((other) => other !== reading);
+  const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
+  const said = others.some((other) => !sameText(other, reading));
+  if (!others.length || (!model && !said)) return null;
+  const parts = model ? [make("span", { class: "model" }, typedText(called(reading.model)))] : [];
+  if (said) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
+  return make("p", { class: "whose" }, ...parts);
+}
+
+const ROOM = 90; // characters that are seen of a sentence on a narrow panel
+const BEFORE = 40; // of them, when it is longer, before the first word that is different
+
+/** @type {(set: Panels, number: number) => Children} */
+function sentenceOf(set, number) {
+  const reading = set.readings[number];
+  const alike = set.readings.flatMap((other, j) =>
+    j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : [],
+  );
+  const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
+  const own = reading.groups.flatMap((tokens, word) => {
+    const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
+    return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0][0], spans.at(-1)[1]]] : [];
+  });
+  const first = own.length ? own[0] : [0, 0, 0];
+  const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
+  const sentences = reading.pair ? [0, 1] : [0];
+  const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
+  return sentences.flatMap((segment) => {
+    const spans = own.filter((span) => span[0] === segment);
+    return [segment ? " · " : start ? "…" : "", ...marked(whole[segment], spans, segment ? 0 : start)];
+  });
+}
+
+/** @type {(letters: string[], spans: number[][], start: number) => Children} */
+function marked(letters, spans, start) {
+  const parts = [];
+  let at = start;
+  for (const [, from, to] of spans) {
+    parts.push(typedText(letters.slice(at, from).join("")), make("b", {}, typedText(letters.slice(from, to).join(""))));
+    at = to;
+  }
+  return [...parts, typedText(letters.slice(at, at + 600).join(""))];
+}
+
+// ---- The difference, and the table --------------------------------------------------------------------------
+
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
+function differenceOf(p, on) {
+  p.diffTitle = make("h2");
+  p.close = make("button", { type: "button", class: "quiet", onclick: () => on.change({ diff: null }) }, "Close");
+  p.diffText = make("p", { class: "meaning" });
+  p.map = plate();
+  [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
+  p.diffSays = make("p", { class: "says" });
+  p.list = make("ol");
+  p.diffBody = make(
+    "div",
+    { class: "two" },
+    make(
+      "div",
+      { class: "map" },
+      make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore),
+      p.map.box,
+      p.diffSays,
+    ),
+    make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list),
+  );
+  p.diff = make(
+    "section",
+    { class: "difference", "aria-label": "Difference", hidden: true },
+    make("header", {}, p.diffTitle, p.close),
+    p.diffText,
+    p.diffBody,
+  );
+  return p.diff;
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
+function tableOf(p, on) {
+  p.tableOf = make("select", { "aria-label": "Which weights", onchange: on.table });
+  p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
+  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "Weights as a table"), p.tableOf, p.tableBox);
+  return p.table;
+}
+
+// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar of its size and sign.
+/** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
+export function entry(from, to, numbers, share, on) {
+  const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
+  bar_.style.setProperty("--share", `${Math.abs(share) * 50}%`);
+  const [first, second, difference] = numbers;
+  const button = make(
+    "button",
+    { type: "button", ...on },
+    make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
+    make("span", { class: "soft" }, `${first} → ${second}`),
+    bar_,
+    make("span", { class: "value" }, difference),
+  );
+  return make("li", {}, button);
+}
+
+/** @type {(caption: string, rows: string[][]) => HTMLElement} */
+export function differenceTable(caption, rows) {
+  const line = (tag, cells) =>
+    make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
+  return make(
+    "table",
+    {},
+    make("caption", {}, caption),
+    make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
+    make("tbody", {}, ...rows.map((row) => line("td", row))),
+  );
+}

@@ -1,0 +1,31 @@
+// Two canvases, one over the other: a drawing that is made once, and what is pointed at in it.
+import { make } from "../dom.js";
+import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
+import { drawLinks } from "../links.js";
+
+/** @type {() => Plate} */
+export function plate() {
+  const canvas = make("canvas", { tabIndex: 0, role: "application" });
+  const over = make("canvas", { class: "over", "aria-hidden": true });
+  const tall = make("div", { class: "tall" }, canvas, over);
+  return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
+}
+
+// `scene` holds `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn. It lies over the
+// heatmap, and stands instead of the links.
+/** @type {(sheet: Plate, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
+export function drawPlate(sheet, scene, focus, all, look) {
+  const isLinks = !!scene.heads;
+  if (all && isLinks) {
+    sheet.layout = drawLinks(sheet.canvas, scene, look, sheet.box.scrollTop);
+    sheet.tall.style.height = `${sheet.layout.height}px`;
+  } else if (all) {
+    sheet.layout = drawHeatmap(sheet.canvas, scene, look);
+    sheet.tall.style.height = "";
+  }
+  sheet.over.hidden = !focus;
+  sheet.tall.classList.toggle("replaced", isLinks && !!focus);
+  if (!focus) return;
+  if (isLinks) drawLinks(sheet.over, { ...scene, focus }, look, sheet.box.scrollTop);
+  else drawHeatmapFocus(sheet.over, { ...scene, focus }, look, sheet.layout);
+}

@@ -1,0 +1,94 @@
+// What a panel and the difference say of what is pointed at.
+import { make, typedText } from "../dom.js";
+import { number, spanWeight } from "../geometry.js";
+import { strongest } from "../words.js";
+import { nameOf, signed } from "./together.js";
+
+/** @type {(text: string) => HTMLElement} */
+export const bold = (text) => make("b", {}, typedText(text));
+/** @type {(text: string) => HTMLElement} */
+export const amount = (text) => make("span", { class: "value" }, text);
+/** @type {(...children: Children) => HTMLElement} */
+export const softly = (...children) => make("span", { class: "soft" }, ...children);
+/** @type {(...children: Children) => HTMLElement} */
+const linkText = (...children) => make("span", { class: "link" }, ...children);
+/** @type {(units: Unit[], from: number, count?: number) => string} */
+const textOf = (units, from, count = 1) =>
+  units
+    .slice(from, from + count)
+    .map((unit) => unit.text)
+    .join(" ");
+
+// One link with its exact weight, or the largest of a word; the strongest link while nothing is pointed at.
+/** @type {(app: CompareApp, index: number, spot: Place | null) => Children} */
+export function panelSays({ set, derived, stage }, index, spot) {
+  const { reading } = set.panels[index];
+  const [units, { part }] = [derived.units[reading], derived.heads[index]];
+  if (!units.length) return ["Only special tokens are here."];
+  if (spot?.missing) return lacking(stage.view, spot.missing);
+  if (!spot) return strongestSays(part, units, stage.view);
+  if (spot.row !== null && spot.col !== null) return linkSays(units, spot, spanWeight(part, spot));
+  return wordSays(part, units, spot);
+}
+
+/** @type {(part: Block, units: Unit[], view: Settings) => Children} */
+function strongestSays(part, units, view) {
+  const best = strongest(part, units, units);
+  const isOrdinary = !units[best.row].special && !units[best.col].special;
+  return [softly(`strongest ${isOrdinary ? `between ${view.unit} ` : ""}`), ...linkSays(units, best, best.weight)];
+}
+
+/** @type {(units: Unit[], spot: Span, weight: number) => Children} */
+function linkSays(units, { row, rows, col, cols }, weight) {
+  const link = linkText(bold(textOf(units, row, rows)), " → ", bold(textOf(units, col, cols)));
+  return [link, " ", amount(number(weight))];
+}
+
+/** @type {(part: Block, units: Unit[], spot: Span) => Children} */
+function wordSays(part, units, spot) {
+  const isQuery = spot.row !== null;
+  const linked = (i) => (isQuery ? { ...spot, col: i, cols: 1 } : { ...spot, row: i, rows: 1 });
+  const weights = units.map((_, i) => spanWeight(part, linked(i)));
+  const word = isQuery ? textOf(units, spot.row, spot.rows) : textOf(units, spot.col, spot.cols);
+  const others = topThree(weights).flatMap((i, at) => [
+    at ? ", " : "",
+    typedText(units[i].text),
+    ` ${number(weights[i])}`,
+  ]);
+  return [linkText(bold(word), isQuery ? " → " : " ← ", ...others)];
+}
+
+/** @type {(weights: number[]) => number[]} */
+function topThree(weights) {
+  const best = [];
+  weights.forEach((weight, i) => {
+    let at = best.length;
+    while (at && weight > weights[best[at - 1]]) at--;
+    if (at < 3) best.splice(at, 0, i);
+    best.length = Math.min(best.length, 3);
+  });
+  return best;
+}
+
+/** @type {(view: Settings, unit: Unit) => Children} */
+function lacking(view, unit) {
+  const kind = unit.special ? "special token" : view.unit === "words" ? "word" : "piece";
+  const isHidden = unit.special && view.special !== "keep";
+  return [softly(`no ${kind} “`, typedText(unit.text), `” here${isHidden ? ": hidden" : ""}`)];
+}
+
+// What every panel says, to be read aloud.
+/** @type {(app: CompareApp) => string} */
+export const allSay = ({ part, set }) =>
+  part.panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");
+
+/** @type {(app: CompareApp, spot: Place | null) => Children} */
+export function differenceSays({ derived, stage }, spot) {
+  const { rows, d, C, first, second } = derived.diff;
+  if (spot?.missing) return lacking(stage.view, spot.missing);
+  if (!spot) return [softly("Point at a cell: every panel shows that link.")];
+  if (spot.row === null || spot.col === null) return [softly("Point at a cell for its numbers.")];
+  const cell = spot.row * C + spot.col;
+  const link = linkText(bold(rows[spot.row].text), " → ", bold(rows[spot.col].text));
+  return [link, " ", softly(`${number(first[cell])} → ${number(second[cell])}`), " ", amount(signed(d[cell]))];
+}

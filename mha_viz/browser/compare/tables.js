@@ -1,0 +1,55 @@
+// The weights of one panel, or the difference, as a table.
+import { make } from "../dom.js";
+import { headName, number, paperName } from "../geometry.js";
+import { table } from "../words.js";
+import { differenceTable, shortName } from "./parts.js";
+import { largest, readingOf, signed } from "./together.js";
+
+const TABLED = 300;
+
+/** @type {(app: CompareApp) => void} */
+export function drawTable(app) {
+  const { set, derived, part } = app;
+  if (!set.panels.length || !part.table.open) return;
+  const { diff } = app.stage.view;
+  const result = derived.diff?.partner ? derived.diff : null;
+  drawMenu(set, part, !!result);
+  const which = part.tableOf.value;
+  const isDifference = which === "diff" && diff && result;
+  part.tableBox.replaceChildren(...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(app, +which)));
+}
+
+/** @type {(set: Panels, part: Parts, hasDifference: boolean) => void} */
+function drawMenu(set, part, hasDifference) {
+  const panels = set.panels.map((_, i) => [String(i), shortName(set, i)]);
+  const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
+  const key = JSON.stringify(options);
+  const before = part.tableOf.value || (hasDifference ? "diff" : "0");
+  if (part.tableOf.key !== key) {
+    part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
+    part.tableOf.key = key;
+  }
+  part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
+}
+
+/** @type {(app: CompareApp, index: number) => HTMLElement[]} */
+function tableOfPanel({ set, derived }, index) {
+  const units = derived.units[set.panels[index].reading];
+  return units.length ? table(derived.heads[index], { rows: units, cols: units }, readingOf(set, index)) : [];
+}
+
+/** @type {(set: Panels, diff: [number, number], result: Difference) => HTMLElement} */
+function tableOfDifference(set, diff, result) {
+  const { rows, d, C, first, second } = result;
+  const named = (panel) => {
+    const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
+    return `${headName(reading, head)} (${paperName(reading, head)})`;
+  };
+  const [p, q] = diff.map(named);
+  const cells = largest(result, TABLED);
+  const line = (cell) => {
+    const words = [rows[Math.floor(cell / C)].text, rows[cell % C].text];
+    return [...words, number(first[cell]), number(second[cell]), signed(d[cell])];
+  };
+  return differenceTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));
+}

@@ -1,0 +1,307 @@
+// Several heads at once: what corresponds, one scale, what differs, and the address. Numbers only, no page.
+// Tested by `node --test`.
+import { DEFAULTS, block, number, pinName, shades, units, unpack } from "../geometry.js";
+
+// Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
+/** @type {(bytes: Uint8Array) => Panels} */
+export function unpackPanels(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const set = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let from = 4 + length;
+  set.readings = set.sizes.map((size) => {
+    const reading = unpack(bytes.subarray(from, from + size));
+    from += size;
+    reading.wordOf = [];
+    reading.groups.forEach((tokens, word) =>
+      tokens.forEach((token) => {
+        reading.wordOf[token] = word;
+      }),
+    );
+    return reading;
+  });
+  return set;
+}
+
+/** @type {(set: Panels, panel: number) => Reading} */
+export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
+/** @type {(set: Panels, panel: number) => { layer: number, head: number, name: string }} */
+export const nameOf = (set, panel) => {
+  const { heads } = readingOf(set, panel);
+  const head = set.panels[panel].head;
+  return { layer: Math.floor(head / heads), head: head % heads, name: `L${Math.floor(head / heads)}H${head % heads}` };
+};
+
+// ---- The view in the URL ------------------------------------------------------------------------------------
+
+export const START = {
+  as: "heatmap",
+  unit: DEFAULTS.unit,
+  special: DEFAULTS.special,
+  links: DEFAULTS.links,
+  scale: DEFAULTS.scale,
+};
+const SAID = {
+  as: /^(heatmap|links)$/,
+  unit: /^(words|pieces)$/,
+  special: /^(keep|hide|rescale)$/,
+  links: /^(all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2})$/,
+  scale: /^(fixed|head|log)$/, // a scale for each row is not one scale
+};
+
+// URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
+/** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
+export function parseTogether(params, set) {
+  const last = (name) => params.getAll(name).at(-1) ?? ""; // of a repeated parameter, as on the server
+  const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
+  for (const [name, pattern] of Object.entries(SAID)) view[name] = pattern.test(last(name)) ? last(name) : START[name];
+  const count = set.panels.length;
+  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
+  if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
+  const at = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
+  const [whole, query, key] = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(last("pin")) || [];
+  if (whole && at < count) {
+    const pin = { at, query: query === undefined ? null : +query, key: key === undefined ? null : +key };
+    const { n } = readingOf(set, at);
+    if ((pin.query ?? 0) < n && (pin.key ?? 0) < n) view.pin = pin;
+  }
+  return view;
+}
+
+// view -> the URL parameters that differ from the defaults (null: leave the URL). Panels that open with a difference
+// say when it is closed.
+/** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
+export function encodeTogether(view, set) {
+  const fields = /** @type {Record<string, string | null>} */ ({});
+  for (const name of Object.keys(SAID)) fields[name] = view[name] === START[name] ? null : view[name];
+  fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
+  fields.pin = pinName(view.pin);
+  fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
+  return fields;
+}
+
+// ---- Changes of the tray ------------------------------------------------------------------------------------
+
+// Where panel number `panel` stands after a change; null when it is gone.
+/** @type {(edit: Edit, panel: number) => number | null} */
+export function placeAfter({ action, index, to }, panel) {
+  if (action === "remove") return panel === index ? null : panel - (panel > index ? 1 : 0);
+  if (action === "duplicate") return panel + (panel > index ? 1 : 0);
+  if (action !== "move") return panel;
+  if (panel === index) return to;
+  return panel + (panel > index ? -1 : 0) + (panel - (panel > index ? 1 : 0) >= to ? 1 : 0);
+}
+
+// The view after a change of the tray: what it says of panels follows them.
+/** @type {(edit: Edit, view: PanelsView) => PanelsView} */
+export function viewAfter(edit, view) {
+  const diff = /** @type {[number, number] | null} */ (view.diff?.map((panel) => placeAfter(edit, panel)) ?? null);
+  const at = view.pin && placeAfter(edit, view.pin.at);
+  return {
+    ...view,
+    diff: diff && !diff.includes(null) ? diff : null,
+    pin: view.pin && at !== null ? { ...view.pin, at } : null,
+  };
+}
+
+// ---- What corresponds ---------------------------------------------------------------------------------------
+
+/** @type {(reading: Reading, view: Settings) => Unit[]} */
+export const unitsOf = (reading, view) => units(reading, { ...view, side: "all" }).rows;
+/** @type {(a: Reading, b: Reading) => boolean} */
+export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
+
+// For each unit of reading i the units of reading j that stand for it: [first, how many], or null where none does.
+// The same typed characters where both read one text; else the word that `aligned` gives, and of a word cut alike
+// the same piece.
+/** @type {(set: Panels, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
+export function counterparts(set, i, j, ours, theirs) {
+  if (i === j) return ours.map((_, unit) => [unit, 1]);
+  const where = new Map(); // token of j -> unit of j
+  theirs.forEach((unit, place) => unit.tokens.forEach((token) => where.set(token, place)));
+  const [a, b] = [set.readings[i], set.readings[j]];
+  const tokensFor = sameText(a, b) ? bySpan(a, b, set.aligned[i][j]) : byWord(a, b, set.aligned[i][j]);
+  return ours.map((unit) => {
+    const found = tokensFor(unit)
+      .map((token) => where.get(token))
+      .filter((place) => place !== undefined);
+    return found.length ? [Math.min(...found), new Set(found).size] : null;
+  });
+}
+
+/** @type {(a: Reading, b: Reading, aligned: (number | null)[]) => (unit: Unit) => number[]} */
+function bySpan(a, b, aligned) {
+  return ({ tokens, segment }) => {
+    const typed = tokens.map((t) => a.spans[t]).filter((span) => span);
+    if (!typed.length) return b.groups[aligned[a.wordOf[tokens[0]]] ?? -1] || [];
+    const [start, end] = [Math.min(...typed.map((s) => s[0])), Math.max(...typed.map((s) => s[1]))];
+    const meets = (span, t) => span && b.segments[t] === segment && span[0] < end && start < span[1];
+    return b.spans.flatMap((span, t) => (meets(span, t) ? [t] : []));
+  };
+}
+
+/** @type {(a: Reading, b: Reading, aligned: (number | null)[]) => (unit: Unit) => number[]} */
+function byWord(a, b, aligned) {
+  return ({ tokens }) => {
+    const word = a.wordOf[tokens[0]];
+    const [ours, theirs] = [a.groups[word], b.groups[aligned[word] ?? -1] || []];
+    const whole = tokens.length === ours.length || !cutAlike(a, b, ours, theirs);
+    return whole ? theirs : [theirs[ours.indexOf(tokens[0])]];
+  };
+}
+
+/** @type {(a: Reading, b: Reading, ours: number[], theirs: number[]) => boolean} */
+const cutAlike = (a, b, ours, theirs) =>
+  ours.length === theirs.length && ours.every((t, at) => alike(a.tokens[t], b.tokens[theirs[at]]));
+/** @type {(a: string, b: string) => boolean} */
+const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
+
+// What a model is called: a folder by its own name, never by its whole path. As `called` of attention.py.
+/** @type {(model: string) => string} */
+export function called(model) {
+  const isPath = /^(\.|~)?\/|^[A-Za-z]:[\\/]/.test(model);
+  return (isPath && model.split(/[\\/]/).filter(Boolean).at(-1)) || model;
+}
+
+// Two panels by what tells them apart, as `told_apart` of figures/compare.py: [{name, more}], `more` empty where the
+// names of the heads do.
+/** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
+export function toldApart(set, pair) {
+  const names = pair.map((panel) => nameOf(set, panel).name);
+  const [i, j] = pair.map((panel) => set.panels[panel].reading);
+  const [a, b] = [set.readings[i], set.readings[j]];
+  if (names[0] !== names[1]) return names.map((name) => ({ name, more: "" }));
+  if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${called(model)}` }));
+  const own = [only(set, i, j), only(set, j, i)];
+  return own.map((more, at) => ({ name: names[at], more: own[0] === own[1] ? "" : more }));
+}
+
+/** @type {(set: Panels, i: number, j: number) => string} */
+function only(set, i, j) {
+  const { words, text } = set.readings[i];
+  const own = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
+  return own.length && own.length <= 3 ? `with “${own.join(" ")}”` : `of “${text}”`;
+}
+
+// Do two sentences say mostly the same? Then the words that differ can be shown in both.
+/** @type {(set: Panels, i: number, j: number) => boolean} */
+export function areAlike(set, i, j) {
+  const [ours, theirs] = [
+    [i, j],
+    [j, i],
+  ].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
+  return [ours, theirs].every((found) => found.filter((same) => !same).length <= Math.min(8, found.length / 2));
+}
+
+// For each unit of reading i its one partner in reading j, replaced words included, so that the matrices can be
+// subtracted: {partner: [unit]}, or {ours, theirs}: the units that have none.
+/** @type {(set: Panels, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
+export function partners(set, i, j, ours, theirs, view) {
+  const [a, b] = [set.readings[i], set.readings[j]];
+  const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
+  const where = new Map();
+  theirs.forEach((unit, at) => where.set(unit.tokens.join(), at));
+  const partner = ours.map(({ tokens }) => {
+    const word = a.wordOf[tokens[0]];
+    const other = b.groups[place[word] ?? -1];
+    if (!other) return null;
+    if (view.unit === "words") return where.get(other.join()) ?? null;
+    return cutTheSame(a, b, a.groups[word], other)
+      ? (where.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null)
+      : null;
+  });
+  const taken = new Set(partner);
+  if (!taken.has(null) && taken.size === ours.length && ours.length === theirs.length) return { partner };
+  return {
+    ours: ours.filter((_, unit) => partner[unit] === null || partner.indexOf(partner[unit]) !== unit),
+    theirs: theirs.filter((_, unit) => !taken.has(unit)),
+  };
+}
+
+// Pieces of two words that can be subtracted: as many, of the same characters where the words are the same.
+/** @type {(a: Reading, b: Reading, ours: number[], theirs: number[]) => boolean} */
+function cutTheSame(a, b, ours, theirs) {
+  if (ours.length !== theirs.length) return false;
+  if (sameText(a, b)) return ours.every((t, at) => String(a.spans[t]) === String(b.spans[theirs[at]]));
+  const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
+  return !alike(word(a, ours), word(b, theirs)) || cutAlike(a, b, ours, theirs) || !!a.special[ours[0]];
+}
+
+// ---- One scale ----------------------------------------------------------------------------------------------
+
+// The largest weight of all parts: the top of the shared scale "0 to the largest shown".
+/** @type {(parts: (Block | null)[]) => number} */
+export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part ? part.max : 0), 0);
+/** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
+export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
+
+// The scale in words; as `span` of figures/view.py.
+/** @type {(scale: string, top: number) => string} */
+export const scaleWords = (scale, top) =>
+  scale === "log" ? "0.001 to 1, logarithmic" : `0 to ${scale === "fixed" ? "1" : number(top)}`;
+
+// ---- What differs -------------------------------------------------------------------------------------------
+
+const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", special: "hide" }];
+
+// Second minus first of two panels: {rows, partner, d, R, C, top, first, second}. Rows carry both words where they
+// differ: "tired / wide". Where rows do not correspond {ours, theirs, remedy}: which not, and the change of the view
+// that would help, if any.
+/** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference} */
+export function difference(set, view, [p, q]) {
+  const [i, j] = [set.panels[p].reading, set.panels[q].reading];
+  const [a, b] = [set.readings[i], set.readings[j]];
+  const [ours, theirs] = [unitsOf(a, view), unitsOf(b, view)];
+  const found = partners(set, i, j, ours, theirs, view);
+  const { partner } = found;
+  if (!partner)
+    return { ...found, remedy: REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null };
+  const first = block(a, set.panels[p].head, view, { rows: ours, cols: ours });
+  const other = block(b, set.panels[q].head, view, { rows: theirs, cols: theirs });
+  const n = ours.length;
+  const [d, second] = [new Float32Array(n * n), new Float32Array(n * n)];
+  let top = 0;
+  for (let r = 0, cell = 0; r < n; r++) {
+    for (let c = 0; c < n; c++, cell++) {
+      second[cell] = other.w[partner[r] * n + partner[c]];
+      d[cell] = second[cell] - first.w[cell];
+      if (Math.abs(d[cell]) > top) top = Math.abs(d[cell]);
+    }
+  }
+  const rows = ours.map((unit, r) => named(unit, theirs[partner[r]]));
+  return { rows, partner, d, R: n, C: n, top, first: first.w, second };
+}
+
+/** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
+const corresponds = (set, i, j, view) =>
+  !!partners(set, i, j, unitsOf(set.readings[i], view), unitsOf(set.readings[j], view), view).partner;
+/** @type {(unit: Unit, other: Unit) => Unit} */
+const named = (unit, other) =>
+  unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
+
+// Place of every difference on the signed scale, 0…255; 128 is none. As `levels` of figures/compare.py.
+/** @type {(difference: Difference) => Uint8ClampedArray} */
+export function signedShades({ d, top }) {
+  const out = new Uint8ClampedArray(d.length);
+  for (let i = 0; i < d.length; i++) out[i] = 128 + (127 * d[i]) / (top || 1);
+  return out;
+}
+
+// The cells that differ most, largest first.
+/** @type {(difference: Difference, count: number) => number[]} */
+export const largest = ({ d }, count) =>
+  Array.from(d.keys())
+    .filter((i) => d[i])
+    .sort((a, b) => Math.abs(d[b]) - Math.abs(d[a]) || a - b)
+    .slice(0, count);
+
+/** @type {(value: number) => string} */
+export const signed = (value) => (value < 0 ? "−" : "+") + number(Math.abs(value));
+
+// ---- Layout -------------------------------------------------------------------------------------------------
+
+// Columns for `count` panels of at least `least` pixels, at most four, with no more holes in the last row than needed.
+/** @type {(width: number, count: number, least: number, gap: number) => number} */
+export function columns(width, count, least, gap) {
+  const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));
+  return Math.max(1, Math.ceil(count / Math.ceil(count / fit)));
+}

@@ -1,0 +1,57 @@
+// Changes of the tray: asked of the server one at a time, and shown when the panels come back.
+import { encodeTogether, nameOf, placeAfter, readingOf, viewAfter } from "./together.js";
+
+const ANSWER_AFTER = 4000; // milliseconds after which a change of the tray counts as not heard
+const DONE = { remove: "Removed. Back brings it again.", duplicate: "Duplicated.", rename: "Renamed." };
+
+// One change at a time: the next would count places that are no more. `index` and `to` are places in the tray.
+/** @type {(app: CompareApp, asked: Edit) => void} */
+export function edit(app, asked) {
+  const { set, send, stage, part } = app;
+  const { action, index } = asked;
+  if (app.sent && performance.now() < app.sent.until) return;
+  const after = viewAfter(asked, stage.view);
+  stage.quiet();
+  send("edit", { ...whatStands(set, index), ...inTray(set, asked), view: encodeTogether(after, set) });
+  if (action === "pin") part.said.textContent = "Pinned.";
+  if (action === "open" || action === "pin") return;
+  app.sent = expected(set, asked, after);
+}
+
+/** @type {(set: Panels, index: number) => { head: string, model: string, text: string, pair: string }} */
+function whatStands(set, index) {
+  const { model, text, pair } = readingOf(set, index);
+  return { head: nameOf(set, index).name, model, text, pair };
+}
+
+/** @type {(set: Panels, asked: Edit) => Edit} */
+function inTray(set, asked) {
+  const place = (panel) => set.panels[panel].source ?? panel;
+  const to = asked.to === undefined ? {} : { to: place(asked.to) };
+  return { ...asked, index: place(asked.index), ...to };
+}
+
+// What the next panels are the answer to.
+/** @type {(set: Panels, asked: Edit, view: PanelsView) => CompareApp["sent"]} */
+function expected(set, { action, index, to }, view) {
+  const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
+  const tool = action === "move" ? (to < index ? "left" : "right") : action;
+  return { action, index, count, view, focused: { index, to, tool }, until: performance.now() + ANSWER_AFTER };
+}
+
+// The keyboard stays where it was before a change of the tray; the address says what the panels show.
+/** @type {(app: CompareApp) => void} */
+export function settle(app) {
+  if (!app.sent) return;
+  const { set, stage, part } = app;
+  const { index, action, focused } = app.sent;
+  app.sent = null;
+  const place = Math.min(set.panels.length - 1, placeAfter({ ...focused, action }, index) ?? index);
+  const panel = part.panels[place];
+  const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${focused.tool}"]`);
+  /** @type {HTMLElement | undefined} */ (button)?.focus();
+  part.said.textContent = action === "move" ? `Moved to place ${place + 1}.` : DONE[action] || "";
+  const address = new URLSearchParams(stage.locate());
+  const fields = Object.entries(encodeTogether(stage.view, set));
+  if (fields.some(([name, value]) => address.get(name) !== value)) stage.change({});
+}

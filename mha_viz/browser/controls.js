@@ -1,0 +1,72 @@
+// What can be set of a drawing: the choices and their page elements, the same in every component.
+import { linkRule } from "./geometry.js";
+import { make } from "./dom.js";
+
+export const UNITS = [
+  ["words", "words", "Attention to a word is the sum over its pieces, from a word the mean"],
+  ["pieces", "pieces", "Exactly the tokens that the model reads"],
+];
+export const SPECIALS = [
+  ["keep", "shown", "Every weight is shown"],
+  ["hide", "hidden", "Special tokens are left out, nothing is rescaled"],
+  ["rescale", "hidden, rescaled", "Special tokens are left out and each row is rescaled to sum to 1"],
+];
+const LINKS = [
+  ["all", "all"],
+  ["top", "top k per word"],
+  ["min", "weight ≥ t"],
+  ["mass", "cumulative mass"],
+];
+const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" };
+const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
+
+// Radio buttons side by side under a caption; `change` is told {name: value}.
+/** @type {(caption: string, name: string, options: readonly string[][], change: Change) => Control} */
+export function segments(caption, name, options, change) {
+  const inputs = options.map(([value]) =>
+    make("input", { type: "radio", name, value, onchange: () => change({ [name]: value }) }),
+  );
+  const labels = options.map(([, text, title = ""], i) => make("label", { title }, inputs[i], make("span", {}, text)));
+  const box = make("fieldset", {}, make("legend", {}, caption), make("div", { class: "segments" }, ...labels));
+  return {
+    box,
+    set: (value) =>
+      inputs.forEach((input) => {
+        input.checked = input.value === value;
+      }),
+  };
+}
+
+/**
+ * @type {(caption: string, options: readonly string[][], onchange: (event: Event) => void) => { select:
+ *   HTMLSelectElement, box: HTMLElement }}
+ */
+export function choice(caption, options, onchange) {
+  const select = make(
+    "select",
+    { onchange },
+    ...options.map(([value, text]) => make("option", { value, textContent: text })),
+  );
+  return { select, box: make("label", { class: "choice" }, make("span", {}, caption), select) };
+}
+
+// Which links are drawn: a rule, and its number where it has one.
+/** @type {(change: Change) => Control} */
+export function linksChoice(change) {
+  const mode = choice("Links", LINKS, () => change({ links: FIRST_LINKS[mode.select.value] }));
+  const shown = make("output");
+  const slider = make("input", { type: "range", "aria-label": "Value for the choice of links" });
+  slider.oninput = () => {
+    const [rule, value] = [mode.select.value, +slider.value];
+    change({ links: rule + (rule === "top" ? value : value.toFixed(2)) }, 300);
+  };
+  const set = (links) => {
+    const rule = linkRule(links);
+    mode.select.value = rule.mode;
+    slider.hidden = shown.hidden = rule.mode === "all";
+    [slider.min, slider.max, slider.step] = RANGES[rule.mode].map(String);
+    slider.value = String(rule.value);
+    shown.textContent = rule.mode === "top" ? `${rule.value}` : rule.value.toFixed(2);
+  };
+  return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
+}

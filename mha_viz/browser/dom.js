@@ -1,0 +1,23 @@
+/**
+ * A page element with properties and children. Text always arrives as text nodes, never as markup.
+ *
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, any>} properties
+ * @param {Children} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "class") element.className = value;
+    else if (name === "role" || name === "scope" || name.startsWith("aria-")) element.setAttribute(name, value);
+    else Object.assign(element, { [name]: value });
+  }
+  element.append(...children);
+  return element;
+}
+
+// Text from people, isolated so that its direction does not spread.
+/** @type {(text: string) => HTMLElement} */
+export const typedText = (text) => make("bdi", {}, text);

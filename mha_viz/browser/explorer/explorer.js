@@ -1,0 +1,114 @@
+// One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
+// What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
+import { encodeView, parseView, unpack } from "../geometry.js";
+import { Stage, mounted, readLook } from "../stage.js";
+import { drawControls, drawHead, drawTable, held, listenToHead, pinAt } from "./head.js";
+import { setAside } from "./heads.js";
+import { drawOverview, listenToGrid } from "./overview.js";
+import { page } from "./page.js";
+import { ask, drawAsk, more } from "./ranks.js";
+import { byHead } from "./roles.js";
+
+const KEEP_BYTES = 64e6; // matrices kept in the browser for heads opened before
+
+/** @type {(root: HTMLElement, send: Send, locate?: () => string) => ExplorerOnPage} */
+export function explorer(root, send, locate = () => window.location.search) {
+  const app = /** @type {ExplorerApp} */ ({
+    root,
+    send,
+    reading: null,
+    derived: null, // rows, columns and open heads of the view
+    hoveredHead: null, // the head under the pointer in the grid
+    cursor: 0, // the head that the arrow keys are on
+    pictured: "", // what the pictures of the grid were drawn from
+    layouts: /** @type {any} */ ({}), // of each drawing, once it is drawn
+    look: /** @type {Look} */ ({}),
+    tour: "", // the step that the page says
+    roles: { kinds: {}, on: "", of: new Map() }, // what heads are known for: kind → colour, head → its roles
+    sought: null, // the kind of role that is looked for
+  });
+  app.stage = new Stage(send, locate, drawingOf(app));
+  app.part = page({
+    change: (fields, delay) => app.stage.change(fields, delay),
+    ask: () => ask(app),
+    more: () => more(app),
+    compare: () => setAside(app, app.stage.view.head),
+    table: () => drawTable(app),
+  });
+  app.part.compare.hidden = !!root.dataset.alone;
+  root.replaceChildren(app.part.all);
+  listenToGrid(app);
+  listenToHead(app);
+  return { show: (bytes, known = null) => show(app, bytes, known), stop: () => app.stage.stop() };
+}
+
+/** @type {(app: ExplorerApp) => Drawing<ReadingView>} */
+const drawingOf = (app) => ({
+  isReady: () => !!app.reading,
+  parse: (params) => parseView(params, app.reading),
+  adopted: () => {
+    app.cursor = app.stage.view.head;
+  },
+  message: (view) => ({ of: app.reading.of, ...encodeView(view, app.reading) }),
+  held: () => held(app),
+  pin: (spot) => pinAt(app, spot),
+  draw: () => draw(app),
+  drawFocus: () => drawHead(app),
+});
+
+/** @type {(app: ExplorerApp) => void} */
+function draw(app) {
+  if (!app.reading) return;
+  readLook(app.look, app.root, app.reading.themes, app.part.note);
+  drawOverview(app);
+  drawControls(app);
+  drawHead(app);
+  drawAsk(app);
+  drawTable(app);
+}
+
+// ---- Arrivals -------------------------------------------------------------------------------------------------
+
+// The bytes of a reading, and what its heads are known for, with the step of the tour that the page says.
+/** @type {(app: ExplorerApp, bytes: Uint8Array, known: FoundRoles | null) => void} */
+function show(app, bytes, known) {
+  const next = unpack(bytes);
+  const isLed = known?.tour && known.tour !== app.tour; // such a step has a view of its own, which the address holds
+  if (known) Object.assign(app, { roles: byHead(known), tour: known.tour });
+  const isSame = app.reading?.key === next.key;
+  if (isSame) keep(app, next);
+  else Object.assign(app, { reading: next, hoveredHead: null });
+  if (!isSame || isLed) app.stage.adopt();
+  draw(app);
+}
+
+// More of a reading that is here: its matrices join the others, the oldest leave where there is no room.
+/** @type {(app: ExplorerApp, next: Reading) => void} */
+function keep({ reading, stage }, next) {
+  if (next.link) reading.link = next.link;
+  for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
+  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * reading.n));
+  for (const head of reading.matrices.keys()) {
+    if (reading.matrices.size <= room) break;
+    if (!stage.view.on.includes(head)) reading.matrices.delete(head);
+  }
+}
+
+// A packet, and after it the roles as JSON with their length.
+/** @type {(data: Uint8Array) => [Uint8Array, FoundRoles]} */
+function apart(data) {
+  const end = data.byteLength - 4;
+  const begin = end - new DataView(data.buffer, data.byteOffset + end).getUint32(0, true);
+  return [data.subarray(0, begin), JSON.parse(new TextDecoder().decode(data.subarray(begin, end)))];
+}
+
+const IN_STREAMLIT = {
+  create: explorer,
+  show: (app, data) => app.show(...apart(data)),
+  failure: "This drawing failed. Reload the page without the part of its address after “&”, or read another sentence.",
+};
+
+/** @param {StreamlitComponent} component */
+export default function (component) {
+  return mounted(component, ".mha-explorer", IN_STREAMLIT);
+}

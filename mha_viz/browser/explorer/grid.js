@@ -1,0 +1,51 @@
+// Every head at a glance: one canvas, one small picture a head.
+import { block, gridLayout, pooled, pooledUnits, shades, units } from "../geometry.js";
+import { fit, paint } from "../ink.js";
+
+// Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
+/** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
+export function drawGrid(canvas, reading, view, look) {
+  const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
+  const context = fit(canvas, layout.width, layout.height);
+  const ratio = window.devicePixelRatio || 1;
+  const size = Math.max(1, Math.floor(layout.size * ratio));
+  const image = context.createImageData(canvas.width, canvas.height); // all heads in one picture, put once
+  const target = new Uint32Array(image.data.buffer);
+  const partOf = blocks(reading, view);
+  for (let head = 0; head < reading.layers * reading.heads; head++) {
+    const part = partOf(head);
+    const x = Math.round((layout.left + (head % reading.heads) * layout.step) * ratio);
+    const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.step) * ratio);
+    if (!part.R || !part.C) continue;
+    paint(shades(part, view.scale), part.R, part.C, size, look.colours, target, canvas.width, y * canvas.width + x);
+  }
+  context.putImageData(image, 0, 0);
+  labels(context, reading, layout, look);
+  return layout;
+}
+
+// What a view shows of each head: pooled where only that travelled.
+/** @type {(reading: Reading, view: ReadingView) => (head: number) => Block & { max: number }} */
+function blocks(reading, view) {
+  if (reading.bins) {
+    const bins = pooledUnits(reading, view);
+    return (head) => pooled(reading, head, bins);
+  }
+  const axes = units(reading, view);
+  return (head) => block(reading, head, view, axes);
+}
+
+/** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */
+function labels(context, reading, layout, look) {
+  context.fillStyle = look.muted;
+  context.font = look.small;
+  context.textBaseline = "middle";
+  context.textAlign = "center";
+  for (let head = 0; head < reading.heads; head++) {
+    context.fillText(String(head), layout.left + head * layout.step + layout.size / 2, layout.top / 2);
+  }
+  context.textAlign = "right";
+  for (let layer = 0; layer < reading.layers; layer++) {
+    context.fillText(`L${layer}`, layout.left - 8, layout.top + layer * layout.step + layout.size / 2);
+  }
+}

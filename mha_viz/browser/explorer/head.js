@@ -1,0 +1,170 @@
+// One head as links and as a heatmap, in words and as a table; in the links, others of its layer beside it.
+import { make } from "../dom.js";
+import { block, chosen, headName, heatmapSpotAt, isPair, linksSpotAt, paperName, shades, units } from "../geometry.js";
+import { drawHeatmap } from "../heatmap.js";
+import { drawLinks } from "../links.js";
+import { pointOn, reveal } from "../stage.js";
+import { hiddenNote, readout, table } from "../words.js";
+import { headColour, layerOf, showAlone, toggleHead } from "./heads.js";
+import { setControls } from "./page.js";
+import { chips } from "./roles.js";
+
+// The rows, the columns and the open heads of the view: made once for each view.
+/** @type {(app: ExplorerApp) => NonNullable<ExplorerApp["derived"]>} */
+export function derive(app) {
+  const { reading, look, derived } = app;
+  const { view } = app.stage;
+  const { unit, special, side, links, scale, on } = view;
+  const here = on.filter((head) => reading.matrices.has(head));
+  const key = JSON.stringify([unit, special, side, links, scale, here, look.theme]);
+  if (derived?.key === key && derived.reading === reading) return derived;
+  const axes = units(reading, view);
+  const heads = here.map((head) => {
+    const part = block(reading, head, view, axes);
+    const colour = headColour(look, reading, head);
+    return { head, colour, part, mask: chosen(part, links), shade: shades(part, scale) };
+  });
+  app.derived = { key, reading, axes, heads };
+  return app.derived;
+}
+
+// The head whose name stands over the drawings; undefined while its weights are on their way.
+/** @type {(app: ExplorerApp) => ShownHead | undefined} */
+export const opened = (app) => derive(app).heads.find(({ head }) => head === app.stage.view.head);
+
+/** @type {(app: ExplorerApp) => Spot | null} */
+export function held({ derived, stage }) {
+  const { pin } = stage.view;
+  if (!pin || !derived) return null;
+  const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
+  const spot = { row: find(derived.axes.rows, pin.query), col: find(derived.axes.cols, pin.key) };
+  return spot.row === -1 || spot.col === -1 ? null : spot;
+}
+
+/** @type {(app: ExplorerApp, spot: Spot) => Pin} */
+export function pinAt({ derived }, { row, col }) {
+  const token = (list, index) => (index === null ? null : list[index].tokens[0]);
+  return { query: token(derived.axes.rows, row), key: token(derived.axes.cols, col) };
+}
+
+// ---- Drawing --------------------------------------------------------------------------------------------------
+
+/** @type {(app: ExplorerApp) => void} */
+export function drawControls(app) {
+  const { reading, roles, look, part } = app;
+  const { view } = app.stage;
+  part.title.replaceChildren(
+    `Layer ${layerOf(reading, view.head)}, head ${view.head % reading.heads} `,
+    make("code", {}, `${headName(reading, view.head)} (${paperName(reading, view.head)})`),
+  );
+  part.roles.replaceChildren(...chips(roles.of.get(view.head) ?? [], roles, look.heads));
+  setControls(part, view, isPair(reading));
+  drawHeadBar(app);
+}
+
+/** @type {(app: ExplorerApp) => void} */
+function drawHeadBar(app) {
+  const { reading, look, part } = app;
+  const { view } = app.stage;
+  const first = layerOf(reading, view.head) * reading.heads;
+  while (part.bar.children.length > reading.heads) part.bar.lastChild.remove();
+  for (let i = part.bar.children.length; i < reading.heads; i++) part.bar.append(headSwitch(app, i));
+  Array.from(part.bar.children).forEach((button, i) => {
+    button.setAttribute("aria-pressed", view.on.includes(first + i));
+    button.style.setProperty("--colour", headColour(look, reading, i));
+    button.title = `${headName(reading, first + i)}: click switches it, double click shows it alone`;
+    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram`);
+  });
+}
+
+/** @type {(app: ExplorerApp, i: number) => HTMLElement} */
+function headSwitch(app, i) {
+  const button = make("button", { type: "button", textContent: String(i) });
+  const head = () => layerOf(app.reading, app.stage.view.head) * app.reading.heads + i;
+  let before = null; // the view before a double click's first click, which must not lose the heads
+  button.onclick = (event) => {
+    if (event.detail > 1) return;
+    before = app.stage.view;
+    toggleHead(app, head());
+  };
+  button.ondblclick = () => showAlone(app, head(), before);
+  return button;
+}
+
+/** @type {(app: ExplorerApp) => void} */
+export function drawHead(app) {
+  const { reading, part, stage } = app;
+  const { axes, heads } = derive(app);
+  part.panels.classList.toggle("waiting", heads.length < Math.min(stage.view.on.length, reading.together));
+  const focus = stage.focused();
+  const head = opened(app);
+  if (!head) return drawNothing(app);
+  drawDrawings(app, { ...axes, heads, focus }, head);
+  drawWords(app, focus, head, axes);
+}
+
+/** @type {(app: ExplorerApp) => void} */
+function drawNothing({ reading, root, part, stage }) {
+  const name = headName(reading, stage.view.head);
+  const alone = `${name} is not in this file: the text is too long for all heads.`;
+  part.readout.textContent = root.dataset.alone ? alone : `${name} is on its way…`;
+  part.tableBox.replaceChildren();
+}
+
+/** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
+function drawDrawings({ part, look, layouts }, scene, head) {
+  const above = part.panels.getBoundingClientRect().top - document.documentElement.getBoundingClientRect().top;
+  const height = Math.max(380, Math.min(640, window.innerHeight - Math.max(above, 330) - 60));
+  const across = part.linksBox.clientWidth;
+  layouts.links = drawLinks(part.links, scene, { ...look, width: across, height }, part.scroller.scrollTop);
+  part.scroller.style.maxHeight = `${height}px`;
+  part.heatBox.style.maxHeight = `${height + 60}px`;
+  part.tall.style.height = `${layouts.links.height}px`;
+  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: part.heatBox.clientWidth, height });
+}
+
+/** @type {(app: ExplorerApp, focus: Spot | null, head: ShownHead, axes: Axes) => void} */
+function drawWords({ reading, part, stage }, focus, head, axes) {
+  part.readout.replaceChildren(...readout(head, axes, focus));
+  part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading);
+  const name = headName(reading, head.head);
+  part.heat.setAttribute("aria-label", `Heatmap of ${name}. ${part.readout.textContent}`);
+  part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent}`);
+}
+
+/** @type {(app: ExplorerApp) => void} */
+export function drawTable(app) {
+  const head = app.part.table.open && opened(app);
+  if (head) app.part.tableBox.replaceChildren(...table(head, app.derived.axes, app.reading));
+}
+
+// ---- Pointer and keys -----------------------------------------------------------------------------------------
+
+/** @type {(app: ExplorerApp) => void} */
+export function listenToHead(app) {
+  const { part, stage, layouts } = app;
+  /** @type {() => [number, number]} */
+  const counts = () => {
+    const { rows, cols } = derive(app).axes;
+    return [rows.length, cols.length];
+  };
+  const cell = (event) =>
+    layouts.heat ? heatmapSpotAt(layouts.heat, ...counts(), ...pointOn(part.heat, event)) : null;
+  const end = (event) => {
+    const [x, y] = pointOn(part.links, event);
+    return layouts.links ? linksSpotAt(layouts.links, ...counts(), x, y + part.scroller.scrollTop) : null;
+  };
+  const about = (isHeat) => () => {
+    const [R, C] = counts();
+    return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => walkedTo(app, spot, isHeat) };
+  };
+  stage.attend(part.heat, cell, about(true));
+  stage.attend(part.links, end, about(false));
+  part.scroller.onscroll = () => drawHead(app);
+}
+
+/** @type {(app: ExplorerApp, spot: Spot, isHeat: boolean) => void} */
+function walkedTo({ part, layouts }, spot, isHeat) {
+  part.said.textContent = part.readout.textContent;
+  if (!isHeat) reveal(part.scroller, (spot.row ?? spot.col) * layouts.links.rowHeight);
+}

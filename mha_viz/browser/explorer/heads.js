@@ -1,0 +1,65 @@
+// Which heads are open, and what is said of one.
+import { headName } from "../geometry.js";
+import { spoken } from "./roles.js";
+
+/** @type {(reading: Reading, head: number) => number} */
+export const layerOf = (reading, head) => Math.floor(head / reading.heads);
+/** @type {(look: Look, reading: Reading, head: number) => string} */
+export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
+
+/** @type {(reading: Reading, metric: Metric, head: number) => string} */
+export function measured(reading, metric, head) {
+  const value = metric.values[head];
+  if (value === null) return "–";
+  return metric.unit === "nats" ? `${value.toFixed(2)} nats` : `${Math.round(value * 100)} %`;
+}
+
+// The roles and numbers of a head, to be read aloud.
+/** @type {(app: ExplorerApp, head: number) => string} */
+export function heard({ reading, roles }, head) {
+  const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
+  return spoken(roles.of.get(head) ?? []) + numbers.join(", ");
+}
+
+/** @type {(app: ExplorerApp, head: number) => void} */
+export function openHead(app, head) {
+  const { reading, stage, part } = app;
+  app.cursor = head;
+  const { on, head: before } = stage.view;
+  const others = on.filter((other) => layerOf(reading, other) === layerOf(reading, head) && other !== before);
+  stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
+  part.said.textContent = `${headName(reading, head)} opened. ${heard(app, head)}`;
+}
+
+// Draw a head of the open layer together with the others, or no longer.
+/** @type {(app: ExplorerApp, head: number) => void} */
+export function toggleHead(app, head) {
+  const { reading, stage, part } = app;
+  const { view } = stage;
+  const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
+  if (on.length > reading.together) {
+    part.note.textContent = `A text as long as this one shows ${reading.together} heads together.`;
+  } else if (on.length) {
+    app.cursor = on.includes(view.head) ? view.head : on[0];
+    stage.change({ on, head: app.cursor });
+  }
+}
+
+// Show one head alone; where it was alone already, its whole layer.
+/** @type {(app: ExplorerApp, head: number, before: ReadingView | null) => void} */
+export function showAlone(app, head, before) {
+  const { reading, stage } = app;
+  const wasAlone = before && before.on.length === 1 && before.on[0] === head;
+  const first = layerOf(reading, head) * reading.heads;
+  const others = Array.from({ length: reading.heads }, (_, k) => first + k).filter((other) => other !== head);
+  app.cursor = head;
+  stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
+}
+
+// Set a head aside for the Compare page.
+/** @type {(app: ExplorerApp, head: number) => void} */
+export function setAside({ reading, root, send, part }, head) {
+  if (root.dataset.alone) return;
+  send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
+  part.said.textContent = `${headName(reading, head)} is set aside to compare.`;
+}

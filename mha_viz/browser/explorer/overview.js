@@ -1,0 +1,122 @@
+// The grid of all heads: what is open, what each is known for, and one head's numbers beside it.
+import { make } from "../dom.js";
+import { gridCellAt, headName, paperName } from "../geometry.js";
+import { arrow, bounded, isPress, pointOn } from "../stage.js";
+import { drawGrid } from "./grid.js";
+import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
+import { chips, drawBadges, drawKinds } from "./roles.js";
+
+/** @type {(app: ExplorerApp) => void} */
+export function drawOverview(app) {
+  const { reading, roles, look, part, sought, cursor } = app;
+  const { view } = app.stage;
+  drawPictures(app);
+  part.count.textContent = `${reading.layers} layers × ${reading.heads} heads`;
+  const badges = drawBadges(
+    roles,
+    reading.layers * reading.heads,
+    sought,
+    (box, head) => place(app, box, head),
+    look.heads,
+  );
+  const marks = view.on.map((head) => mark(app, head, head === view.head ? "opened" : "on"));
+  part.marks.replaceChildren(...badges, ...marks, ...(cursor === view.head ? [] : [mark(app, cursor, "cursor")]));
+  drawKinds(part.kinds, roles, sought, look.heads, (kind) => {
+    app.sought = app.sought === kind ? null : kind;
+    drawOverview(app);
+  });
+  drawPreview(app);
+}
+
+// The pictures are drawn anew where anything that they show is another.
+/** @type {(app: ExplorerApp) => void} */
+function drawPictures(app) {
+  const { reading, look, part, layouts } = app;
+  const { unit, special, side, scale } = app.stage.view;
+  const width = part.gridBox.clientWidth;
+  const height = app.root.clientWidth > 900 ? Math.max(230, window.innerHeight - 300) : 10000;
+  const shown = [reading.key, unit, special, side, scale, look.theme, width, height, look.ink, window.devicePixelRatio];
+  const key = JSON.stringify(shown);
+  if (key === app.pictured) return;
+  app.pictured = key;
+  layouts.grid = drawGrid(part.grid, reading, app.stage.view, { ...look, width, height });
+}
+
+/** @type {<T extends HTMLElement>(app: ExplorerApp, box: T, head: number) => T} */
+function place({ layouts, reading }, box, head) {
+  const { left, top, step, size } = layouts.grid;
+  box.style.left = `${left + (head % reading.heads) * step}px`;
+  box.style.top = `${top + layerOf(reading, head) * step}px`;
+  box.style.width = box.style.height = `${size}px`;
+  return box;
+}
+
+/** @type {(app: ExplorerApp, head: number, kind: string) => HTMLElement} */
+function mark(app, head, kind) {
+  const box = place(app, make("i", { class: kind }), head);
+  if (kind === "on") box.style.outlineColor = headColour(app.look, app.reading, head);
+  return box;
+}
+
+/** @type {(app: ExplorerApp) => void} */
+function drawPreview({ reading, roles, look, part, stage, hoveredHead, cursor }) {
+  const head = hoveredHead ?? cursor;
+  const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
+  const name = make("b", {}, headName(reading, head));
+  part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`, make("span", { class: "soft" }, hint));
+  part.rolesHere.replaceChildren(...chips(roles.of.get(head) ?? [], roles, look.heads));
+  part.numbers.replaceChildren(...reading.metrics.map((metric) => bar(reading, metric, head)));
+}
+
+/** @type {(reading: Reading, metric: Metric, head: number) => HTMLElement} */
+function bar(reading, metric, head) {
+  const top = metric.unit === "nats" ? Math.log(reading.n) : 1;
+  const share = (100 * (metric.values[head] ?? 0)) / (top || 1);
+  const line = make("dd", { class: "bar", "aria-hidden": true });
+  line.style.setProperty("--share", `${Math.min(100, share)}%`);
+  const value = make("dd", {}, measured(reading, metric, head));
+  return make("div", { title: metric.help }, make("dt", {}, metric.label), line, value);
+}
+
+// ---- Pointer and keys -----------------------------------------------------------------------------------------
+
+/** @type {(app: ExplorerApp) => void} */
+export function listenToGrid(app) {
+  const { grid } = app.part;
+  const cell = (event) => {
+    const { layouts, reading } = app;
+    return layouts.grid ? gridCellAt(layouts.grid, reading.layers, reading.heads, ...pointOn(grid, event)) : null;
+  };
+  grid.onpointermove = (event) => hoverHead(app, cell(event));
+  grid.onpointerleave = () => hoverHead(app, null);
+  grid.onclick = (event) => {
+    const head = cell(event);
+    if (head !== null) openHead(app, head);
+  };
+  grid.onkeydown = (event) => onGridKey(app, event);
+}
+
+/** @type {(app: ExplorerApp, head: number | null) => void} */
+function hoverHead(app, head) {
+  if (head === app.hoveredHead) return;
+  app.hoveredHead = head;
+  drawPreview(app);
+}
+
+/** @type {(app: ExplorerApp, event: KeyboardEvent) => void} */
+function onGridKey(app, event) {
+  const { reading, cursor, part } = app;
+  if (isPress(event)) {
+    openHead(app, cursor);
+    event.preventDefault();
+  }
+  if (event.key === "c" && !event.ctrlKey && !event.metaKey) setAside(app, cursor);
+  const step = arrow(event);
+  if (!step) return;
+  event.preventDefault();
+  const layer = bounded(layerOf(reading, cursor) + step[0], reading.layers);
+  app.cursor = layer * reading.heads + bounded((cursor % reading.heads) + step[1], reading.heads);
+  app.hoveredHead = null;
+  drawOverview(app);
+  part.said.textContent = `${headName(reading, app.cursor)}. ${heard(app, app.cursor)}`;
+}

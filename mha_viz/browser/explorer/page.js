@@ -1,0 +1,122 @@
+// The explorer's page elements. What a person does is told to `on`: {change, ask, more, compare, table}.
+import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
+import { make } from "../dom.js";
+
+const SCALES = [
+  ["fixed", "0 to 1"],
+  ["head", "per head"],
+  ["row", "per row"],
+  ["log", "logarithmic"],
+];
+const SIDES = [
+  ["all", "all"],
+  ["aa", "A → A"],
+  ["ab", "A → B"],
+  ["ba", "B → A"],
+  ["bb", "B → B"],
+];
+
+/** @type {(on: Actions) => Parts} */
+export function page(on) {
+  const p = /** @type {Parts} */ ({});
+  const overview = make("section", { class: "overview" }, ...overviewOf(p, on));
+  const one = make("section", { class: "one" }, ...headOf(p, on));
+  p.said = make("p", { class: "said", "aria-live": "polite" });
+  p.all = make("div", { class: "explorer" }, overview, one, p.said);
+  return p;
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement[]} */
+function overviewOf(p, on) {
+  p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c sets one aside to compare.");
+  p.marks = make("div", { class: "marks" });
+  p.gridBox = make("div", { class: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
+  p.count = make("span", { class: "soft" });
+  p.previewName = make("p", { class: "name" });
+  p.numbers = make("dl");
+  p.kinds = make("div", { class: "kinds", role: "group", "aria-label": "Heads with a role" });
+  p.rolesHere = make("div", { class: "chips" });
+  const preview = make("div", { class: "preview" }, p.previewName, p.rolesHere, p.numbers);
+  return [make("header", {}, make("h2", {}, "Every head"), p.count), p.kinds, p.gridBox, preview, askOf(p, on)];
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
+function askOf(p, on) {
+  const [from, to] = [choice("from", [], on.ask), choice("to", [], on.ask)];
+  [p.askQuery, p.askKey] = [from.select, to.select];
+  p.askNote = make("p", { class: "soft" });
+  p.ranks = make("ol");
+  p.more = make("button", { type: "button", class: "quiet", hidden: true, onclick: on.more });
+  p.ask = make(
+    "section",
+    { class: "ask" },
+    make("h3", {}, "Which heads link two words?"),
+    make("div", { class: "row" }, from.box, make("span", { class: "arrow" }, "→"), to.box),
+    p.askNote,
+    p.ranks,
+    p.more,
+  );
+  return p.ask;
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement[]} */
+function headOf(p, on) {
+  const top = titleOf(p, on);
+  const controls = controlsOf(p, on);
+  drawingsOf(p);
+  p.roles = make("div", { class: "chips" });
+  p.readout = make("p", { class: "readout" });
+  p.note = make("p", { class: "note soft" });
+  p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
+  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
+  return [top, p.roles, controls, p.readout, p.panels, p.note, p.table];
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
+function titleOf(p, on) {
+  p.title = make("h2");
+  p.bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
+  const title = "Set this head aside for the Compare page (in the grid: key c)";
+  p.compare = make("button", { type: "button", class: "quiet", title, onclick: on.compare }, "+ Compare");
+  const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
+  return make("header", {}, p.title, p.compare, switches);
+}
+
+/** @type {(p: Parts) => void} */
+function drawingsOf(p) {
+  p.links = surface("Token links");
+  p.tall = make("div", { class: "tall" }, p.links);
+  p.scroller = make("div", { class: "scroller" }, p.tall);
+  p.linksBox = make("div", { class: "links" }, ends("from (query)", "to (key)"), p.scroller);
+  p.heat = surface("Heatmap");
+  const sheet = make("div", { class: "sheet" }, p.heat);
+  p.heatBox = make("div", { class: "heat" }, ends("rows: from (query)", "columns: to (key)"), sheet);
+  p.panels = make("div", { class: "panels" }, p.linksBox, p.heatBox);
+}
+
+/** @type {(p: Parts, on: Actions) => HTMLElement} */
+function controlsOf(p, on) {
+  const set = {
+    unit: segments("Tokens", "unit", UNITS, on.change),
+    special: segments("Special tokens", "special", SPECIALS, on.change),
+    links: linksChoice(on.change),
+  };
+  const scale = choice("Colour", SCALES, () => on.change({ scale: p.scale.value }));
+  const side = choice("Pair", SIDES, () => on.change({ side: p.side.value }));
+  [p.set, p.scale, p.side, p.sideBox] = [set, scale.select, side.select, side.box];
+  return make("div", { class: "controls" }, ...Object.values(set).map((control) => control.box), scale.box, side.box);
+}
+
+/** @type {(label: string) => HTMLCanvasElement} */
+const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
+/** @type {(left: string, right: string) => HTMLElement} */
+const ends = (left, right) => make("div", { class: "ends soft" }, make("span", {}, left), make("span", {}, right));
+
+// Set the controls to what a view says.
+/** @type {(p: Parts, view: ReadingView, pair: boolean) => void} */
+export function setControls(p, view, pair) {
+  for (const [name, control] of Object.entries(p.set)) control.set(view[name]);
+  p.scale.value = view.scale;
+  p.side.value = view.side;
+  p.sideBox.hidden = !pair;
+}

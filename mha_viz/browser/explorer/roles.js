@@ -1,0 +1,89 @@
+// What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
+import { make } from "../dom.js";
+
+// {kinds: role → place among the colours, on: the corpora in words, of: head → its roles, the strongest first}.
+/** @type {(known: FoundRoles) => Roles} */
+export function byHead({ kinds, on, found }) {
+  const of = new Map();
+  for (const role of found) of.set(role.head, [...(of.get(role.head) ?? []), role]);
+  return { kinds, on, of };
+}
+
+/** @type {(roles: Roles, role: string, colours: string[]) => string} */
+const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
+/** @type {(list: Role[], kind: string) => boolean} */
+const has = (list, kind) => list.some((role) => role.role === kind);
+
+// How many heads have each kind of role.
+/** @type {(roles: Roles) => [string, number][]} */
+export function counted(roles) {
+  const lists = [...roles.of.values()];
+  const counts = Object.keys(roles.kinds).map((kind) => ({ kind, n: lists.filter((list) => has(list, kind)).length }));
+  return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
+}
+
+// One mark per kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil
+// over the heads without the kind that is sought, named or not. `place` puts an element on a head.
+/**
+ * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
+ *   HTMLElement, colours: string[]) => HTMLElement[]}
+ */
+export function drawBadges(roles, count, sought, place, colours) {
+  const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.of.has(head));
+  return drawn.map((head) => {
+    const list = roles.of.get(head) ?? [];
+    const box = place(make("b", { class: sought && !has(list, sought) ? "badges off" : "badges" }), head);
+    for (const [kind] of counted(roles).filter(([name]) => has(list, name))) {
+      const badge = make("s", { class: list.some((role) => role.role === kind && role.active) ? "active" : "" });
+      badge.style.setProperty("--colour", colourOf(roles, kind, colours));
+      box.append(badge);
+    }
+    if (sought && has(list, sought)) box.style.outline = `2px solid ${colourOf(roles, sought, colours)}`;
+    return box;
+  });
+}
+
+/**
+ * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
+ *   void) => void}
+ */
+export function drawKinds(box, roles, sought, colours, choose) {
+  box.replaceChildren(
+    ...counted(roles).map(([kind, n]) => {
+      const button = make(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": String(kind === sought),
+          title: `Show the heads measured as ${kind}`,
+          onclick: () => choose(kind),
+        },
+        make("s", { class: "active" }),
+        ` ${kind} ${n}`,
+      );
+      button.style.setProperty("--colour", colourOf(roles, kind, colours));
+      return button;
+    }),
+    make("span", { class: "soft" }, `measured on ${roles.on}`),
+  );
+  box.hidden = !roles.of.size;
+}
+
+// The roles of one head as short labels, the whole sentence in the title.
+/** @type {(list: Role[], roles: Roles, colours: string[]) => HTMLElement[]} */
+export function chips(list, roles, colours) {
+  return list.map((role) => {
+    const chip = make(
+      "span",
+      { class: role.active ? "chip active" : "chip", title: role.words },
+      make("s", { class: role.active ? "active" : "" }),
+      make("b", {}, role.short),
+      make("span", { class: "soft" }, role.said),
+    );
+    chip.style.setProperty("--colour", colourOf(roles, role.role, colours));
+    return chip;
+  });
+}
+
+/** @type {(list: Role[]) => string} */
+export const spoken = (list) => list.map((role) => `Known for ${role.short}, ${role.said}. `).join("");

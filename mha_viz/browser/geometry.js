@@ -1,0 +1,368 @@
+// Numbers and positions only: no page, no colours. Tested by `node --test`.
+
+// Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
+/** @type {(bytes: Uint8Array) => Reading} */
+export function unpack(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const body = bytes.slice(4 + length).buffer;
+  const { n, full, special } = reading;
+  const scales = new Float32Array(body, 0, 2 * n * full.length);
+  const levels = new Uint16Array(body, scales.byteLength, n * n * full.length);
+  reading.matrices = new Map(
+    full.map((head, i) => {
+      const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
+      return [head, decoded(levels.subarray(n * n * i, n * n * (i + 1)), own, special)];
+    }),
+  );
+  if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
+  return reading;
+}
+
+// Levels -> weights [query * n + key]: each row has one scale for ordinary keys and one for special ones.
+/** @type {(levels: Uint16Array, scales: Float32Array, special: number[]) => Float32Array} */
+function decoded(levels, scales, special) {
+  const n = special.length;
+  const weights = new Float32Array(n * n);
+  for (let q = 0, i = 0; q < n; q++)
+    for (let k = 0; k < n; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
+  return weights;
+}
+
+/** @type {(reading: Reading, index: number) => string} */
+export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
+/** @type {(reading: Reading, index: number) => string} */
+export const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
+
+// ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
+
+export const DEFAULTS = { unit: "words", special: "keep", links: "all", scale: "fixed", side: "all" };
+const PATTERNS = {
+  unit: /^(words|pieces)$/,
+  special: /^(keep|hide|rescale)$/,
+  links: /^(all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2})$/,
+  scale: /^(fixed|head|row|log)$/,
+  side: /^(all|aa|ab|ba|bb)$/,
+};
+
+// URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
+/** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
+export function parseView(params, reading) {
+  const start = reading.start || {};
+  const view = /** @type {ReadingView} */ ({});
+  const last = (name) => params.getAll(name).at(-1) ?? null; // of a repeated parameter, as on the server
+  for (const [name, pattern] of Object.entries(PATTERNS)) {
+    const value = last(name);
+    view[name] = value !== null && pattern.test(value) ? value : DEFAULTS[name];
+  }
+  view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
+  const layer = Math.floor(view.head / reading.heads) * reading.heads;
+  const others = (last("on") || "")
+    .split(".")
+    .filter((s) => /^\d{1,3}$/.test(s))
+    .map(Number);
+  const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
+  view.on = [...on].slice(0, reading.together);
+  const asked = last("head") === null ? start.pin : null;
+  view.pin = pinOf(last("pin") ?? asked, reading);
+  view.link = linkOf(last("link"), reading);
+  return view;
+}
+
+// "q10": a query pinned; "k1": a key; "q10k1": one link.
+/** @type {(value: string | null | undefined, reading: Reading) => Pin | null} */
+function pinOf(value, reading) {
+  const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
+  if (!match || !value) return null;
+  const [query, key] = [match[1], match[2]].map((t) => (t === undefined ? null : +t));
+  return (query ?? 0) < reading.n && (key ?? 0) < reading.n ? { query, key } : null;
+}
+
+/** @type {(pin: Pin | null) => string | null} */
+export const pinName = (pin) =>
+  pin ? (pin.query === null ? "" : `q${pin.query}`) + (pin.key === null ? "" : `k${pin.key}`) : null;
+
+// view -> the URL parameters that differ from the defaults (null: leave the URL).
+/** @type {(view: ReadingView, reading: Reading) => Record<string, string | null>} */
+export function encodeView(view, reading) {
+  const start = reading.start || {};
+  const fields = /** @type {Record<string, string | null>} */ ({});
+  for (const name of Object.keys(PATTERNS)) fields[name] = view[name] === DEFAULTS[name] ? null : view[name];
+  const head = headName(reading, view.head);
+  const pin = pinName(view.pin);
+  const atStart = head === (start.head || "L0H0") && pin === (start.pin || null);
+  fields.head = atStart ? null : head;
+  fields.pin = atStart ? null : pin;
+  const others = view.on.filter((h) => h !== view.head).map((h) => h % reading.heads);
+  fields.on = others.length ? others.join(".") : null;
+  fields.link = view.link ? `${view.link.query}-${view.link.key}` : null;
+  return fields;
+}
+
+/** @type {(name: string | null | undefined, reading: Reading) => number | null} */
+export function headIndex(name, reading) {
+  const match = /^L(\d{1,3})H(\d{1,3})$/i.exec(name || "");
+  if (!match || +match[1] >= reading.layers || +match[2] >= reading.heads) return null;
+  return +match[1] * reading.heads + +match[2];
+}
+
+/** @type {(value: string | null, reading: Reading) => Link | null} */
+function linkOf(value, reading) {
+  const match = /^(\d{1,4})-(\d{1,4})$/.exec(value || "");
+  if (!match || +match[1] >= reading.n || +match[2] >= reading.n) return null;
+  return { query: +match[1], key: +match[2] };
+}
+
+// ---- Units and blocks: the part of one head's matrix that a view shows -------------------------------
+
+// Rows and columns of a view. A unit is {text, tokens, special, segment}; words join their pieces.
+/** @type {(reading: Reading, view: Settings) => Axes} */
+export function units(reading, view) {
+  const words = view.unit === "words";
+  const groups = words ? reading.groups : reading.tokens.map((_, i) => [i]);
+  const all = groups.map((tokens, i) => ({
+    text: (words ? reading.words : reading.tokens)[i],
+    tokens,
+    special: !!reading.special[tokens[0]],
+    segment: reading.segments[tokens[0]],
+  }));
+  const kept = view.special === "keep" ? all : all.filter((u) => !u.special);
+  const side = isPair(reading) ? view.side : "all";
+  const of = (letter) => (side === "all" ? kept : kept.filter((u) => u.segment === (letter === "a" ? 0 : 1)));
+  return { rows: of(side[0]), cols: of(side[1]) };
+}
+
+/** @type {(reading: Reading) => boolean} */
+export const isPair = (reading) => reading.segments.some((s) => s === 1);
+
+// One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
+// To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
+/** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => Required<Block> | null} */
+export function block(reading, head, view, { rows, cols } = units(reading, view)) {
+  const raw = reading.matrices.get(head);
+  if (!raw) return null;
+  const n = reading.n;
+  const [R, C] = [rows.length, cols.length];
+  const w = new Float32Array(R * C);
+  const hidden = new Float32Array(R);
+  const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
+  const sums = new Float64Array(n); // a row's pieces added up
+  let max = 0;
+  for (let r = 0; r < R; r++) {
+    const pieces = rows[r].tokens;
+    /** @type {Float32Array | Float64Array} */
+    let column = raw.subarray(pieces[0] * n, pieces[0] * n + n);
+    if (pieces.length > 1) {
+      sums.fill(0);
+      for (const q of pieces) for (let k = 0; k < n; k++) sums[k] += raw[q * n + k];
+      column = sums;
+    }
+    const share = 1 / pieces.length;
+    const from = r * C;
+    let [total, shown] = [0, 0];
+    for (let k = 0; k < n; k++) total += column[k];
+    for (let c = 0; c < C; c++) {
+      let sum = 0;
+      if (plain) sum = column[plain[c]];
+      else for (const k of cols[c].tokens) sum += column[k];
+      w[from + c] = sum * share;
+      shown += sum;
+    }
+    hidden[r] = total ? 1 - shown / total : 0;
+    if (view.special === "rescale") rescale(w, from, C, shown * share);
+    for (let i = from; i < from + C; i++) if (w[i] > max) max = w[i];
+  }
+  return { w, R, C, hidden, max };
+}
+
+/** @type {(w: Float32Array, from: number, count: number, sum: number) => void} */
+function rescale(w, from, count, sum) {
+  for (let i = from; i < from + count; i++) w[i] = sum > 1e-12 ? w[i] / sum : 1 / count;
+}
+
+/** @type {(values: number[]) => number} */
+export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
+
+// The same for the grid where only pooled thumbnails travelled: first the rows and columns of a view…
+/** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
+export function pooledUnits(reading, view) {
+  const { starts, special } = reading.bins;
+  const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+  const side = isPair(reading) ? view.side : "all";
+  const of = (letter) =>
+    side === "all" ? kept : kept.filter((i) => reading.segments[starts[i]] === (letter === "a" ? 0 : 1));
+  return { rows: of(side[0]), cols: of(side[1]) };
+}
+
+// …then the block of one head.
+/** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => Block & { max: number }} */
+export function pooled(reading, head, { rows, cols }) {
+  const side = reading.bins.starts.length;
+  const [R, C] = [rows.length, cols.length];
+  const w = new Float32Array(R * C);
+  let max = 0;
+  for (let r = 0; r < R; r++) {
+    const from = (head * side + rows[r]) * side;
+    for (let c = 0; c < C; c++) {
+      const root = reading.thumbs[from + cols[c]] / 255;
+      w[r * C + c] = root * root;
+      if (root * root > max) max = root * root;
+    }
+  }
+  return { w, R, C, max };
+}
+
+// ---- Which links, which shade -------------------------------------------------------------------------
+
+// links setting -> {mode, value}
+/** @type {(links: string) => { mode: string, value: number }} */
+export function linkRule(links) {
+  const match = /^(all|top|min|mass)(.*)$/.exec(links);
+  return { mode: match[1], value: match[2] ? +match[2] : 0 };
+}
+
+// 1 for each cell whose link is drawn. top: the k heaviest keys of a query; min: weight >= value;
+// mass: the fewest keys of a query that hold this share of what its row shows.
+/** @type {(part: Block, links: string) => Uint8Array} */
+export function chosen({ w, R, C }, links) {
+  const { mode, value } = linkRule(links);
+  const mask = new Uint8Array(R * C);
+  if (mode === "all") return mask.fill(1);
+  for (let r = 0; r < R; r++) {
+    const row = w.subarray(r * C, r * C + C);
+    if (mode === "min") {
+      for (let c = 0; c < C; c++) mask[r * C + c] = row[c] >= value ? 1 : 0;
+      continue;
+    }
+    const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
+    const goal = value * row.reduce((a, b) => a + b, 0);
+    let mass = 0;
+    for (let i = 0; i < C; i++) {
+      if (mode === "top" ? i >= value : mass >= goal && i > 0) break;
+      mask[r * C + order[i]] = 1;
+      mass += row[order[i]];
+    }
+  }
+  return mask;
+}
+
+const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
+
+// Shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
+/** @type {(part: Block & { max: number }, scale: string) => Uint8ClampedArray} */
+export function shades({ w, R, C, max }, scale) {
+  const out = new Uint8ClampedArray(R * C); // rounds and bounds what it is given
+  for (let r = 0; r < R; r++) {
+    const [from, to] = [r * C, r * C + C];
+    if (scale === "log") {
+      for (let i = from; i < to; i++) out[i] = w[i] > 0 ? 255 * (1 + Math.log10(w[i]) / LOG_DECADES) : 0;
+      continue;
+    }
+    let top = scale === "head" ? max : 1;
+    if (scale === "row") {
+      top = 0;
+      for (let i = from; i < to; i++) if (w[i] > top) top = w[i];
+    }
+    const factor = 255 / (top || 1);
+    for (let i = from; i < to; i++) out[i] = w[i] * factor;
+  }
+  return out;
+}
+
+// Every head's weight from one unit to another, largest first; null where the browser lacks the matrices.
+/** @type {(reading: Reading, view: ReadingView & { link: Link }) => Rank[] | null} */
+export function ranking(reading, view) {
+  const { query, key } = view.link;
+  const words = view.unit === "words";
+  const sent = reading.link;
+  if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
+  if (reading.matrices.size < reading.layers * reading.heads) return null;
+  const group = (token) => (words ? reading.groups.find((g) => g.includes(token)) : [token]);
+  const [queries, keys] = [group(query), group(key)];
+  const weights = [];
+  for (let head = 0; head < reading.layers * reading.heads; head++) {
+    const raw = reading.matrices.get(head);
+    let sum = 0;
+    for (const q of queries) for (const k of keys) sum += raw[q * reading.n + k];
+    weights.push(sum / queries.length);
+  }
+  return ranked(weights);
+}
+
+/** @type {(weights: number[]) => Rank[]} */
+const ranked = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);
+
+// ---- Layouts ------------------------------------------------------------------------------------------
+
+// Grid of all heads: layers down, heads across. `step` is the distance of two cells, `size` a cell's side.
+/** @type {(width: number, layers: number, heads: number, height: number) => GridLayout} */
+export function gridLayout(width, layers, heads, height) {
+  const [left, top] = [30, 22];
+  const fit = Math.min((width - left) / heads, (height - top) / layers);
+  const step = Math.max(20, Math.min(46, Math.floor(fit)));
+  const gap = step >= 30 ? 4 : 3;
+  return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
+}
+
+/** @type {(layout: GridLayout, layers: number, heads: number, x: number, y: number) => number | null} */
+export function gridCellAt({ left, top, step }, layers, heads, x, y) {
+  const [layer, head] = [Math.floor((y - top) / step), Math.floor((x - left) / step)];
+  return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
+}
+
+// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart.
+/** @type {(width: number, R: number, C: number, height: number, label: number) => LinksLayout} */
+export function linksLayout(width, R, C, height, label) {
+  const rowHeight = Math.max(17, Math.min(34, Math.floor(height / Math.max(R, C))));
+  const column = Math.max(40, Math.min(label, Math.floor(width * 0.34)));
+  return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
+}
+
+// Heatmap: square cells of at least 2 pixels under and beside their labels; long texts scroll rather than blur.
+/** @type {(width: number, R: number, C: number, height: number, label: number) => HeatmapLayout} */
+export function heatmapLayout(width, R, C, height, label) {
+  const fits = Math.max(2, Math.min(44, (width - label) / C, (height - label) / R));
+  const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
+  return { cell, left: label, top: label, width: label + cell * C, height: label + cell * R };
+}
+
+/** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
+export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
+  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
+  return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
+}
+
+// What a point of a heatmap is on: a cell, a label (its whole row or column), or null.
+/** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
+export function heatmapSpotAt(layout, R, C, x, y) {
+  const { cell, left, top } = layout;
+  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
+  if (x < left && row >= 0 && row < R) return { row, col: null };
+  if (y < top && col >= 0 && col < C) return { row: null, col };
+  return heatmapCellAt(layout, R, C, x, y);
+}
+
+// What a point of a link diagram is on: a query on the left, a key on the right, or null.
+/** @type {(layout: LinksLayout, R: number, C: number, x: number, y: number) => Spot | null} */
+export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
+  const i = Math.floor(y / rowHeight);
+  if (x < left + 40) return i >= 0 && i < R ? { row: i, col: null } : null;
+  if (x > right - 40) return i >= 0 && i < C ? { row: null, col: i } : null;
+  return null;
+}
+
+// ---- Focus: {row, col}, either may be null; `rows` and `cols` say how many, 1 unless told -------------------
+
+/** @type {(i: number, from: number | null, count?: number) => boolean} */
+export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
+
+// The weight of a focused link: to several columns the sum, from several rows the mean.
+/** @type {(part: Block, span: Span) => number} */
+export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
+  let sum = 0;
+  for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];
+  return sum / rows;
+}
+
+/** @type {(weight: number) => string} */
+export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));

@@ -1,0 +1,136 @@
+// The matrix of one head: rows are queries, columns keys, the first row on top.
+import { heatmapLayout, within } from "./geometry.js";
+import { fit, widest, write } from "./ink.js";
+
+const LABEL = 96; // at most this wide, pixels
+
+/** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
+export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
+
+// scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Several drawings of one size share
+// `look.label` and `look.most`, the rows and columns that there must be room for.
+/** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
+export function drawHeatmap(canvas, scene, look) {
+  const { rows, cols } = scene;
+  const label = look.label ?? heatmapLabel(rows, cols, look);
+  const most = look.most ?? 0;
+  const layout = heatmapLayout(
+    look.width,
+    Math.max(most, rows.length),
+    Math.max(most, cols.length),
+    look.height,
+    label,
+  );
+  const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
+  if (!rows.length || !cols.length) return layout;
+  cells(context, scene, look, layout);
+  focusOn(context, scene, look, layout);
+  axis(context, scene, look, layout, true);
+  axis(context, scene, look, layout, false);
+  return layout;
+}
+
+// The focus alone, on a canvas that lies over a drawing without one: pointing at things then redraws no cell.
+/**
+ * @type {(canvas: HTMLCanvasElement, scene: HeatScene & { focus: Span }, look: Look, layout: HeatmapLayout) =>
+ *   void}
+ */
+export function drawHeatmapFocus(canvas, scene, look, layout) {
+  const context = fit(canvas, layout.width, layout.height);
+  focusOn(context, scene, look, layout);
+  for (const isRow of [true, false]) {
+    if ((isRow ? scene.focus.row : scene.focus.col) === null) continue;
+    context.globalAlpha = look.veil;
+    context.fillStyle = look.paper;
+    if (isRow) context.fillRect(0, layout.top, layout.left - 3, layout.height - layout.top);
+    else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 3);
+    context.globalAlpha = 1;
+    axis(context, scene, look, layout, isRow, true);
+  }
+}
+
+/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
+function cells(context, { head }, look, { left, top, cell }) {
+  const { R, C } = head.part;
+  head.picture ??= picture(head, look); // one pixel a cell, made once: pointing at things only redraws
+  context.imageSmoothingEnabled = false;
+  context.drawImage(head.picture, left, top, C * cell, R * cell);
+  if (cell < 10) return;
+  context.fillStyle = look.paper; // hairlines between cells
+  for (let c = 1; c < C; c++) context.fillRect(left + c * cell - 0.5, top, 1, R * cell);
+  for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
+}
+
+/** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
+function picture({ part: { R, C }, shade }, look) {
+  const image = new ImageData(C, R);
+  const target = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < R * C; i++) target[i] = look.colours[shade[i]];
+  const pixels = new OffscreenCanvas(C, R);
+  pixels.getContext("2d").putImageData(image, 0, 0);
+  return pixels;
+}
+
+/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
+function focusOn(context, { focus, head: { part } }, look, { left, top, cell, width, height }) {
+  if (!focus) return;
+  const { R, C } = part;
+  context.fillStyle = look.paper;
+  context.globalAlpha = look.veil ?? 0.62;
+  const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
+  const { row, col, rows = 1, cols = 1 } = focus;
+  if (row !== null) {
+    veil(left, top, C * cell, row * cell);
+    veil(left, top + (row + rows) * cell, C * cell, height - top - (row + rows) * cell);
+  }
+  if (col !== null) {
+    const [y, h] = row === null ? [top, R * cell] : [top + row * cell, rows * cell];
+    veil(left, y, col * cell, h);
+    veil(left + (col + cols) * cell, y, width - left - (col + cols) * cell, h);
+  }
+  context.globalAlpha = 1;
+  context.strokeStyle = look.accent;
+  context.lineWidth = 1.5;
+  const box = [col === null ? 0 : col, row === null ? 0 : row, col === null ? C : cols, row === null ? R : rows];
+  context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
+}
+
+// What a label is written over: its own pale self, and neighbours that lie close.
+/** @type {(context: CanvasRenderingContext2D, label: number, size: number, isRow: boolean, look: Look) => void} */
+function erase(context, label, size, isRow, look) {
+  const colour = context.fillStyle;
+  context.fillStyle = look.paper;
+  context.fillRect(isRow ? 6 - label : 0, -size * 0.6, label - 6, size * 1.2);
+  context.fillStyle = colour;
+}
+
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout, isRow: boolean,
+ *   heldOnly?: boolean) => void}
+ */
+function axis(context, scene, look, layout, isRow, heldOnly = false) {
+  const list = isRow ? scene.rows : scene.cols;
+  const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
+  const size = Math.max(10, Math.min(13, layout.cell - 1));
+  const every = Math.ceil((size + 1) / layout.cell); // crowded: one label in so many, and always the focused one
+  list.forEach((unit, i) => {
+    const held = within(i, own, count);
+    const beside = own !== null && !held && i > own - every && i < own + count - 1 + every;
+    if (!held && (heldOnly || i % every || beside)) return;
+    context.font = look.textFont(size, held ? 600 : 400);
+    context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
+    context.globalAlpha = own !== null && !held ? 0.45 : 1;
+    const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
+    context.save();
+    if (isRow) context.translate(layout.left - 6, at);
+    else {
+      context.translate(at, layout.top - 6);
+      context.rotate(-Math.PI / 2);
+    }
+    if (heldOnly) erase(context, isRow ? layout.left : layout.top, size, isRow, look);
+    write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
+    context.restore();
+    context.globalAlpha = 1;
+  });
+}

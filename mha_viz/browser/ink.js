@@ -1,0 +1,119 @@
+// Colours and canvas basics shared by the drawings.
+
+/** @type {(hex: string) => number[]} */
+const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+// 256 shades between the stops of a ramp, as little-endian RGBA words for ImageData.
+/** @type {(stops: readonly string[]) => Uint32Array} */
+export function palette(stops) {
+  const shades = new Uint32Array(256);
+  for (let i = 0; i < 256; i++) {
+    const at = (i / 255) * (stops.length - 1);
+    const [low, high] = [channels(stops[Math.floor(at)]), channels(stops[Math.ceil(at)])];
+    const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (at - Math.floor(at))));
+    shades[i] = (255 << 24) | (b << 16) | (g << 8) | r;
+  }
+  return shades;
+}
+
+// Is the page dark? Read from its background, so that it also follows the person's own theme.
+/** @type {(element: Element) => boolean} */
+export function isDark(element) {
+  const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
+  const hex = /^#[0-9a-f]{6}/i.exec(background.replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3"));
+  const [r, g, b] = hex ? channels(hex[0]) : (background.match(/\d+/g) || [255, 255, 255]).map(Number);
+  return 0.3 * r + 0.59 * g + 0.11 * b < 128;
+}
+
+// Fit a canvas to CSS pixels at the screen's resolution; returns its context, cleared, in CSS pixels.
+/** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
+export function fit(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+// Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell when there is room, the
+// largest of those that share a pixel when it is crowded.
+/**
+ * @type {(shades: Uint8ClampedArray, R: number, C: number, size: number, colours: Uint32Array, target:
+ *   Uint32Array, stride: number, offset: number) => void}
+ */
+export function paint(shades, R, C, size, colours, target, stride, offset) {
+  const crowded = R > size || C > size;
+  const columns = Int32Array.from({ length: size + 1 }, (_, x) => Math.floor((x * C) / size));
+  for (let y = 0; y < size; y++) {
+    const r0 = Math.floor((y * R) / size);
+    const r1 = Math.max(r0 + 1, Math.floor(((y + 1) * R) / size));
+    for (let x = 0; x < size; x++) {
+      const c0 = columns[x];
+      let shade = shades[r0 * C + c0];
+      if (crowded) {
+        const c1 = Math.max(c0 + 1, columns[x + 1]);
+        for (let r = r0; r < r1; r++) for (let c = c0; c < c1; c++) shade = Math.max(shade, shades[r * C + c]);
+      }
+      target[offset + y * stride + x] = colours[shade];
+    }
+  }
+}
+
+// Text cut to a width, with an ellipsis; remembers what it measured.
+const cuts = new Map();
+/** @type {(context: CanvasRenderingContext2D, text: string, width: number) => string} */
+export function cutText(context, text, width) {
+  const key = `${context.font}|${width}|${text}`;
+  let cut = cuts.get(key);
+  if (cut === undefined) {
+    cut = text;
+    if (context.measureText(text).width > width) {
+      const letters = Array.from(text);
+      const shortened = (count) => letters.slice(0, count).join("") + "…";
+      let [fits, exceeds] = [0, letters.length]; // halved: a token may be thousands of letters long
+      while (exceeds - fits > 1) {
+        const half = (fits + exceeds) >> 1;
+        if (context.measureText(shortened(half)).width > width) exceeds = half;
+        else fits = half;
+      }
+      cut = shortened(fits);
+    }
+    if (cuts.size > 4000) cuts.clear();
+    cuts.set(key, cut);
+  }
+  return cut;
+}
+
+// Isolated left to right placement of text in any script.
+/**
+ * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
+ *   CanvasTextAlign) => void}
+ */
+export function write(context, text, x, y, width, align) {
+  context.textAlign = align;
+  context.textBaseline = "middle";
+  context.fillText(`\u2068${cutText(context, text, width)}\u2069`, x, y);
+}
+
+// Width of the widest text among rows and columns; measured once for each list of rows.
+const widths = new WeakMap();
+/** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
+export function widest(rows, cols, font) {
+  const known = widths.get(rows) || {};
+  if (known[font] === undefined) {
+    const context = new OffscreenCanvas(1, 1).getContext("2d");
+    context.font = font;
+    known[font] = Math.ceil(
+      Math.max(0, ...[...rows, ...cols].map((u) => context.measureText(u.text.slice(0, 40)).width)),
+    );
+    widths.set(rows, known);
+  }
+  return known[font];
+}

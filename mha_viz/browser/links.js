@@ -1,0 +1,124 @@
+// Token links: queries left, keys right, one line a weight, its opacity the shade of the weight.
+import { linksLayout, number, spanWeight, within } from "./geometry.js";
+import { fit, widest, write } from "./ink.js";
+
+const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke
+
+/** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
+export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
+
+// scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Several
+// drawings of one size share `look.label` and `look.most`, the tokens that there must be room for.
+/** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
+export function drawLinks(canvas, scene, look, scroll) {
+  const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
+  const most = look.most ?? 0;
+  const layout = linksLayout(
+    look.width,
+    Math.max(most, scene.rows.length),
+    Math.max(most, scene.cols.length),
+    look.height,
+    label,
+  );
+  const visible = Math.min(layout.height, look.height);
+  const context = fit(canvas, look.width, visible);
+  context.translate(0, -scroll);
+  const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
+  for (const head of scene.heads) strokes(context, scene, head, layout, band);
+  tokens(context, scene, layout, look, band);
+  return layout;
+}
+
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
+ *   number[]) => void}
+ */
+function strokes(context, { focus }, { part, mask, shade, colour }, layout, [above, below]) {
+  const paths = Array.from({ length: LEVELS + 1 }, () => null);
+  const { R, C } = part;
+  const mid = (i) => (i + 0.5) * layout.rowHeight;
+  const bend = (layout.right - layout.left) * 0.42;
+  for (let r = 0; r < R; r++) {
+    if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
+    for (let c = 0; c < C; c++) {
+      if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
+      const level = Math.round((shade[r * C + c] / 255) * LEVELS);
+      if (!level || !mask[r * C + c]) continue;
+      const [y1, y2] = [mid(r), mid(c)];
+      if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
+      const path = (paths[level] ??= new Path2D());
+      path.moveTo(layout.left, y1);
+      path.bezierCurveTo(layout.left + bend, y1, layout.right - bend, y2, layout.right, y2);
+    }
+  }
+  context.strokeStyle = colour;
+  paths.forEach((path, level) => {
+    if (!path) return;
+    context.globalAlpha = level / LEVELS;
+    context.lineWidth = 1 + (2.5 * level) / LEVELS;
+    context.stroke(path);
+  });
+  context.globalAlpha = 1;
+}
+
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: LinkScene, layout: LinksLayout, look: Look, band: number[]) =>
+ *   void}
+ */
+function tokens(context, scene, layout, look, [above, below]) {
+  const size = Math.max(10, Math.min(16, layout.rowHeight - 6));
+  const { focus } = scene;
+  const side = (list, isQuery) =>
+    list.forEach((unit, i) => {
+      const y = (i + 0.5) * layout.rowHeight;
+      if (y < above || y > below) return;
+      const own = focus && (isQuery ? focus.row : focus.col);
+      const other = focus && (isQuery ? focus.col : focus.row);
+      const held = focus && within(i, own, isQuery ? focus.rows : focus.cols);
+      const reached = focus && own === null && other !== null; // this side carries the weights
+      const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
+      const strong = !focus || held || linked || (own === null && other === null);
+      context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
+      context.globalAlpha = strong ? 1 : 0.35;
+      context.font = look.textFont(size, held ? 600 : 400);
+      const x = isQuery ? layout.left - 8 : layout.right + 8;
+      write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
+      if (linked) weights(context, scene, isQuery, i, y, layout, look);
+      context.globalAlpha = 1;
+    });
+  side(scene.rows, true);
+  side(scene.cols, false);
+}
+
+/** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, shown: boolean }} */
+function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols = 1 }) {
+  const link = isQuery ? { row: i, col, cols } : { row, rows, col: i };
+  let shown = false;
+  for (let k = 0; k < (isQuery ? cols : rows); k++) {
+    const at = isQuery ? i * part.C + col + k : (row + k) * part.C + i;
+    shown ||= mask[at] && shade[at] > 2;
+  }
+  return { weight: spanWeight(part, link), shown };
+}
+
+// Exact weights beside the reached tokens, on a chip inside the lines' end: one number a head, three at most.
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: LinkScene & { focus: Span }, isQuery: boolean, i: number, y:
+ *   number, layout: LinksLayout, look: Look) => void}
+ */
+function weights(context, scene, isQuery, i, y, layout, look) {
+  const size = Math.max(9, Math.min(12, layout.rowHeight - 6));
+  context.font = look.numberFont(size);
+  const wide = size * 3.2;
+  scene.heads.slice(0, 3).forEach((head, slot) => {
+    const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
+    if (!shown) return;
+    const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
+    context.fillStyle = look.paper; // opaque: a line would show through the number
+    context.fillRect(x - 2, y - size * 0.7, wide + 4, size * 1.4);
+    context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(number(weight), x + wide / 2, y + 0.5);
+  });
+}

@@ -1,0 +1,34 @@
+// What a person does is told to the server one message at a time: Streamlit sends the address bar with each, as it
+// stood then, so a message that left before the answer to the last one would take that one's changes back.
+const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the address
+
+// The components of a page share one queue. Of messages with the same name the latest stands.
+/** @type {() => Queue} */
+const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
+
+/** @type {(send: Send, name: string, value: any) => void} */
+export function post(send, name, value) {
+  const { waiting } = queue();
+  if (name === "read" || name === "example") waiting.delete("view"); // it was set on the text before
+  waiting.delete(name);
+  waiting.set(name, [send, value]);
+  if (!queue().busy) next();
+}
+
+/** @type {() => void} */
+function next() {
+  const state = queue();
+  const [first] = state.waiting;
+  state.busy = !!first;
+  if (!first) return;
+  const [name, [send, value]] = first;
+  state.waiting.delete(name);
+  const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
+  // `turn` makes every message new: one that was lost with a server can be said again.
+  send(name, value && typeof value === "object" ? { ...value, turn: ++state.turn } : value);
+  const wait = () => {
+    if (window.location.search !== before || performance.now() > end) next();
+    else setTimeout(wait, 25);
+  };
+  setTimeout(wait, 25);
+}

@@ -1,0 +1,115 @@
+// The sentence's page elements. What a person does is told to `on`.
+import { make } from "../dom.js";
+
+/** @type {(on: Actions) => Parts} */
+export function page(on) {
+  const p = /** @type {Parts} */ ({});
+  fieldsOf(p, on);
+  examplesOf(p, on);
+  modelOf(p, on);
+  p.copy = quietButton({ onclick: on.copy }, "Copy link");
+  p.copied = make("span", { class: "soft", role: "status" });
+  p.look = make("p", { class: "look", hidden: true });
+  const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Read by"), p.model);
+  const space = make("span", { class: "space" });
+  const strip = [p.read, p.examples, p.addPair, space, p.copied, p.copy, model, p.other];
+  p.all = make(
+    "div",
+    { class: "sentence" },
+    p.text,
+    p.pairRow,
+    make("div", { class: "strip" }, ...strip),
+    p.list,
+    p.look,
+  );
+  return p;
+}
+
+/** @type {(properties: object, text: string) => HTMLElement} */
+const quietButton = (properties, text) => make("button", { type: "button", class: "quiet", ...properties }, text);
+
+/** @type {(p: Parts, on: Actions) => void} */
+function fieldsOf(p, on) {
+  p.text = field("Sentence", "Type a sentence and press Enter", on);
+  p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
+  p.pair.className = "second";
+  p.text.sent = p.pair.sent = null; // what was last sent to be read and not answered yet
+  p.pairRow = make("div", { class: "pair", hidden: true }, p.pair);
+  p.read = make("button", { type: "button", class: "read", onclick: on.read }, "Read ↵");
+  p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
+}
+
+/** @type {(label: string, placeholder: string, on: Actions) => HTMLTextAreaElement} */
+function field(label, placeholder, on) {
+  const onkeydown = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    on.read();
+  };
+  const oninput = (event) => on.typed(event.target);
+  const typing = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
+  return make("textarea", { ...typing, "aria-label": label });
+}
+
+/** @type {(p: Parts, on: Actions) => void} */
+function examplesOf(p, on) {
+  p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
+  const onkeydown = (event) => {
+    if (event.key === "Escape") on.close();
+  };
+  p.list = make("ul", { hidden: true, onkeydown });
+}
+
+/** @type {(example: Example, onclick: () => void) => HTMLElement} */
+export function exampleOf({ text, pair, look }, onclick) {
+  const second = pair ? [make("span", { class: "and" }, " / "), make("bdi", {}, pair)] : [];
+  const what = make("span", { class: "what" }, make("bdi", {}, text), ...second);
+  return make("li", {}, make("button", { type: "button", onclick }, what, make("span", { class: "soft" }, look)));
+}
+
+/** @type {(p: Parts, on: Actions) => void} */
+function modelOf(p, on) {
+  p.model = make("select", { onchange: on.choose, "aria-label": "Model" });
+  const onkeydown = (event) => {
+    if (event.key === "Enter" && event.target.value.trim()) on.model(event.target.value.trim());
+  };
+  const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Hub id or folder of another model" };
+  p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
+}
+
+// The models of the list, the chosen one though it is not among them, and the way to name another.
+/** @type {(p: Parts, data: SentenceData) => void} */
+export function offerModels(p, { models, model, open }) {
+  const option = (value, textContent) => make("option", { value, textContent });
+  const isListed = models.some(({ name }) => name === model);
+  p.model.replaceChildren(
+    ...models.map(({ name, label }) => option(name, label)),
+    ...(isListed ? [] : [option(model, model)]),
+    ...(open ? [option("?", "Another model…")] : []),
+  );
+  p.model.value = model;
+  p.other.hidden = true;
+}
+
+// Longer texts are set smaller. Browsers that know `field-sizing` grow the field by themselves.
+/** @type {(area: HTMLTextAreaElement) => void} */
+export function grow(area) {
+  const length = area.value.length;
+  area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
+  if (CSS.supports("field-sizing", "content")) return;
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
+}
+
+/** @type {(p: Parts, isOpen: boolean) => void} */
+export function showPair(p, isOpen) {
+  p.pairRow.hidden = !isOpen;
+  p.addPair.textContent = isOpen ? "− Second sentence" : "+ Second sentence";
+  p.addPair.setAttribute("aria-expanded", isOpen);
+}
+
+/** @type {(p: Parts, isOpen: boolean) => void} */
+export function showExamples(p, isOpen) {
+  p.list.hidden = !isOpen;
+  p.examples.setAttribute("aria-expanded", isOpen);
+}

@@ -1,0 +1,133 @@
+// The sentence: typed large, with its examples, its second sentence and the model that reads it.
+import { post } from "../post.js";
+import { exampleOf, grow, offerModels, page, showExamples, showPair } from "./fields.js";
+
+/** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
+export function sentence(root, send) {
+  const app = /** @type {SentenceApp} */ ({ send, last: {} });
+  app.part = page(actions(app));
+  root.replaceChildren(app.part.all);
+  return { show: (data) => show(app, data) };
+}
+
+/** @type {(app: SentenceApp) => Actions} */
+const actions = (app) => ({
+  read: () => read(app),
+  typed: (area) => {
+    grow(area);
+    follow(app);
+  },
+  pair: () => {
+    const { part } = app;
+    showPair(part, part.pairRow.hidden);
+    if (!part.pairRow.hidden) part.pair.focus();
+    follow(app);
+  },
+  examples: () => {
+    const { part } = app;
+    showExamples(part, part.list.hidden);
+    if (!part.list.hidden) part.list.querySelector("button")?.focus();
+  },
+  close: () => {
+    showExamples(app.part, false);
+    app.part.examples.focus();
+  },
+  choose: () => choose(app),
+  model: (name) => app.send("model", name),
+  copy: () => copy(app.part),
+});
+
+// ---- Arrivals: what the person typed stays; fields follow the server only when its own value changed ----------
+
+/** @type {(app: SentenceApp, data: SentenceData) => void} */
+function show(app, data) {
+  const { part, last } = app;
+  const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
+  if (isOther("text")) take(part.text, data.text);
+  if (isOther("pair")) {
+    take(part.pair, data.pair);
+    showPair(part, data.pair !== "");
+  }
+  if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
+  if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
+  part.look.textContent = data.look;
+  part.look.hidden = !data.look;
+  if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
+  app.last = data;
+  follow(app);
+}
+
+/** @type {(app: SentenceApp, example: Example, index: number) => HTMLElement} */
+function offered({ part, send }, example, index) {
+  return exampleOf(example, () => {
+    showExamples(part, false);
+    send("example", index);
+  });
+}
+
+// The answer to what was sent from here leaves the field alone: the link may hold only its beginning, and the
+// person may be typing on. A text from elsewhere (an example, the Back button) takes its place.
+/** @type {(area: any, text: string) => void} */
+function take(area, text) {
+  const answers = area.sent !== null && plain(area.sent).startsWith(text) && (text !== "" || area.sent === "");
+  area.taken = answers ? area.sent : text;
+  if (!answers) area.value = text;
+  area.sent = null;
+  grow(area);
+}
+
+/** @type {(text: string) => string} */
+const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
+
+// ---- What the person does ---------------------------------------------------------------------------------------
+
+/** @type {(part: Parts) => { text: string, pair: string }} */
+const typed = ({ text, pair, pairRow }) => ({ text: text.value, pair: pairRow.hidden ? "" : pair.value });
+
+/** @type {(app: SentenceApp) => boolean} */
+function hasChanged({ part, last }) {
+  const pair = part.pairRow.hidden ? last.pair : part.pair.taken;
+  return part.text.value !== part.text.taken || typed(part).pair !== pair;
+}
+
+/** @type {(app: SentenceApp) => void} */
+function read({ part, send }) {
+  [part.text.sent, part.pair.sent] = [part.text.value, part.pair.value];
+  send("read", typed(part));
+}
+
+/** @type {(app: SentenceApp) => void} */
+function follow(app) {
+  const isReady = hasChanged(app);
+  app.part.read.classList.toggle("ready", isReady);
+  app.part.read.textContent = isReady ? "Read it ↵" : "Read ↵";
+}
+
+/** @type {(app: SentenceApp) => void} */
+function choose({ part, send }) {
+  part.other.hidden = part.model.value !== "?";
+  if (part.model.value === "?") part.other.focus();
+  else send("model", part.model.value);
+}
+
+/** @type {(part: Parts) => Promise<void>} */
+async function copy({ copied }) {
+  try {
+    await navigator.clipboard.writeText(window.location.href);
+    copied.textContent = "Copied. The link contains your text.";
+  } catch {
+    copied.textContent = "Copy the address bar: the link contains your text.";
+  }
+  setTimeout(() => {
+    copied.textContent = "";
+  }, 5000);
+}
+
+// Streamlit calls this on the same page elements at every change of the data.
+/** @param {StreamlitComponent} component */
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = /** @type {any} */ (parentElement.querySelector(".mha-sentence"));
+  root.send = setTriggerValue;
+  root.app ??= sentence(root, (name, value) => post(root.send, name, value));
+  root.app.show(data);
+}

@@ -1,0 +1,241 @@
+// What interactive drawings share: what the pointer is on and what is held, keys, the address, size and theme.
+import { make } from "./dom.js";
+import { isDark, palette } from "./ink.js";
+import { post } from "./post.js";
+
+const TELL_AFTER = 80; // milliseconds of quiet before the server hears of a view: quick clicks are one message
+const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
+const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+
+/** @type {(event: KeyboardEvent) => readonly [number, number] | undefined} */
+export const arrow = (event) => ARROWS[event.key]; // [rows, columns] or undefined
+/** @type {(event: KeyboardEvent) => boolean} */
+export const isPress = (event) => event.key === "Enter" || event.key === " ";
+/** @type {(i: number, count: number) => number} */
+export const bounded = (i, count) => Math.max(0, Math.min(count - 1, i));
+/** @type {(a: Spot | null, b: Spot | null) => boolean} */
+export const sameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a.row === b.row && a.col === b.col);
+
+// The spot one arrow key further. Heatmap: from cell to cell. Links: up and down along a column of tokens, left and
+// right between the two columns.
+/** @type {(spot: Spot, step: readonly [number, number], isHeat: boolean, R: number, C: number) => Spot} */
+export function moved(spot, [down, right], isHeat, R, C) {
+  const { row, col } = spot;
+  if (isHeat) return { ...spot, row: bounded((row ?? 0) + down, R), col: bounded((col ?? 0) + right, C) };
+  const isQuery = right ? right < 0 : row !== null;
+  const next = (row ?? col) + down;
+  return { ...spot, row: isQuery ? bounded(next, R) : null, col: isQuery ? null : bounded(next, C) };
+}
+
+// Scroll a box until a row that begins at `y` is seen.
+/** @type {(box: HTMLElement, y: number) => void} */
+export function reveal(box, y) {
+  if (y < box.scrollTop) box.scrollTop = y;
+  else if (y + 40 > box.scrollTop + box.clientHeight) box.scrollTop = y + 40 - box.clientHeight;
+}
+
+// Where an event is on an element, in pixels.
+/** @type {(element: Element, event: MouseEvent) => [number, number]} */
+export function pointOn(element, event) {
+  const box = element.getBoundingClientRect();
+  return [event.clientX - box.left, event.clientY - box.top];
+}
+
+// Colours and fonts of the page and of its theme, read into `look`. `quiet` is an element with muted text.
+/** @type {(look: Partial<Look>, root: Element, themes: Reading["themes"], quiet: Element) => void} */
+export function readLook(look, root, themes, quiet) {
+  const style = getComputedStyle(root);
+  const value = (name, other) => style.getPropertyValue(name).trim() || other;
+  const theme = themes[isDark(root) ? "dark" : "light"];
+  const name = theme.ramp.join();
+  if (look.theme !== name) {
+    const { ramp, signed, heads } = theme;
+    Object.assign(look, { theme: name, ramp, signed, heads, colours: palette(ramp), signedColours: palette(signed) });
+  }
+  look.ink = value("--st-text-color", "#222");
+  look.paper = value("--st-background-color", "#fff");
+  look.accent = value("--st-primary-color", "#0b5cad");
+  look.muted = getComputedStyle(quiet).color;
+  const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
+  look.small = `11px ${mono}`;
+  look.textFont = (size, weight = 400) => `${weight} ${size}px ${sans}`;
+  look.numberFont = (size) => `600 ${size}px ${mono}`;
+}
+
+/**
+ * The view of one drawing and what is focused in it. What is drawn is the drawing's own matter:
+ *
+ *   isReady()        something has arrived
+ *   parse(params)    the view that an address asks for
+ *   adopted()        another view stands, whatever was drawn before
+ *   message(view)    what the server is sent of a view
+ *   held()           the spot that the view pins, null where it is not shown
+ *   pin(spot)        how the view pins a spot
+ *   draw()           draw everything
+ *   drawFocus(now)   draw what is focused; `now`: what was drawn is read at once
+ *
+ * @template {{ pin: Pin | null }} View
+ */
+export class Stage {
+  view = /** @type {View} */ ({}); // none until something has arrived
+  hovered = /** @type {Spot | null} */ (null); // what the pointer or an arrow key is on
+  #telling = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  #resizing = 0;
+
+  /**
+   * @param {Send} send
+   * @param {() => string} locate
+   * @param {Drawing<View>} drawing
+   */
+  constructor(send, locate, drawing) {
+    this.send = send;
+    this.locate = locate;
+    this.drawing = drawing;
+    document.addEventListener("keydown", this.#onEscape);
+    window.addEventListener("popstate", this.#onHistory);
+    window.addEventListener("resize", this.#onResize);
+  }
+
+  stop() {
+    clearTimeout(this.#telling);
+    cancelAnimationFrame(this.#resizing);
+    document.removeEventListener("keydown", this.#onEscape);
+    window.removeEventListener("popstate", this.#onHistory);
+    window.removeEventListener("resize", this.#onResize);
+  }
+
+  /**
+   * What the address says is the view, or `view` where it is known already. What was not sent yet never is.
+   *
+   * @param {View} view
+   */
+  adopt(view = this.drawing.parse(new URLSearchParams(this.locate()))) {
+    this.quiet();
+    this.view = view;
+    this.hovered = null;
+    this.drawing.adopted();
+  }
+
+  // Whatever waits to be sent of the view is not.
+  quiet() {
+    clearTimeout(this.#telling);
+  }
+
+  /**
+   * @param {Record<string, any>} fields
+   * @param {number} delay
+   */
+  change(fields, delay = TELL_AFTER) {
+    this.view = { ...this.view, ...fields };
+    if (COUNTS_ROWS.some((name) => name in fields)) this.hovered = null;
+    this.quiet();
+    this.#telling = setTimeout(() => this.send("view", this.drawing.message(this.view)), delay);
+    this.drawing.draw();
+  }
+
+  // ---- What is focused: what the pointer is on, else what is held ------------------------------------------
+
+  focused() {
+    return this.hovered ?? this.drawing.held();
+  }
+
+  /** @param {Spot | null} spot */
+  hover(spot) {
+    if (sameSpot(spot, this.hovered)) return;
+    this.hovered = spot;
+    this.drawing.drawFocus(false);
+  }
+
+  /**
+   * Hold a spot; of the one that is held already, let go.
+   *
+   * @param {Spot | null} spot
+   */
+  press(spot) {
+    if (spot) this.change({ pin: sameSpot(spot, this.drawing.held()) ? null : this.drawing.pin(spot) });
+  }
+
+  // ---- Pointer and keys ------------------------------------------------------------------------------------
+
+  /**
+   * A canvas that can be pointed at and walked on. `where` gives the spot of an event; `about()` what keys need:
+   * {from: the focused spot or null, isHeat, R, C, start: a spot without row and column, walked: told the new spot}.
+   *
+   * @param {HTMLCanvasElement} canvas
+   * @param {(event: MouseEvent) => Spot | null} where
+   * @param {() => Walk} about
+   */
+  attend(canvas, where, about) {
+    canvas.onpointermove = (event) => this.hover(where(event));
+    canvas.onpointerleave = () => this.hover(null);
+    canvas.onblur = () => this.hover(null);
+    canvas.onclick = (event) => this.press(where(event));
+    canvas.onkeydown = (event) => this.#onKey(event, about());
+  }
+
+  /**
+   * @param {KeyboardEvent} event
+   * @param {Walk} walk
+   */
+  #onKey(event, { from, isHeat, R, C, start, walked }) {
+    if (!R || !C || event.altKey || event.ctrlKey || event.metaKey) return;
+    const spot = from ?? { ...start, row: 0, col: isHeat ? 0 : null };
+    const step = arrow(event);
+    if (!step && !isPress(event)) return;
+    event.preventDefault();
+    if (!step) return this.press(spot);
+    this.hovered = moved(spot, step, isHeat, R, C);
+    this.drawing.drawFocus(true);
+    walked(this.hovered);
+  }
+
+  /** @type {(event: KeyboardEvent) => void} */
+  #onEscape = (event) => {
+    if (event.key !== "Escape" || !this.drawing.isReady()) return;
+    const [target] = /** @type {Element[]} */ (event.composedPath());
+    if (target.matches?.("textarea, input[type=text]")) return;
+    this.hovered = null;
+    if (this.view.pin) this.change({ pin: null });
+    else this.drawing.drawFocus(true);
+  };
+
+  // ---- The page ----------------------------------------------------------------------------------------------
+
+  #onHistory = () => {
+    if (!this.drawing.isReady()) return;
+    this.adopt();
+    this.drawing.draw();
+  };
+
+  #onResize = () => {
+    cancelAnimationFrame(this.#resizing);
+    this.#resizing = requestAnimationFrame(() => this.drawing.draw());
+  };
+}
+
+/**
+ * Streamlit calls a component on the same page elements at every change of its data: `create` makes the drawing the
+ * first time, `show` gives it the data each time, `failure` is said where that fails.
+ *
+ * @template {{ stop: () => void }} App
+ * @param {StreamlitComponent} component
+ * @param {string} selector
+ * @param {{ create: (root: any, send: Send) => App, show: (app: App, data: any) => void, failure: string }} drawing
+ */
+export function mounted({ data, parentElement, setTriggerValue }, selector, { create, show, failure }) {
+  const root = /** @type {any} */ (parentElement.querySelector(selector));
+  root.send = setTriggerValue;
+  try {
+    root.app ??= create(root, (name, value) => post(root.send, name, value));
+    show(root.app, data);
+  } catch (error) {
+    console.error(error);
+    root.app?.stop();
+    root.app = null;
+    root.replaceChildren(make("p", { role: "alert" }, failure));
+  }
+  return () => {
+    root.app?.stop();
+    root.app = null;
+  };
+}

@@ -1,0 +1,441 @@
+// What travels through the drawings. Known to TypeScript in every module here; nothing of it reaches the browser.
+
+/** The settings of a picture, in the values of the page's address. */
+interface Settings {
+  unit: string;
+  special: string;
+  links: string;
+  scale: string;
+  side?: string;
+  as?: string;
+}
+
+/** Tokens that a view holds, null for none; `at`: the panel that they are counted in. */
+interface Pin {
+  query: number | null;
+  key: number | null;
+  at?: number;
+}
+
+/** A row, a column or a cell that is pointed at or held, in units; `at`: the panel that it is counted in. */
+interface Spot {
+  row?: number | null;
+  col?: number | null;
+  at?: number;
+}
+
+/** A spot as it is in another panel: several units may stand for one. */
+interface Span extends Spot {
+  rows?: number;
+  cols?: number;
+}
+
+interface Link {
+  query: number;
+  key: number;
+}
+
+interface ReadingView extends Settings {
+  head: number;
+  on: number[];
+  pin: Pin | null;
+  link: Link | null;
+}
+
+interface PanelsView extends Settings {
+  pin: Pin | null;
+  diff: [number, number] | null;
+}
+
+/** A row or column: a word, a piece or a special token; `tokens` are indices of pieces. */
+interface Unit {
+  text: string;
+  tokens: number[];
+  special: boolean;
+  segment: number;
+}
+
+interface Axes {
+  rows: Unit[];
+  cols: Unit[];
+}
+
+/** What a view shows of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown. */
+interface Block {
+  w: Float32Array;
+  R: number;
+  C: number;
+  max?: number;
+  hidden?: Float32Array;
+}
+
+interface ShownHead {
+  head: number;
+  part: Block;
+  shade: Uint8ClampedArray;
+  mask: Uint8Array | null;
+  colour: string;
+  picture?: OffscreenCanvas;
+}
+
+interface Theme {
+  ramp: string[];
+  signed: string[];
+  heads: string[];
+}
+
+interface Metric {
+  label: string;
+  help: string;
+  unit: string;
+  values: (number | null)[];
+}
+
+/** One reading (figures/packet.py); in panels also its texts and its words by token. */
+interface Reading {
+  key: string;
+  of: string;
+  model: string;
+  revision: string;
+  layers: number;
+  heads: number;
+  together: number;
+  n: number;
+  tokens: string[];
+  segments: number[];
+  special: number[];
+  groups: number[][];
+  words: string[];
+  full: number[];
+  metrics: Metric[];
+  themes: { light: Theme; dark: Theme };
+  start?: { head?: string | null; pin?: string | null };
+  bins?: { starts: number[]; special: number[] };
+  thumbs?: Uint8Array;
+  matrices: Map<number, Float32Array>;
+  link?: Link & { words: boolean; weights: number[] };
+  text: string;
+  pair: string;
+  spans: ([number, number] | null)[];
+  wordOf: number[];
+}
+
+/** Panels to compare (figures/panels.py). */
+interface Panels {
+  key: string;
+  editable: boolean;
+  panels: { reading: number; head: number; name: string; source?: number }[];
+  readings: Reading[];
+  sizes: number[];
+  aligned: (number | null)[][][];
+  place: (number | null)[][][];
+  compared: string[][];
+  divergence: (number | null)[][];
+  themes: { light: Theme; dark: Theme };
+  start?: { diff: string };
+}
+
+/** One panel minus another, ready to be drawn; without `partner` the units that have no counterpart, and a remedy. */
+interface Difference {
+  partner?: number[];
+  rows?: Unit[];
+  d?: Float32Array;
+  R?: number;
+  C?: number;
+  top?: number;
+  first?: Float32Array;
+  second?: Float32Array;
+  head?: Pictured;
+  largest?: number[];
+  ours?: Unit[];
+  theirs?: Unit[];
+  remedy?: Partial<Settings> | null;
+}
+
+/** Colours and fonts of the page, and of one drawing its size. */
+interface Look {
+  theme: string;
+  ramp: string[];
+  signed: string[];
+  heads: string[];
+  colours: Uint32Array;
+  signedColours: Uint32Array;
+  ink: string;
+  paper: string;
+  accent: string;
+  muted: string;
+  small: string;
+  textFont: (size: number, weight?: number) => string;
+  numberFont: (size: number) => string;
+  veil?: number;
+  width: number;
+  height: number;
+  label?: number;
+  most?: number;
+}
+
+interface GridLayout {
+  left: number;
+  top: number;
+  step: number;
+  size: number;
+  width: number;
+  height: number;
+}
+
+interface HeatmapLayout {
+  cell: number;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+interface LinksLayout {
+  rowHeight: number;
+  left: number;
+  right: number;
+  column: number;
+  width: number;
+  height: number;
+}
+
+/** Says something to the server. */
+type Send = (name: string, value: any) => void;
+
+/** Messages to the server that wait, by name. The components of a page share one queue. */
+interface Queue {
+  waiting: Map<string, [Send, any]>;
+  busy: boolean;
+  turn: number;
+}
+
+declare var mhaVizQueue: Queue | undefined;
+
+/** What children of a page element may be. */
+type Children = (Node | string)[];
+
+/** What a drawing gives to its stage. */
+interface Drawing<View> {
+  isReady: () => boolean;
+  parse: (params: URLSearchParams) => View;
+  adopted: () => void;
+  message: (view: View) => object;
+  held: () => Spot | null;
+  pin: (spot: Spot) => Pin;
+  draw: () => void;
+  drawFocus: (now: boolean) => void;
+}
+
+/** What keys on a canvas need. */
+interface Walk {
+  from: Spot | null;
+  isHeat: boolean;
+  R: number;
+  C: number;
+  start: Partial<Spot>;
+  walked: (spot: Spot) => void;
+}
+
+/** Page elements by name, as `page` of each component makes them. */
+type Parts = Record<string, any>;
+
+interface Role {
+  head: number;
+  role: string;
+  short: string;
+  words: string;
+  said: string;
+  active: boolean;
+}
+
+interface Roles {
+  kinds: Record<string, number>;
+  on: string;
+  of: Map<number, Role[]>;
+}
+
+interface ExplorerApp {
+  root: HTMLElement;
+  send: Send;
+  reading: Reading;
+  derived: { key: string; reading: Reading; axes: Axes; heads: ShownHead[] } | null;
+  hoveredHead: number | null;
+  cursor: number;
+  pictured: string;
+  layouts: { grid: GridLayout; links: LinksLayout; heat: HeatmapLayout };
+  look: Look;
+  tour: string;
+  roles: Roles;
+  sought: string | null;
+  stage: import("./stage.js").Stage<ReadingView>;
+  part: Parts;
+}
+
+/** A change of the tray; `index` and `to` are panels. */
+interface Edit {
+  action: string;
+  index: number;
+  to?: number;
+  name?: string;
+}
+
+interface Plate {
+  canvas: HTMLCanvasElement;
+  over: HTMLCanvasElement;
+  tall: HTMLElement;
+  box: HTMLElement;
+  layout?: any;
+}
+
+/** A button of a panel: what it does to the tray, where it can. */
+interface Tool {
+  name: string;
+  label: string;
+  change?: Omit<Edit, "index">;
+}
+
+interface PanelPart extends Plate {
+  all: HTMLElement;
+  name: HTMLElement;
+  tools: HTMLElement;
+  says: HTMLElement;
+  note: HTMLElement;
+  rename?: HTMLElement;
+  drawn: string;
+}
+
+interface CompareApp {
+  root: HTMLElement;
+  send: Send;
+  set: Panels;
+  derived: {
+    key: string;
+    units: Unit[][];
+    heads: ShownHead[];
+    top: number;
+    standing: Record<string, ([number, number] | null)[]>;
+    diff: Difference | null;
+  };
+  sent: {
+    action: string;
+    index: number;
+    count: number;
+    view: PanelsView;
+    focused: { index: number; to?: number; tool: string };
+    until: number;
+  } | null;
+  frame: number;
+  look: Look;
+  stage: import("./stage.js").Stage<PanelsView>;
+  part: Parts & { panels: PanelPart[] };
+}
+
+type Change = (fields: Record<string, any>, delay?: number) => void;
+
+/** A setting of the view on the page. */
+interface Control {
+  box: HTMLElement;
+  set: (value: string) => void;
+}
+
+/** What a component's page elements tell what a person does to, by name. */
+type Actions = Record<string, (...values: any[]) => void>;
+
+interface ExplorerOnPage {
+  show: (bytes: Uint8Array, known?: FoundRoles | null) => void;
+  stop: () => void;
+}
+
+interface CompareOnPage {
+  show: (bytes: Uint8Array) => void;
+  stop: () => void;
+}
+
+/** What the server knows of the roles of heads, and the step of the tour that the page says. */
+interface FoundRoles {
+  kinds: Record<string, number>;
+  on: string;
+  found: Role[];
+  tour: string;
+}
+
+interface Rank {
+  head: number;
+  weight: number;
+}
+
+/** A spot as it is in one reading, or the unit that this reading lacks. */
+interface Place extends Span {
+  missing?: Unit;
+}
+
+/** What is needed to tell where a spot is in other panels. */
+interface Pointed {
+  set: Panels;
+  derived: Pick<CompareApp["derived"], "units" | "standing"> & { diff: { partner?: number[] } | null };
+  stage: { view: PanelsView };
+}
+
+/** For each unit its one partner, or the units that have none. */
+interface Partners {
+  partner?: number[];
+  ours?: Unit[];
+  theirs?: Unit[];
+}
+
+type Pictured = Pick<ShownHead, "part" | "shade" | "picture">;
+
+interface HeatScene extends Axes {
+  head: Pictured;
+  focus: Span | null;
+}
+
+interface LinkScene extends Axes {
+  heads: ShownHead[];
+  focus: Span | null;
+}
+
+/** A step of multi-head attention (ui/inside). */
+interface Step {
+  name: string;
+  label: string;
+  shape: string;
+  inside: boolean;
+}
+
+interface BlockData {
+  steps: Step[];
+  step: string;
+  heads: string[];
+  head: number;
+}
+
+interface Example {
+  text: string;
+  pair: string;
+  look: string;
+}
+
+interface SentenceData {
+  text: string;
+  pair: string;
+  look: string;
+  model: string;
+  models: { name: string; label: string }[];
+  open: boolean;
+  examples: Example[];
+}
+
+interface SentenceApp {
+  send: Send;
+  part: Parts;
+  last: Partial<SentenceData>;
+}
+
+/** What Streamlit gives to a component. */
+interface StreamlitComponent {
+  data: any;
+  parentElement: HTMLElement;
+  setTriggerValue: Send;
+}

@@ -1,0 +1,119 @@
+// What a head does, in words and numbers: the line above the drawings, the note below, the table.
+import { headName, isPair, mean, number, paperName } from "./geometry.js";
+import { make, typedText } from "./dom.js";
+
+const TABLE_UNITS = 40; // larger matrices are listed by weight
+const LISTED = 300;
+/** @type {(text: string) => HTMLElement} */
+const strong = (text) => make("b", {}, typedText(text));
+/** @type {(text: string) => HTMLElement} */
+const soft = (text) => make("span", { class: "soft" }, text);
+
+// The strongest link, or what the focused token or cell does, with exact weights.
+/** @type {(head: ShownHead, axes: Axes, focus: Spot | null) => Children} */
+export function readout({ part }, { rows, cols }, focus) {
+  if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
+  if (!focus) {
+    const { row, col, weight } = strongest(part, rows, cols);
+    const hint = soft("  Point at a word to see only its links; click to hold.");
+    return ["Strongest link: ", ...linkWords(rows[row], cols[col], weight), hint];
+  }
+  const { row, col } = focus;
+  if (row !== null && col !== null) return linkWords(rows[row], cols[col], part.w[row * part.C + col]);
+  return reachedWords(part, rows, cols, focus);
+}
+
+/** @type {(from: Unit, to: Unit, weight: number) => Children} */
+const linkWords = (from, to, weight) => [strong(from.text), " → ", strong(to.text), ` ${number(weight)}`];
+
+// What one token attends to, or what attends to it: the four largest.
+/** @type {(part: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
+function reachedWords({ w, C }, rows, cols, { row, col }) {
+  const isQuery = row !== null;
+  const weightOf = (i) => w[isQuery ? row * C + i : i * C + col];
+  const reached = (isQuery ? cols : rows).map(({ text }, i) => ({ text, weight: weightOf(i) }));
+  reached.sort((a, b) => b.weight - a.weight);
+  const words = reached
+    .slice(0, 4)
+    .flatMap(({ text, weight }, i) => [i ? ", " : "", typedText(text), ` ${number(weight)}`]);
+  return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
+}
+
+// Between ordinary words where there are any: most heads rest on [CLS] or [SEP], which says little.
+/** @type {(part: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
+export function strongest({ w, R, C }, rows, cols) {
+  const best = { row: 0, col: 0, weight: w[0] };
+  let top = -1;
+  for (let row = 0, i = 0; row < R; row++) {
+    for (let col = 0; col < C; col++, i++) {
+      const weight = w[i] - (rows[row].special || cols[col].special ? 1 : 0);
+      if (weight <= top) continue;
+      top = weight;
+      Object.assign(best, { row, col, weight: w[i] });
+    }
+  }
+  return best;
+}
+
+// The share that is not shown; never silent while something is hidden.
+/** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
+export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
+  if (view.special === "keep" && !(isPair(reading) && view.side !== "all")) return "0 % hidden: every weight is shown.";
+  if (!hidden.length) return "100 % of this head’s attention is hidden.";
+  const isOne = focus && focus.row !== null;
+  const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));
+  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : "this head’s attention";
+  const how = view.special === "rescale" ? "was hidden before rescaling" : "is hidden";
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${how}.`;
+}
+
+// The weights of one head as page elements: the matrix, or of a large one the largest weights.
+/** @type {(head: ShownHead, axes: Axes, reading: Reading) => HTMLElement[]} */
+export function table(head, axes, reading) {
+  const name = `${headName(reading, head.head)} (${paperName(reading, head.head)}), ${reading.model}`;
+  const caption = make("caption", {}, `${name}: rows attend to columns`);
+  const isSmall = Math.max(axes.rows.length, axes.cols.length) <= TABLE_UNITS;
+  return isSmall ? [wholeTable(caption, head.part, axes)] : largestWeights(caption, head.part, axes);
+}
+
+/** @type {(tag: "td" | "th", text: string, scope?: string) => HTMLElement} */
+const tableCell = (tag, text, scope) => make(tag, scope ? { scope } : {}, typedText(text));
+/** @type {(cells: HTMLElement[]) => HTMLElement} */
+const tableLine = (cells) => make("tr", {}, ...cells);
+/** @type {(caption: HTMLElement, top: HTMLElement[], body: HTMLElement[]) => HTMLElement} */
+const tableWith = (caption, top, body) =>
+  make("table", {}, caption, make("thead", {}, tableLine(top)), make("tbody", {}, ...body));
+
+/** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
+function wholeTable(caption, { w, C }, { rows, cols }) {
+  const top = [tableCell("td", ""), ...cols.map((unit) => tableCell("th", unit.text, "col"))];
+  const line = (unit, r) => [
+    tableCell("th", unit.text, "row"),
+    ...cols.map((_, c) => tableCell("td", number(w[r * C + c]))),
+  ];
+  return tableWith(
+    caption,
+    top,
+    rows.map((unit, r) => tableLine(line(unit, r))),
+  );
+}
+
+/** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement[]} */
+function largestWeights(caption, { w, C }, { rows, cols }) {
+  const largest = Array.from(w.keys())
+    .filter((i) => w[i] >= 0.05)
+    .sort((a, b) => w[b] - w[a])
+    .slice(0, LISTED);
+  const line = (i) =>
+    [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i])].map((text) => tableCell("td", text));
+  const top = ["from", "to", "weight"].map((text) => tableCell("th", text, "col"));
+  const note = `The ${largest.length} largest of ${w.length} weights.`;
+  return [
+    tableWith(
+      caption,
+      top,
+      largest.map((i) => tableLine(line(i))),
+    ),
+    make("p", { class: "soft" }, note),
+  ];
+}

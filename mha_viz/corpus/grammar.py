@@ -1,0 +1,467 @@
+"""English sentences with gold annotation, sampled from a grammar.
+
+A sentence is generated from left to right. Each noun phrase either introduces a new entity or refers back with a
+pronoun, and a pronoun is used only where exactly one of the entities mentioned so far matches its gender, its number
+and its role. Phrases of another number or gender stand between a verb and its subject, and between a pronoun and its
+antecedent, so that no fixed distance explains a relation; the antecedent is seldom the first or the last entity
+mentioned. Dependencies follow Universal Dependencies; every noun phrase is a mention.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from mha_viz.corpus.lexicon import (
+    ACTORS,
+    ADJECTIVES,
+    AGAIN,
+    BECAUSE,
+    BESIDE,
+    CASES,
+    FEATURES,
+    GENDERS,
+    GIVING,
+    HOW,
+    LIVING,
+    NAMES,
+    NOUNS,
+    OFTEN,
+    PRONOUNS,
+    STATES,
+    TELLING,
+    VERBS,
+    VERY,
+    WHERE,
+    Noun,
+    Verb,
+)
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
+
+# ---- trees ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Node:
+    """A word with its dependents ``before`` and ``after`` it. ``chain`` is set when it is the head of a mention."""
+
+    form: str
+    upos: str
+    relation: str = ""
+    features: str = ""
+    before: list[_Node] = field(default_factory=list)
+    after: list[_Node] = field(default_factory=list)
+    chain: str = ""
+
+    def attach_as(self, relation: str) -> _Node:
+        """This node, with the relation to its head."""
+        self.relation = relation
+        return self
+
+    def walk(self) -> Iterator[_Node]:
+        """Every node of this tree in sentence order."""
+        for node in self.before:
+            yield from node.walk()
+        yield self
+        for node in self.after:
+            yield from node.walk()
+
+
+def _linearise(root: _Node) -> Sentence:
+    """The sentence of a tree, capitalised, with its noun phrases as mentions."""
+    nodes = list(root.walk())
+    place = {id(node): index for index, node in enumerate(nodes)}
+    heads = {id(child): place[id(node)] for node in nodes for child in (*node.before, *node.after)}
+    forms = [_article(node.form, after.form) for node, after in zip(nodes, [*nodes[1:], root], strict=True)]
+    forms[0] = forms[0][0].upper() + forms[0][1:]
+    words = tuple(
+        Word(form, node.upos, heads.get(id(node)), node.relation, node.features)
+        for form, node in zip(forms, nodes, strict=True)
+    )
+    mentions = [_mention(node, place) for node in nodes if node.chain]
+    return Sentence(words, tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end))))
+
+
+def _article(form: str, following: str) -> str:
+    return "an" if form == "a" and following[0] in "aeiou" else form
+
+
+def _mention(node: _Node, place: dict[int, int]) -> Mention:
+    """The span of a noun phrase: all its dependents except a preposition in front."""
+    first = next((n for n in node.before if n.relation != "case"), node)
+    start, *_ = first.walk()
+    *_, end = node.walk()
+    return Mention(node.chain, place[id(start)], place[id(end)] + 1, place[id(node)])
+
+
+# ---- generation -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Entity:
+    """A person or thing: ``pronoun`` is the subject pronoun that refers to it, ``lemma`` its noun or name."""
+
+    chain: str
+    pronoun: str
+    kind: str
+    lemma: str
+
+    @property
+    def is_living(self) -> bool:
+        return self.kind in LIVING
+
+
+class _Generator:
+    """Generates one sentence. ``mentioned``: the entity of every mention so far, in order, with repetitions."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.mentioned: list[_Entity] = []
+        self.past = rng.random() < 0.25
+        self.budget = rng.choice((1, 2, 2, 3))  # how many optional phrases may follow
+
+    def happens(self, share: float) -> bool:
+        """True with probability ``share``."""
+        return self.rng.random() < share
+
+    # ---- noun phrases
+
+    def unambiguous(
+        self, kinds: Sequence[str], excluded: Sequence[_Entity] = (), acting: bool = False
+    ) -> list[_Entity]:
+        """The entities that a pronoun can refer to unambiguously: no other entity so far has the same pronoun.
+
+        With ``acting``, the predicate also separates the living from the rest: "it was tired", "it was broken".
+        """
+        entities = list(dict.fromkeys(self.mentioned))
+        count = Counter((e.pronoun, acting and e.is_living) for e in entities)
+        unique = [e for e in entities if count[e.pronoun, acting and e.is_living] == 1]
+        return [e for e in unique if e.kind in kinds and e not in excluded]
+
+    def phrase(
+        self, kinds: Sequence[str], case: str, share: float, excluded: Sequence[_Entity] = (), long: bool = True
+    ) -> tuple[_Node, _Entity]:
+        """A noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or a new entity."""
+        candidates = self.unambiguous(kinds, excluded, acting=case == "nominative")
+        few = len(set(self.mentioned)) <= 1  # with one entity there is nothing to choose: fewer pronouns
+        if candidates and self.happens(share / 3 if few else share):
+            return self.pronoun(self.choose_antecedent(candidates), case)
+        return self.new(self.rng.choice(kinds), case, long)
+
+    def choose_antecedent(self, candidates: Sequence[_Entity]) -> _Entity:
+        """One of the candidates; the entity mentioned last is less likely, the first one least likely."""
+        mentioned = self.mentioned
+        weights = [1 if entity == mentioned[0] else 2 if entity == mentioned[-1] else 3 for entity in candidates]
+        return self.rng.choices(candidates, weights)[0]
+
+    def pronoun(self, entity: _Entity, case: str) -> tuple[_Node, _Entity]:
+        """A pronoun that refers to an entity."""
+        self.mentioned.append(entity)
+        kind = {"possessive": "Poss=Yes|", "reflexive": ""}.get(case, "")
+        number = FEATURES[entity.pronoun] + "|Person=3"
+        case_feature = {"nominative": "Case=Nom|", "accusative": "Case=Acc|"}.get(case, "")
+        features = f"{case_feature}{number}|{kind}PronType=Prs" + ("|Reflex=Yes" if case == "reflexive" else "")
+        form = PRONOUNS[entity.pronoun][CASES[case]]
+        return _Node(form, "PRON", features=features, chain=entity.chain), entity
+
+    def new(self, kind: str, case: str, long: bool) -> tuple[_Node, _Entity]:
+        """A new entity, preferably with a pronoun that no other one of its kind has."""
+        every = ("she", "he", "they") if kind == "person" else ("it", "they")
+        used = {entity.pronoun for entity in self.mentioned if entity.is_living == (kind in LIVING)}
+        pronoun = self.rng.choices(every, [1 if pronoun in used else 6 for pronoun in every])[0]
+        if kind == "person" and pronoun != "they" and self.happens(0.3):
+            return self.name(pronoun)
+        return self.noun(kind, pronoun, long)
+
+    def name(self, pronoun: str) -> tuple[_Node, _Entity]:
+        """A new person with a name."""
+        gender = "Fem" if pronoun == "she" else "Masc"
+        name = self.rng.choice([n for n in NAMES[gender] if n not in {e.lemma for e in self.mentioned}])
+        entity = self.introduce(pronoun, "person", name)
+        return _Node(name, "PROPN", features=f"Animacy=Anim|{FEATURES[pronoun]}", chain=entity.chain), entity
+
+    def introduce(self, pronoun: str, kind: str, lemma: str) -> _Entity:
+        """Record a new entity."""
+        entity = _Entity(str(len(set(self.mentioned)) + 1), pronoun, kind, lemma)
+        self.mentioned.append(entity)
+        return entity
+
+    def noun(self, kind: str, pronoun: str, long: bool) -> tuple[_Node, _Entity]:
+        """A new entity: a noun with its modifiers."""
+        lemmas = {entity.lemma for entity in self.mentioned}
+        fitting = [n for n in NOUNS if n.kind == kind and n.singular not in lemmas]
+        if pronoun != "they":
+            fitting = [n for n in fitting if GENDERS.get(n.gender) == pronoun]
+        noun = self.rng.choice(fitting)
+        node = _Node(
+            noun.plural if pronoun == "they" else noun.singular,
+            "NOUN",
+            features=_noun_features(noun, pronoun),
+        )
+        node.before = [self.determiner(kind, pronoun), *self.adjectives(kind)]
+        entity = self.introduce(pronoun, kind, noun.singular)
+        node.chain = entity.chain
+        if long:
+            node.after += self.postmodifiers(entity)
+        return node, entity
+
+    def determiner(self, kind: str, pronoun: str) -> _Node:
+        """An article, a demonstrative or a possessor."""
+        owned = self.happens({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
+        if owned and (self.budget > 0 or self.unambiguous(LIVING)):
+            return self.owner()
+        choices = ("the", "the", "the", "some", "these") if pronoun == "they" else ("the", "the", "the", "a", "this")
+        return _Node(self.rng.choice(choices), "DET", "det", f"Number={'Plur' if pronoun == 'they' else 'Sing'}")
+
+    def owner(self) -> _Node:
+        """A possessor, as in "her" and "the king 's"."""
+        candidates = self.unambiguous(LIVING)
+        if candidates and (self.budget < 1 or self.happens(0.75)):
+            return self.pronoun(self.choose_antecedent(candidates), "possessive")[0].attach_as("nmod:poss")
+        self.budget -= 1
+        node, entity = self.new("person", "possessive", long=False)
+        node.after.append(_Node("'" if entity.pronoun == "they" and node.form[-1] == "s" else "'s", "PART", "case"))
+        return node.attach_as("nmod:poss")
+
+    def adjectives(self, kind: str) -> list[_Node]:
+        """Zero to two adjectives."""
+        return [_Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.happens(0.2)]
+
+    def postmodifiers(self, entity: _Entity) -> list[_Node]:
+        """Modifiers after a noun: a prepositional phrase or a relative clause."""
+        if self.budget > 0 and self.happens(0.45):
+            self.budget -= 1
+            return [self.nominal_modifier(entity)]
+        if self.budget > 1 and entity.kind != "place" and self.happens(0.5):
+            self.budget -= 2
+            return [
+                (self.subject_relative if self.happens(0.4) else self.object_relative)(entity).attach_as("acl:relcl")
+            ]
+        return []
+
+    def nominal_modifier(self, entity: _Entity) -> _Node:
+        """As in "near the tower"; "with" only between living entities."""
+        near, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, long=False)
+        both = entity.is_living and other.is_living
+        near.before.insert(0, _Node(self.rng.choice(("with", *BESIDE) if both else BESIDE), "ADP", "case"))
+        return near.attach_as("nmod")
+
+    def subject_relative(self, entity: _Entity) -> _Node:
+        """As in "the girl who feeds the dogs"."""
+        relative = _Node("who" if entity.kind == "person" else "that", "PRON", features="PronType=Rel")
+        return self.predicate(relative, entity, long=False)
+
+    def object_relative(self, entity: _Entity) -> _Node:
+        """As in "the letter that the queen likes"."""
+        relative = _Node("whom" if entity.kind == "person" else "that", "PRON", "obj", "PronType=Rel")
+        subject, actor = self.phrase(("person",), "nominative", 0.35, [entity], long=False)
+        verb = self.rng.choice([v for v in VERBS if "person" in v.subjects and entity.kind in v.objects])
+        node = self.verb(verb, subject, actor)
+        node.before.insert(0, relative)
+        return node
+
+    # ---- clauses
+
+    def clause(self, share: float) -> _Node:
+        """A subject and its predicate; the head of the clause has no relation yet."""
+        subject, actor = self.phrase(ACTORS, "nominative", share)
+        return self.predicate(subject, actor)
+
+    def predicate(self, subject: _Node, actor: _Entity, long: bool = True) -> _Node:
+        """The predicate of a subject."""
+        if self.happens(0.5 if actor.kind in ("thing", "place") else 0.15):
+            return self.adjectival(subject, actor)
+        if actor.kind == "person" and self.happens(0.12):
+            return self.ditransitive(subject, actor)
+        verb = self.rng.choice([v for v in VERBS if actor.kind in v.subjects])
+        node = self.verb(verb, subject, actor)
+        if verb.objects:
+            node.after.append(self.object(verb, actor, long))
+        if long and self.happens(0.3):
+            node.after.append(self.adverbial(verb, actor))
+        return node
+
+    def object(self, verb: Verb, actor: _Entity, long: bool) -> _Node:
+        """The object of a verb; the actor itself only as a reflexive pronoun."""
+        if (
+            actor in self.unambiguous(verb.objects)
+            and verb.base in ("admire", "paint", "like", "see")
+            and self.happens(0.35)
+        ):
+            return self.pronoun(actor, "reflexive")[0].attach_as("obj")
+        return self.phrase(verb.objects, "accusative", 0.35, [actor], long)[0].attach_as("obj")
+
+    def adverbial(self, verb: Verb, actor: _Entity) -> _Node:
+        """An adverb or a prepositional phrase after the verb."""
+        if verb.static or self.happens(0.5):
+            willing = actor.kind == "person" and not verb.static
+            return _Node(self.rng.choice(HOW if willing else AGAIN), "ADV", "advmod")
+        node, near = self.phrase(("place", "place", "person"), "accusative", 0.0, long=False)
+        case = self.rng.choice(WHERE if near.kind == "place" else WHERE[1:])
+        node.before.insert(0, _Node(case, "ADP", "case"))
+        return node.attach_as("obl")
+
+    def ditransitive(self, subject: _Node, actor: _Entity) -> _Node:
+        """As in "the aunt gives them a picture"."""
+        node = self.verb(self.rng.choice(GIVING), subject, actor)
+        node.after.append(self.phrase(("person",), "accusative", 0.4, [actor], long=False)[0].attach_as("iobj"))
+        node.after.append(self.new("thing", "accusative", long=False)[0].attach_as("obj"))
+        return node
+
+    def adjectival(self, subject: _Node, actor: _Entity) -> _Node:
+        """As in "it is too tired"."""
+        node = _Node(self.rng.choice(STATES[actor.kind]), "ADJ")
+        node.before = [subject.attach_as("nsubj"), self.copula(actor, "cop")]
+        if self.happens(0.4):
+            node.before.append(_Node(self.rng.choice(VERY), "ADV", "advmod"))
+        return node
+
+    def copula(self, actor: _Entity, relation: str) -> _Node:
+        plural = actor.pronoun == "they"
+        form = ("were" if plural else "was") if self.past else ("are" if plural else "is")
+        return _Node(form, "AUX", relation, f"Number={'Plur' if plural else 'Sing'}")
+
+    def verb(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+        """The verb in one of its forms, with its subject and auxiliaries."""
+        subject.attach_as("nsubj")
+        draw = self.rng.random()
+        if not verb.static and draw < (0.6 if self.past else 0.12):
+            return self.progressive(verb, subject, actor)
+        if self.past or draw > 0.9:
+            return self.negated(verb, subject, actor)
+        return self.plain(verb, subject, actor)
+
+    def plain(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+        plural = actor.pronoun == "they"
+        features = f"Number={'Plur' if plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
+        node = _Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
+        if self.happens(0.3):
+            node.before.append(_Node(self.rng.choice(OFTEN), "ADV", "advmod"))
+        return node
+
+    def progressive(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+        return _Node(verb.ing, "VERB", features="VerbForm=Part", before=[subject, self.copula(actor, "aux")])
+
+    def negated(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+        plural = actor.pronoun == "they"
+        number = f"Number={'Plur' if plural else 'Sing'}"
+        do = _Node("did", "AUX", "aux") if self.past else _Node("do" if plural else "does", "AUX", "aux", number)
+        denial = _Node(self.rng.choice(("not", "n't")), "PART", "advmod")
+        return _Node(verb.base, "VERB", features="VerbForm=Inf", before=[subject, do, denial])
+
+    # ---- sentences
+
+    def opening_clause(self) -> _Node:
+        """A clause, possibly after a phrase as in "behind the tower , the king sings", so that the antecedent is not
+        always the entity mentioned first."""
+        if not self.happens(0.55):
+            return self.clause(0.0)
+        near, _ = self.new(self.rng.choice(("person", "animal", "place", "place")), "accusative", long=False)
+        near.before.insert(0, _Node(self.rng.choice(BESIDE), "ADP", "case"))
+        root = self.clause(0.0)
+        near.attach_as("obl").after.append(_Node(",", "PUNCT", "punct"))
+        root.before.insert(0, near)
+        return root
+
+    def simple(self) -> _Node:
+        """One clause."""
+        return self.opening_clause()
+
+    def reason_last(self) -> _Node:
+        """As in "the animal did not cross the street because it was too tired"."""
+        root = self.opening_clause()
+        root.after.append(self.reason())
+        return root
+
+    def reason_first(self) -> _Node:
+        """As in "because the animal was tired , it slept"."""
+        reason = self.subordinate(self.rng.choice(BECAUSE), self.clause(0.0)).attach_as("advcl")
+        reason.after.append(_Node(",", "PUNCT", "punct"))
+        root = self.clause(0.85)
+        root.before.insert(0, reason)
+        return root
+
+    def reason(self) -> _Node:
+        return self.subordinate(self.rng.choice(BECAUSE), self.clause(0.85)).attach_as("advcl")
+
+    def subordinate(self, mark: str, clause: _Node) -> _Node:
+        """A clause with a conjunction, as part of another."""
+        clause.before.insert(0, _Node(mark, "SCONJ", "mark"))
+        return clause
+
+    def reported(self) -> _Node:
+        """As in "the girls near the king say that they are happy"."""
+        subject, actor = self.phrase(("person",), "nominative", 0.0)
+        root = self.verb(self.rng.choice(TELLING), subject, actor)
+        root.after.append(self.subordinate("that", self.clause(0.7)).attach_as("ccomp"))
+        return root
+
+    def coordinated(self) -> _Node:
+        """As in "the queen sings , but he does not like her"."""
+        root = self.opening_clause()
+        other = self.clause(0.8)
+        other.before[:0] = [_Node(",", "PUNCT", "punct"), _Node(self.rng.choice(("and", "but")), "CCONJ", "cc")]
+        root.after.append(other.attach_as("conj"))
+        return root
+
+
+def _noun_features(noun: Noun, pronoun: str) -> str:
+    animacy = "Anim" if noun.kind in LIVING else "Inan"
+    gender = f"Gender={noun.gender}|" if noun.gender else ""
+    return f"Animacy={animacy}|{gender}Number={'Plur' if pronoun == 'they' else 'Sing'}"
+
+
+_SENTENCE_TYPES = (  # with their relative frequencies
+    (_Generator.simple, 4),
+    (_Generator.reason_last, 6),
+    (_Generator.reason_first, 3),
+    (_Generator.reported, 4),
+    (_Generator.coordinated, 3),
+)
+
+
+def sentence(rng: Random) -> Sentence:
+    """A sentence sampled with ``rng``."""
+    generator = _Generator(rng)
+    (build,) = rng.choices([build for build, _ in _SENTENCE_TYPES], [weight for _, weight in _SENTENCE_TYPES])
+    root = build(generator).attach_as("root")
+    root.after.append(_Node(".", "PUNCT", "punct"))
+    return _linearise(root)
+
+
+# ---- a corpus -------------------------------------------------------------------------------------------
+
+
+def corpus(count: int = 400, seed: int = 0) -> Corpus:
+    """``count`` sentences, each one a document; equal seeds give equal corpora on every machine."""
+    rng = Random(f"corpus {seed}")  # another stream than the toy model's training examples with the same seed
+    sentences, line = list[Sentence](), 1
+    for number in range(1, count + 1):
+        sample = sentence(rng)
+        sentences.append(Sentence(sample.words, sample.mentions, f"sentence {number}", line))
+        line += len(sample.words) + 2  # a comment before, a blank line after
+    digest = hashlib.sha256(as_conllu(sentences).encode()).hexdigest()
+    return Corpus("grammar", tuple(sentences), digest, has_trees=True, has_chains=True)
+
+
+def as_conllu(sentences: Sequence[Sentence]) -> str:
+    """The sentences as CoNLL-U, each one a document, with coreference chains as in GUM."""
+    return "".join(f"# newdoc id = {s.document}\n" + "\n".join(_rows(s)) + "\n\n" for s in sentences)
+
+
+def _rows(sentence: Sentence) -> Iterator[str]:
+    for index, word in enumerate(sentence.words):
+        head = 0 if word.head is None else word.head + 1
+        entity = _brackets(sentence.mentions, index)
+        fields = (index + 1, word.form, "_", word.upos, "_", word.features or "_", head, word.relation, "_", entity)
+        yield "\t".join(map(str, fields))
+
+
+def _brackets(mentions: Sequence[Mention], index: int) -> str:
+    """The brackets of mentions at a word, as in "(1)(2" and "2)". Wider mentions open first and close last."""
+    opening_clause = [f"({m.chain}" + ")" * (m.end == index + 1) for m in mentions if m.start == index]
+    closed = [f"{m.chain})" for m in reversed(mentions) if m.end == index + 1 and m.start < index]
+    return f"Entity={''.join(opening_clause + closed)}" if opening_clause or closed else "_"

@@ -1,0 +1,152 @@
+"""The words of the built-in grammar and the ways they combine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+def _words(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+class Noun(NamedTuple):
+    """A noun. ``gender`` is empty for people of either gender, who appear in the plural only."""
+
+    singular: str
+    plural: str
+    kind: str
+    gender: str
+
+
+def _plural(noun: str) -> str:
+    if noun[-3:] == "man":
+        return f"{noun[:-3]}men"
+    if noun[-1] == "y" and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def _nouns(kind: str, gender: str, words: str) -> tuple[Noun, ...]:
+    return tuple(Noun(noun, _plural(noun), kind, gender) for noun in words.split())
+
+
+NOUNS = (
+    *_nouns("person", "Fem", "girl queen actress mother aunt princess sister woman"),
+    *_nouns("person", "Masc", "boy king actor father uncle prince brother man"),
+    *_nouns("person", "", "doctor farmer neighbour sailor"),
+    *_nouns("animal", "Neut", "animal bird cat dog horse rabbit"),
+    *_nouns("thing", "Neut", "book letter lamp box basket key picture ring"),
+    *_nouns("place", "Neut", "house garden street river bridge tower village castle"),
+)
+LIVING = ("person", "animal")
+NAMES = {
+    "Fem": _words("Anna Clara Emma Julia Maria Nora"),
+    "Masc": _words("David Felix Henry Oscar Peter Simon"),
+}
+
+ADJECTIVES = {  # at most one of each list, in this order
+    "person": (_words("famous clever friendly proud angry"), _words("old young tall")),
+    "animal": (_words("big small hungry"), _words("old black white wild")),
+    "thing": (_words("big small heavy beautiful"), _words("old red blue green golden")),
+    "place": (_words("big small quiet"), _words("old beautiful")),
+}
+STATES = {  # the adjectives that each kind can have as predicate
+    "person": _words("tired happy sad angry busy famous clever proud"),
+    "animal": _words("tired hungry happy wild afraid"),
+    "thing": _words("broken new heavy dirty beautiful"),
+    "place": _words("dark quiet beautiful empty"),
+}
+OFTEN = _words("often always still rarely sometimes")
+AGAIN = ("again", "today")
+HOW = (*AGAIN, "gladly", "quietly", "slowly")
+VERY = ("very", "too", "so")
+BESIDE = ("beside", "near", "behind")
+WHERE = ("in", "near", "behind")
+ACTORS = ("person",) * 4 + ("animal",) * 2 + ("thing",) * 2 + ("place",)  # with their relative frequencies as subject
+BECAUSE = ("because", "while", "when", "although")
+
+
+class Verb(NamedTuple):
+    """A verb. ``objects``: the kinds of its object, empty if it is intransitive. ``static`` verbs have no -ing form."""
+
+    base: str
+    subjects: tuple[str, ...]
+    objects: tuple[str, ...]
+    static: bool = False
+
+    @property
+    def s(self) -> str:
+        """As in "she watches"."""
+        return _plural(self.base)
+
+    @property
+    def ing(self) -> str:
+        """As in "watching"."""
+        silent = self.base[-1] == "e" and self.base[-2] != "e"
+        return f"{self.base.removesuffix('e') if silent else self.base}ing"
+
+
+def _verbs(subjects: str, words: str, objects: str = "", static: bool = False) -> tuple[Verb, ...]:
+    return tuple(Verb(v, tuple(subjects.split()), tuple(objects.split()), static) for v in words.split())
+
+
+VERBS = (
+    *_verbs("person", "sleep smile sing dance laugh wait work"),
+    *_verbs("animal", "sleep wait rest"),
+    *_verbs("thing", "stand disappear shine"),
+    *_verbs("person", "help greet thank admire", "person"),
+    *_verbs("person", "paint", "person animal thing place"),
+    *_verbs("person", "carry clean sell", "thing"),
+    *_verbs("person", "feed buy", "animal"),
+    *_verbs("person animal", "watch follow", "person animal"),
+    *_verbs("person animal", "like fear see", "person animal", static=True),
+    *_verbs("person", "like remember need see", "thing place", static=True),
+    *_verbs("animal", "cross leave reach", "place"),
+    *_verbs("person", "cross leave reach", "place"),
+    *_verbs("thing", "surprise please frighten", "person", static=True),
+    *_verbs("place", "please surprise", "person", static=True),
+)
+TELLING = _verbs("person", "say think know believe hope", static=True)
+GIVING = _verbs("person", "give show send bring", "thing")
+
+PRONOUNS = {  # by subject pronoun: subject, object, possessive, reflexive
+    "she": ("she", "her", "her", "herself"),
+    "he": ("he", "him", "his", "himself"),
+    "it": ("it", "it", "its", "itself"),
+    "they": ("they", "them", "their", "themselves"),
+}
+FEATURES = {
+    "she": "Gender=Fem|Number=Sing",
+    "he": "Gender=Masc|Number=Sing",
+    "it": "Gender=Neut|Number=Sing",
+    "they": "Number=Plur",
+}
+CASES = {"nominative": 0, "accusative": 1, "possessive": 2, "reflexive": 3}
+GENDERS = {"Fem": "she", "Masc": "he", "Neut": "it"}
+_GRAMMAR = _words("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
+
+
+def _vocabulary() -> tuple[str, ...]:
+    verbs = (*VERBS, *TELLING, *GIVING)
+    forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
+    forms |= {form for noun in NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
+    lists = (*NAMES.values(), *(words for both in ADJECTIVES.values() for words in both), *STATES.values())
+    forms |= {word for words in lists for word in words}
+    forms |= {*OFTEN, *HOW, *VERY, "with", *BESIDE, *WHERE, *BECAUSE, *_GRAMMAR}
+    return tuple(sorted(forms | {form for row in PRONOUNS.values() for form in row}))
+
+
+VOCABULARY: tuple[str, ...] = _vocabulary()
+"""Every form inside a sentence; the first word of a sentence is capitalised."""
+
+
+def _other_number() -> dict[str, str]:
+    verbs = (*VERBS, *TELLING, *GIVING)
+    pairs = {verb.base: verb.s for verb in verbs} | {"are": "is", "were": "was", "do": "does"}
+    return pairs | {one: many for many, one in pairs.items()}
+
+
+OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_other_number())
+"""The other number of every form that agrees with its subject: "is" for "are", "sing" for "sings"."""

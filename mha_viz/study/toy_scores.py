@@ -1,0 +1,92 @@
+"""The accuracy of the toy model's heads on sentences that it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mha_viz import snapshots
+from mha_viz.analysis.coreference import TYPES
+from mha_viz.analysis.patterns import OFFSETS
+from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
+from mha_viz.assets import asset
+from mha_viz.attention import Head
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Corpus
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.run import one_pass
+from mha_viz.study.tally import Tally
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADING = ("task", "layer", "head", "n", "correct", "accuracy", "baseline")
+TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
+
+
+def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
+    """The accuracy of every head on three tasks, over newly sampled sentences: one row per task and head, as HEADING.
+
+    *previous_token*: the largest weight of a row, ignoring special columns, is on the preceding token; the baseline
+    picks one of these columns at random. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the
+    baseline is the best fixed offset. *pronoun_antecedent*: from a pronoun to a mention of the same chain; the baseline
+    is the nearest candidate. Accuracy and baseline are NaN when there is no case.
+    """
+    import pandas as pd
+
+    corpus = grammar.corpus(sentences, seed)
+    tally = one_pass(encoder, corpus)
+    return pd.DataFrame(list(_rows(corpus, tally, encoder)), columns=list(HEADING))
+
+
+def history(
+    name: str, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
+) -> pd.DataFrame:
+    """:func:`evaluate` at every snapshot of a built-in model; the first column is ``step``."""
+    import pandas as pd
+
+    steps = snapshots.steps(asset(name))
+    tables = []
+    for number, step in enumerate(steps, 1):
+        table = evaluate(load(f"{name}@{step}"), seed, sentences)
+        table.insert(0, "step", step)
+        tables.append(table)
+        progress(number, len(steps))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _rows(corpus: Corpus, tally: Tally, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
+    measured = (_previous(corpus, tally, encoder), _subject(corpus, tally), _antecedent(tally))
+    for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
+        for number, right in enumerate(correct.tolist()):
+            head = Head(*divmod(number, encoder.heads))
+            yield (task, *head, n, right, _share(right, n), baseline)
+
+
+def _share(part: float, whole: int) -> float:
+    return float(part / whole) if whole else np.nan
+
+
+def _previous(corpus: Corpus, tally: Tally, encoder: Encoder) -> tuple[int, np.ndarray, float]:
+    sums, at = tally.patterns.sums, OFFSETS.index(-1)
+    n = int(sums["maxima_rows"][at])
+    read = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
+    columns = [sum(word is not None for word in words) for words in read]
+    return n, sums["maxima"][:, at], _share(sum((m - 1) / m for m in columns), n)  # m - 1 rows, each of m columns
+
+
+def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
+    relations = tally.syntax.relations
+    row, direction = relations.rows.index(Row("base", "nsubj")), DIRECTIONS.index("dep_to_head")
+    counted = gold(relations, list(enumerate(corpus.sentences)))
+    n = int(counted.n[:, direction, row].sum())
+    correct = np.einsum("hrk,r->k", tally.syntax.sums["correct"][:, direction], relations.member[:, row])
+    return n, correct, _share(counted.offset[:, direction, row].sum(axis=0).max(), n)
+
+
+def _antecedent(tally: Tally) -> tuple[int, np.ndarray, float]:
+    sums, at = tally.coreference.sums, TYPES.index("pronoun")
+    n = int(sums["n"][:, at].sum())
+    return n, sums["correct"][:, at].sum(axis=0), _share(sums["baseline"][:, at, 0].sum(), n)

@@ -1,0 +1,334 @@
+"""The toy model: a small encoder that learns the language of :mod:`mha_viz.corpus.grammar` within minutes.
+
+It answers four questions about sentences in which some words are masked or changed: which word belongs here, which
+word precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
+predicted from the vectors of the last layer; no head is assigned a task, and the loss does not depend on attention
+weights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import Tensor, nn
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+from mha_viz import snapshots
+from mha_viz.corpus import grammar, lexicon
+from mha_viz.corpus.treebank import Sentence, Word
+from mha_viz.errors import Cancelled, SettingError
+
+LAYERS, HEADS, WIDTH = 2, 4, 64
+FEED_FORWARD = 128
+POSITIONS = 40  # pieces; the longest sentence of the grammar has fewer
+STEPS = 10_000
+BATCH = 64
+POOL = 40_000  # sentences that are sampled before training and used several times
+LEARNING_RATE = 2e-3  # at its peak
+SNAPSHOT_STEPS = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
+
+MASKED = 0.12  # share of words that are masked; verbs that agree and pronouns have a larger one
+MASKED_VERBS, MASKED_PRONOUNS = 0.25, 0.2
+WRONG_NUMBER = 0.3  # share of unmasked verbs that the model sees in the wrong number
+
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
+_IGNORED = -100  # nothing is predicted here: the loss skips it
+VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+_ID = {form: number for number, form in enumerate(VOCABULARY)}
+
+Weights = dict[str, Tensor]
+
+
+class Progress(NamedTuple):
+    """The state of a training: the loss of each question, averaged over the steps since the last report."""
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model. ``snapshots``: its weights at the recorded steps, the last one included."""
+
+    seed: int
+    model: Any
+    snapshots: Mapping[int, Weights]
+    history: tuple[Progress, ...]
+
+
+# ---- questions ------------------------------------------------------------------------------------------
+
+
+class Example(NamedTuple):
+    """A training example: one sentence with [CLS] and [SEP], and the answer to each question at each piece."""
+
+    ids: list[int]
+    previous: list[int]  # the preceding word
+    antecedent: list[int]  # at a pronoun: the noun or name that it stands for
+    predicate: list[int]  # at a subject: the word it depends on
+    other_number: list[int]  # at a form that agrees: its singular or plural counterpart; else the same word
+    is_pronoun: list[int]  # 1 at pronouns
+
+
+def example_of(sentence: Sentence) -> Example:
+    """The training example made from a sentence."""
+    ids = [_id(word.form) for word in sentence.words]
+    predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
+    counterpart = lexicon.OTHER_NUMBER
+    swapped = [_id(counterpart[w.form.lower()]) if _agrees(w) else i for w, i in zip(sentence.words, ids, strict=True)]
+    is_pronoun = [int("PronType=Prs" in w.features) for w in sentence.words]
+    previous = [_IGNORED, *ids[:-1]]
+    ends = [(_BEGIN, _END), *[(_IGNORED, _IGNORED)] * 3, (_BEGIN, _END), (0, 0)]
+    rows = (ids, previous, _antecedents(sentence, ids), predicate, swapped, is_pronoun)
+    return Example(*([first, *row, last] for row, (first, last) in zip(rows, ends, strict=True)))
+
+
+def _id(form: str) -> int:
+    return _ID.get(form.lower(), _UNKNOWN)
+
+
+def _agrees(word: Word) -> bool:
+    finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
+    return finite and "Number=" in word.features
+
+
+def _antecedents(sentence: Sentence, ids: Sequence[int]) -> list[int]:
+    """At each mention of a chain but the first: the word of the first mention."""
+    first: dict[str, int] = {}
+    answers = [_IGNORED] * len(ids)
+    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
+        if mention.chain in first:
+            answers[mention.word] = ids[first[mention.chain]]
+        first.setdefault(mention.chain, mention.word)
+    return answers
+
+
+def _batches(pool: Sequence[Example], rng: Random) -> Iterator[list[Tensor]]:
+    """Endless batches of examples of similar length, each field as [sentence, piece]."""
+    while True:
+        drawn = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
+        batches = [drawn[start : start + BATCH] for start in range(0, len(drawn), BATCH)]
+        rng.shuffle(batches)
+        for batch in batches:
+            yield [_pad(column, fill) for column, fill in zip(zip(*batch, strict=True), _PADDING, strict=True)]
+
+
+_PADDING = (_PAD, _IGNORED, _IGNORED, _IGNORED, _PAD, 0)  # one per field of Example
+
+
+def _pad(rows: Sequence[list[int]], fill: int) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [fill] * (longest - len(row)) for row in rows])
+
+
+def _corrupt(
+    ids: Tensor, other_number: Tensor, is_pronoun: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """The model's input and its targets: the masked words and every form that agrees."""
+    draw, how = (torch.rand(ids.shape, generator=generator) for _ in range(2))
+    agrees = other_number != ids
+    share = torch.full(ids.shape, MASKED).masked_fill(agrees, MASKED_VERBS).masked_fill(is_pronoun > 0, MASKED_PRONOUNS)
+    masked = (ids > _MASK) & (draw < share)
+    others = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
+    others = others.masked_fill(others == _MASK, _UNKNOWN)
+    seen = torch.where(masked & (how < 0.8), _MASK, ids)
+    seen = torch.where(masked & (how > 0.9), others, seen)
+    seen = torch.where(agrees & ~masked & (how < WRONG_NUMBER), other_number, seen)
+    return seen, torch.where(masked | agrees, ids, _IGNORED)
+
+
+# ---- the model ------------------------------------------------------------------------------------------
+
+
+def config() -> Any:
+    """A small BERT."""
+    return BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=FEED_FORWARD,
+        max_position_embeddings=POSITIONS,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=_PAD,
+        architectures=["BertForMaskedLM"],
+    )
+
+
+class _MultiTaskModel(nn.Module):
+    """The model with a linear classifier for each of the other three questions; only the model is saved."""
+
+    QUESTIONS = ("previous", "antecedent", "predicate")
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self.model = BertForMaskedLM(config())
+        self.classifiers = nn.ModuleDict({name: nn.Linear(WIDTH, len(VOCABULARY)) for name in self.QUESTIONS})
+        for name, weight in self.named_parameters():
+            _initialise(name, weight, generator)
+
+    def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        """The mean loss of each question over the pieces where it is asked."""
+        ids, previous, antecedent, predicate, other_number, is_pronoun = batch
+        seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
+        # [sentence, piece, width]
+        vectors = self.model.bert(seen, attention_mask=(ids != _PAD).long()).last_hidden_state
+        losses = {"masked": _loss(self.model.cls, vectors, masked)}
+        for name, answers in zip(self.QUESTIONS, (previous, antecedent, predicate), strict=True):
+            losses[name] = _loss(self.classifiers[name], vectors, answers)
+        return losses
+
+
+def _initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
+    """Random weights that depend on the seed alone, whatever else runs in this process."""
+    with torch.no_grad():
+        if weight.dim() > 1:
+            weight.normal_(0.0, 0.02, generator=generator)
+        else:
+            weight.fill_(1.0 if name.endswith("LayerNorm.weight") else 0.0)
+
+
+def _loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
+    asked = answers != _IGNORED
+    if not asked.any():
+        return vectors.sum() * 0.0
+    return nn.functional.cross_entropy(classifier(vectors[asked]), answers[asked])
+
+
+# ---- training -------------------------------------------------------------------------------------------
+
+
+def train(
+    seed: int = 0,
+    steps: int = STEPS,
+    progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    pool: int = POOL,
+) -> Trained:
+    """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine.
+
+    Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
+    """
+    if steps < 1 or pool < 1:
+        raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
+    rng, generator = Random(seed), torch.Generator().manual_seed(seed)
+    examples = _sample_examples(pool, rng, cancelled)
+    learner = _MultiTaskModel(generator)
+    optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    snapshots, history, recent = {0: _weights(learner.model)}, list[Progress](), list[dict[str, float]]()
+    for step, batch in zip(range(1, steps + 1), _batches(examples, rng), strict=False):
+        _raise_if_cancelled(cancelled)
+        recent.append(_step(learner, optimiser, batch, generator, _learning_rate(step, steps)))
+        if step in SNAPSHOT_STEPS or step == steps:
+            snapshots[step] = _weights(learner.model)
+        if step % 50 == 0 or step == steps:
+            history.append(Progress(step, steps, _mean(recent)))
+            recent = []
+            if progress:
+                progress(history[-1])
+    learner.eval()
+    return Trained(seed, learner.model, snapshots, tuple(history))
+
+
+def _sample_examples(count: int, rng: Random, cancelled: Callable[[], bool] | None) -> list[Example]:
+    examples: list[Example] = []
+    while len(examples) < count:
+        if len(examples) % 500 == 0:
+            _raise_if_cancelled(cancelled)
+        sentence = grammar.sentence(rng)
+        if len(sentence.words) + 2 <= POSITIONS:
+            examples.append(example_of(sentence))
+    return examples
+
+
+def _raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
+    if cancelled and cancelled():
+        raise Cancelled("Training was stopped.", "Nothing was saved.")
+
+
+def _learning_rate(step: int, steps: int) -> float:
+    """The learning rate of a step: linear warm-up over the first 200 steps, then linear decay."""
+    return LEARNING_RATE * min(step / 200, max(0.02, 1 - step / steps))
+
+
+def _step(
+    learner: _MultiTaskModel,
+    optimiser: torch.optim.Optimizer,
+    batch: Sequence[Tensor],
+    generator: torch.Generator,
+    learning_rate: float,
+) -> dict[str, float]:
+    for group in optimiser.param_groups:
+        group["lr"] = learning_rate
+    losses = learner.losses(batch, generator)
+    optimiser.zero_grad()
+    torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
+    optimiser.step()
+    return {name: loss.item() for name, loss in losses.items()}
+
+
+def _mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+
+
+def _weights(model: Any) -> Weights:
+    """A copy of every weight; a weight that is used twice is copied once."""
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+# ---- files ----------------------------------------------------------------------------------------------
+
+
+def save(trained: Trained, folder: Path) -> None:
+    """Write an ordinary model folder that also holds the snapshots, in one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(trained.model, folder)
+    arrays = {f"{step}/{name}": w for step, weights in trained.snapshots.items() for name, w in _quantised(weights)}
+    save_file(
+        arrays, folder / snapshots.FILE, metadata={"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
+    )
+
+
+def _write(model: Any, folder: Path) -> None:
+    model.config.save_pretrained(folder)
+    save_file(_weights(model), folder / "model.safetensors", metadata={"format": "pt"})
+    tokenizer().save_pretrained(folder)
+
+
+def _quantised(weights: Weights) -> Iterator[tuple[str, Tensor]]:
+    """Matrices as integers from -127 to 127 with one scale per row: a quarter of the bytes, nearly the same weights."""
+    for name, weight in weights.items():
+        if weight.dim() < 2:
+            yield name, weight.half()
+            continue
+        scale = (weight.abs().amax(1, keepdim=True) / 126.5).half().clamp_min(1e-6)
+        yield name, (weight / scale.float()).round().to(torch.int8)
+        yield f"{name}.scale", scale
+
+
+def tokenizer() -> Any:
+    """A tokenizer with one piece per word, in lower case; "'s" and "n't" are separate words."""
+    words = Tokenizer(models.WordLevel(dict(_ID), unk_token="[UNK]"))
+    words.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("’", "'")])
+    split = pre_tokenizers.Split(Regex(r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"), "isolated")
+    words.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
+    words.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
+    )
+    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
+    tokenizer_class: Any = PreTrainedTokenizerFast
+    return tokenizer_class(tokenizer_object=words, model_max_length=POSITIONS, **special)

@@ -1,0 +1,107 @@
+"""The map of all heads of a reading, and the heads most and least similar to one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from mha_viz.analysis.distance import farthest, nearest
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG, matrix, scatter
+from mha_viz.ui import address, frame, request, tray
+from mha_viz.ui.cache import office
+from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
+from mha_viz.ui.tray import Pin
+
+LISTED = 6
+FEWEST = 3
+MAPS = ("map", "map_standing")  # a phone is higher than wide, and only the browser knows: it shows one of the two
+NARROW = """<style>
+.st-key-map_standing_box { display: none; }
+@media (max-width: 640px) { .st-key-map_box { display: none; } .st-key-map_standing_box { display: flex; } }
+</style>"""
+
+
+def show(attention: Attention, head: Head) -> None:
+    """The map, its stress in words, the two lists, and the matrix it is made from."""
+    heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
+    if len(heads) < FEWEST:
+        remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
+        return
+    index = heads.index(head)
+    with st.spinner("Comparing every two heads…"):
+        distances, drawn = office().distances(attention), office().plane(attention)
+    colours = theme()
+    st.markdown(
+        f"Each point is a head; near means similar on this text. Colour is the layer, the ring {both(head)} and the "
+        f"heads most similar to it. Click a point to open it below. Distances are Jensen–Shannon divergences squeezed "
+        f"into a plane (metric MDS); stress {drawn.stress:.2f}: {_trust(drawn.stress)}"
+    )
+    left, right = st.columns([3, 1], gap="large")
+    listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
+    close = nearest(distances[index], index, listed)
+    with left:
+        st.html(NARROW)
+        description = f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}."
+        for name in MAPS:
+            with st.container(key=f"{name}_box"):
+                st.plotly_chart(
+                    scatter(heads, drawn, index, close, colours, standing=name == "map_standing"),
+                    key=name,
+                    on_select=partial(_on_point, name),
+                    selection_mode="points",
+                    theme=None,
+                    config=CONFIG,
+                    alt=description,
+                )
+    with right:
+        _list(f"Most similar to {both(head)}", attention, heads, close, distances[index].tolist())
+        _list("Least similar", attention, heads, farthest(distances, index, listed), distances[index].tolist())
+    with st.expander("The divergence of every two heads", on_change="rerun", key="matrix") as box:
+        if box.open:
+            st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
+
+
+def _trust(stress: float) -> str:
+    if stress < 0.1:
+        return "the plane shows them well."
+    return (
+        "the plane shows them roughly." if stress < 0.2 else "much of them does not fit into a plane; trust the lists."
+    )
+
+
+@guarded()
+def _on_point(name: str) -> None:
+    head = picked_head(st.session_state.get(name))
+    if head is not None:
+        address.go(head=str(head), on=None, pin=None)
+
+
+def _list(title: str, attention: Attention, heads: list[Head], listed: list[int], nats: list[float]) -> None:
+    st.markdown(f"**{title}**")
+    for i in listed:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
+            parameters = {**st.query_params.to_dict(), "head": str(heads[i])}
+            st.page_link(frame.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=parameters)
+            st.button(
+                "+",
+                key=f"pin_{title[:1]}_{heads[i]}",
+                help=f"Put {heads[i]} into the tray",
+                on_click=_pin,
+                args=(attention, heads[i]),
+            )
+
+
+@guarded()
+def _pin(attention: Attention, head: Head) -> None:
+    text = attention.text
+    pins, _ = tray.read(st.query_params.get("tray"))
+    try:
+        address.go(
+            tray=tray.write(tray.add(pins, Pin(request.asked().to_pin(text.text), text.pair, attention.model, head)))
+        )
+    except MhaVizError as error:
+        complain_later(error)

@@ -1,0 +1,323 @@
+"""The Compare page's parts: what is compared, the tray, and the map of heads. The URL says which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from urllib.parse import quote
+
+import streamlit as st
+
+from mha_viz.attention import Attention, Head, called
+from mha_viz.errors import MhaVizError, TextError
+from mha_viz.figures.caption import both
+from mha_viz.figures.compare import MOST, As, Panel
+from mha_viz.figures.view import View
+from mha_viz.models import catalog
+from mha_viz.text import clean
+from mha_viz.ui import address, frame, inference, request, takeaway, tray
+from mha_viz.ui.cache import office, ready
+from mha_viz.ui.components.compare import compare as component
+from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
+from mha_viz.ui.request import Asked
+from mha_viz.ui.tray import Pin, Tray
+
+SHOWS = {
+    "tray": "Your tray",
+    "layer": "A whole layer",
+    "similar": "Most similar heads",
+    "word": "A word replaced",
+    "models": "Two models",
+    "map": "Map of all heads",
+}
+SIMILAR = 5
+OPEN = {"word": "0-1", "models": "0-1"}  # two panels that are made to be compared open with their difference
+TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
+
+
+def show(what: Asked) -> None:
+    """The choice of what to compare, and the comparison."""
+    place = st.session_state.pop("open", None)
+    if place is not None:
+        view = set(address.VIEW) - set(address.OF_THIS_MODEL)
+        parameters = {name: value for name, value in st.query_params.to_dict().items() if name in {"tray", *view}}
+        st.switch_page(frame.page("explore"), query_params=parameters | place)
+    say_complaint()
+    pins, whole = tray.read(what.where.tray)
+    chosen = _choice(pins)
+    if not whole:
+        remark("A part of this link’s tray could not be read; the rest of it is shown.")
+    if chosen == "tray":
+        _tray(pins)
+        return
+    attention = inference.read(what.text, what.where)
+    if attention is None:
+        return
+    head = _head(attention, what)
+    _about(attention, head)
+    if chosen == "map":
+        from mha_viz.ui.compare import head_map  # plotly and the map's arithmetic, for those who ask
+
+        head_map.show(attention, head)
+        _draw([Panel(attention, head)])  # the chosen point, opened
+        return
+    builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
+    _draw(builder(attention, head, what), diff=OPEN.get(chosen, ""))
+
+
+def _about(attention: Attention, head: Head | None = None) -> None:
+    """Whose heads these are, and the way to change it."""
+    whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
+    text = attention.text
+    pair = f" <q>{escape(text.pair)}</q>" if text.pair else ""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.html(
+            f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
+            width="content",
+        )
+        if head:
+            parameters = st.query_params.to_dict()
+            st.page_link(frame.page("explore"), label="Another sentence or head", query_params=parameters)
+
+
+def _choice(pins: Tray) -> str:
+    """What the page shows: the tray once something is in it, until then the heads most similar to one."""
+    labels = SHOWS | {"tray": f"Your tray ({len(pins)})"}
+    asked = st.query_params.get("show")
+    current = asked if asked in SHOWS else "tray" if pins else "similar"
+    st.session_state["show"] = current  # the URL is the state: Back and links move the control too
+    st.segmented_control(
+        "What to compare",
+        list(SHOWS),
+        format_func=labels.__getitem__,
+        key="show",
+        required=True,
+        on_change=_on_choice,
+        label_visibility="collapsed",
+        wrap=True,
+    )
+    return current
+
+
+@guarded()
+def _on_choice() -> None:
+    chosen = st.session_state["show"]
+    address.go(show=chosen, **_fresh(chosen))
+
+
+def _fresh(shown: str) -> dict[str, str | None]:
+    """What the URL says of panels that are new."""
+    return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
+
+
+# ---- The tray -----------------------------------------------------------------------------------------
+
+
+def _tray(pins: Tray) -> None:
+    if not pins:
+        st.markdown(
+            "Nothing is in the tray yet. On the Explore page, **+ Compare** puts the open head here; so does the "
+            "key **c** on a head of the grid. Up to eight heads of any layer, sentence and model stand side by side."
+        )
+        return
+    each = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
+    panels = {number: panel for number, panel in each.items() if panel is not None}
+    if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
+        _about(next(iter(panels.values())).attention)
+    if panels:
+        _draw(list(panels.values()), tuple(panels))
+
+
+def _panel_of(pin: Pin, number: int) -> Panel | None:
+    """A pinned head, read again; None, with a word on why, when it cannot be had now."""
+    try:
+        model = catalog.resolve(pin.model)
+        if ready(model) or office().kept(model, pin.text, pin.pair):
+            attention = inference.read_by(model, pin.text, pin.pair)
+            if attention is None:
+                return None
+            _ = attention[pin.head]
+            return Panel(attention, pin.head, pin.name)
+        _missing(model, f"Head {number + 1} of the tray needs")
+    except MhaVizError as error:
+        complain(error)
+    st.button(f"Take {pin.head} out of the tray", key=f"remove_{number}", on_click=_on_remove, args=(number,))
+    return None
+
+
+@guarded()
+def _on_remove(number: int) -> None:
+    pins, _ = tray.read(st.query_params.get("tray"))
+    address.go(tray=tray.write(tray.remove(pins, number)))
+
+
+def _missing(model: catalog.Model, who: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        remark(f"{who} {model.label}, which is not on this machine yet.")
+        parameters = {**st.query_params.to_dict(), "model": model.name}
+        st.page_link(frame.page("explore"), label="Download it on the Explore page", query_params=parameters)
+
+
+@guarded()
+def _on_edit() -> None:
+    """The person changed the tray, or set a head of a ready-made comparison aside, or asked to see it on Explore."""
+    event = message("compare", "edit")
+    try:
+        if event.get("action") == "open":
+            st.session_state["open"] = _place(_pin(event))
+            return
+        pins, _ = tray.read(st.query_params.get("tray"))
+        view = event.get("view")
+        moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
+        address.go(tray=tray.write(_edited(pins, event)), **moved)
+    except MhaVizError as error:
+        complain_later(error)
+
+
+def _pin(event: dict[str, object]) -> Pin:
+    """The head that a message names. Raises UnknownHead."""
+    text, pair, model, head = (str(event.get(name) or "") for name in ("text", "pair", "model", "head"))
+    return Pin(request.asked().to_pin(text), pair, model, Head.parse(head))
+
+
+def _place(pin: Pin) -> dict[str, str]:
+    """Where the Explore page shows a head."""
+    text, pair = address.fits(pin.text, pin.pair)
+    place = {"text": text, "head": str(pin.head)} | ({"pair": pair} if pair else {})
+    return place | ({"model": pin.model} if pin.model != catalog.default().name else {})
+
+
+def _edited(pins: Tray, event: dict[str, object]) -> Tray:
+    action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
+    if action == "pin":
+        return tray.add(pins, _pin(event))
+    if not isinstance(index, int):
+        return pins
+    if action == "remove":
+        return tray.remove(pins, index)
+    if action == "duplicate":
+        return tray.duplicate(pins, index)
+    if action == "move" and isinstance(to, int):
+        return tray.move(pins, index, to)
+    return tray.rename(pins, index, str(name or "")) if action == "rename" else pins
+
+
+@guarded()
+def _on_view() -> None:
+    view = message("compare", "view")
+    address.go(**address.accepted(view, address.COMPARED))
+
+
+# ---- Ready-made comparisons -----------------------------------------------------------------------------
+
+
+def _head(attention: Attention, what: Asked) -> Head:
+    """The head that the URL names, else the one that this text opens with on the Explore page."""
+    asked = what.where.head
+    if asked and asked.layer < attention.layers and asked.head < attention.heads:
+        return asked
+    return Head.parse(request.start(what, attention).head)
+
+
+def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    heads = min(attention.heads, MOST)
+    st.markdown(f"The {heads} heads of layer {head.layer}, on one scale.")
+    return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
+
+
+def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    with st.spinner("Comparing every two heads…"):
+        similar = office().similar(attention, head, SIMILAR)
+    st.markdown(
+        f"{both(head)} and the {len(similar)} heads of this model whose rows differ least from its own on this text, "
+        "wherever they are; beside each, the Jensen–Shannon divergence in nats (0: the same, 0.693: nothing in common)."
+    )
+    named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in similar]
+    return [Panel(attention, head), *named]
+
+
+def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    """The sentence, and the same with something replaced: edited in place."""
+    second = what.where.second
+    if second is None:
+        second = what.text.replace(*TWIN[1:]) if what.text == TWIN[0] else what.text
+    st.session_state["second"] = second
+    st.text_input("Change a word, then press Enter", key="second", on_change=_on_second, max_chars=2_000)
+    panels = [Panel(attention, head)]
+    if second.strip() and second != what.text:
+        other = inference.read_by(_model(what), second, what.where.pair)
+        panels += [Panel(other, head)] if other is not None else []
+    return panels
+
+
+@guarded()
+def _on_second() -> None:
+    second = clean(st.session_state["second"])
+    if len(quote(second)) > address.room_for("second"):
+        remedy = "Shorten it, or the first, or take a text out of the tray."
+        complain_later(TextError("This sentence does not fit into the page’s link beside the first.", remedy))
+        return
+    address.go(second=second, **_fresh("word"))
+
+
+def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+    """The sentence in another model, by the head there that does most nearly the same with the words."""
+    current_model = _model(what)
+    others = [m for m in catalog.offered() if m.name != current_model.name]
+    if not others:
+        remark("This server offers one model only.")
+        return [Panel(attention, head)]
+    names = [m.name for m in others]
+    here = [m.name for m in others if ready(m)]
+    asked = what.where.second_model
+    current = asked if asked in names else (here or names)[0]
+    st.session_state["with"] = current
+    labels = {m.name: m.label for m in others}  # a menu renders no Markdown
+    st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
+    model = catalog.resolve(current)
+    if not ready(model):
+        _missing(model, "This comparison needs")
+        return [Panel(attention, head)]
+    other = inference.read_by(model, what.text, what.where.pair)
+    if other is None:
+        return [Panel(attention, head)]
+    twin, nats = office().twin(attention, head, other)
+    closeness = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
+    st.markdown(f"{both(head)} beside {both(twin)} of {plain(model.label)}{closeness}.")
+    return [Panel(attention, head), Panel(other, twin)]
+
+
+@guarded()
+def _on_model() -> None:
+    address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
+
+
+def _model(what: Asked) -> catalog.Model:
+    return catalog.resolve(what.where.model) if what.where.model else catalog.default()
+
+
+def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "") -> None:
+    """The panels side by side, and a way to take them along. ``places``: where each stands in the tray; those that
+    are not in it can be put into it. ``diff``: the two that open with their difference."""
+    component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
+    parameters = st.query_params.to_dict()
+    view, pin_of = shown_as(parameters, panels)
+    pair = address.pair_of(parameters.get("diff") or diff, len(panels))
+    kind: As = "links" if parameters.get("as") == "links" else "heatmap"
+    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None)
+
+
+def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:
+    """The view that a URL gives these panels, and the one whose tokens the pin counts: as ``parseTogether`` of
+    ``browser/compare/together.js`` reads it."""
+    view = takeaway.view_of({name: value for name, value in parameters.items() if name in address.COMPARED})
+    view = replace(view, scale="fixed") if view.scale == "row" else view
+    at = parameters.get("at", "")
+    pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
+    if view.pin and pin_of < len(panels):
+        count = len(panels[pin_of].attention.text)
+        if all((token or 0) < count for token in view.pinned):
+            return view, pin_of
+    return replace(view, pin=""), 0

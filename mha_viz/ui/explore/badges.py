@@ -1,0 +1,91 @@
+"""The roles of heads on the Explore page: what each is known for, and whether that shows in this text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mha_viz.analysis.active import active
+from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.syntax import arcs, pointers
+from mha_viz.attention import Attention
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.role_words import COLOURS, short, told
+from mha_viz.models import catalog
+from mha_viz.ui.cache import office
+from mha_viz.ui.explore.gold import word_block
+from mha_viz.ui.studies import studies
+
+LINKING = ("syntax", "coreference")
+HERE, LINK, REST = "active here", "strong link here", "not triggered here"
+WHY = {
+    HERE: "Active here: this text alone would earn it the name.",
+    LINK: "Here a word gives another more than half of its attention; without gold nobody can say whether it is this.",
+    REST: "Not triggered here.",
+}
+
+
+def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
+    """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
+    roles were measured on; ``found``, the roles one by one; ``tour``, the step of the tour that is open.
+
+    ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
+    """
+    findings: tuple[Finding, ...] = ()
+    on = ""
+    try:
+        model = catalog.resolve(attention.model)
+        findings, on = studies().roles(model), studies().measured_on(model)
+    except MhaVizError:  # a model that is not offered any more
+        pass
+
+    def make() -> bytes:
+        return json.dumps(
+            {"kinds": COLOURS, "on": on, "found": _each(attention, findings, gold), "tour": tour}
+        ).encode()
+
+    return office().badges(attention, (findings, on, gold, tour), make)
+
+
+def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
+    """The roles one by one, the strongest first."""
+    findings = tuple(sorted(findings, key=lambda f: -f.gain))
+    hits = _hits(findings, attention, gold)
+    badges = []
+    for finding, shows in zip(findings, active(findings, attention), strict=True):
+        state, why = _said(finding, shows, hits)
+        badges.append(
+            {
+                "head": finding.head.layer * attention.heads + finding.head.head,
+                "role": finding.role,
+                "short": short(finding),
+                "words": f"{told(finding)}. {why}",
+                "active": state != REST,
+                "said": state,
+            }
+        )
+    return badges
+
+
+def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
+    """A word or three on a role in this text, and what they mean."""
+    if finding in hits:
+        right, asked = hits[finding]
+        return (HERE if right else REST), f"By the gold of this text: {right} of {asked} right."
+    state = REST if not shows else LINK if finding.role in LINKING else HERE
+    return state, WHY[state]
+
+
+def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
+    """Of each syntactic role, how many of its gold cases the head gets right, and how many there are."""
+    syntactic = [f for f in findings if f.role == "syntax"]
+    if gold is None or not syntactic:
+        return {}
+    block = word_block(attention, [f.head for f in syntactic])
+    if block.shape[-1] != len(gold.words):
+        return {}
+    pointed = pointers(block)
+    cases = [arcs(gold, pointed, at, *f.detail.split()) for at, f in enumerate(syntactic)]
+    return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}

@@ -1,0 +1,242 @@
+"""Gold annotation in the Explore page: where a sentence has it, and what the open head says of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+import streamlit as st
+
+from mha_viz.analysis.active import PRONOUNS
+from mha_viz.analysis.coreference import Anaphor, chunk
+from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.arcs import Span, drawing
+from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
+from mha_viz.models import catalog
+from mha_viz.ui.annotated import Annotated
+from mha_viz.ui.parts import plain, remark, theme
+from mha_viz.ui.studies import studies
+
+COREFERENCE = "coreference"
+WIDE = 1300  # pixels that a wide page has for a picture
+LIKELY = 0.5  # of a word's attention: weaker links are not proposed
+
+
+# ---- With gold ------------------------------------------------------------------------------------------
+
+
+def show(gold: Annotated, attention: Attention, head: Head) -> None:
+    """The sentence with its gold arcs, and what the head says of them."""
+    words = attention.by_words().without_special() if len(attention.text) else attention
+    if len(words.text) != len(gold.forms):
+        remark("The model did not read every word of this sentence, so its gold cannot be laid over it.")
+        return
+    st.markdown(f"#### {both(head)} against the gold annotation")
+    for line in gold.said:
+        remark(line)
+    options = _relations(gold.sentence)
+    if not options:
+        remark("This sentence has no dependencies and no coreference.")
+        return
+    roles = _known_for(attention, head)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    usual = next((f.detail.split()[0] for f in roles if f.detail.split()[0] in options), options[0])
+    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
+    relation = relation or options[0]
+    ways = {f.detail.split()[0]: f.detail.split()[1] for f in roles if f.role == "syntax"}
+    if relation == COREFERENCE:
+        spans = _coreferent(gold.sentence, attention, head)
+    else:
+        usual_way = ways.get(relation, DIRECTIONS[0])
+        way = right.selectbox(
+            "Read",
+            list(DIRECTIONS),
+            index=DIRECTIONS.index(usual_way),
+            key=f"gold_way_{usual_way}",
+            format_func=IN_WORDS.__getitem__,
+        )
+        spans = _dependencies(gold.sentence, attention, head, relation, way or usual_way)
+    right_ones = sum(span.kind == "hit" for span in spans)
+    asked = right_ones + sum(span.kind == "miss" for span in spans)
+    st.markdown(f"**{right_ones}** of **{asked}** right.")
+    _picture(gold.forms, spans, f"{right_ones} of {asked} gold arcs of {relation} agree with {both(head)}.")
+    if relation == COREFERENCE:
+        st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
+
+
+def _relations(sentence: Sentence) -> list[str]:
+    """What can be asked of a sentence, the frequent first."""
+    names = [word.base for word in sentence.words if word.head is not None]
+    listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
+    chains = [mention.chain for mention in sentence.mentions]
+    return [*(["all"] if listed else []), *listed, *([COREFERENCE] if len(set(chains)) < len(chains) else [])]
+
+
+def _known_for(attention: Attention, head: Head) -> list[Finding]:
+    try:
+        findings = studies().roles(catalog.resolve(attention.model))
+    except MhaVizError:
+        return []
+    roles = sorted((f for f in findings if f.head == head), key=lambda f: -f.gain)
+    return [
+        f._replace(detail=COREFERENCE) if f.role == "coreference" else f
+        for f in roles
+        if f.role in ("syntax", "coreference")
+    ]
+
+
+def word_block(attention: Attention, heads: Sequence[Head]) -> Weights:
+    """[head, word, word] of some heads, special tokens dropped, nothing rescaled."""
+    block: Weights = attention.only(heads).by_words().content().weights[0].copy()
+    return block
+
+
+def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+    block = word_block(attention, [head])
+    weights, pointed = block[0].copy(), pointers(block)
+    spans = []
+    for arc in arcs(sentence, pointed, 0, relation, way):
+        link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
+        points = weights[link] > 0  # a model that reads left to right gives nothing to later words
+        if arc.right and points:
+            spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
+            continue
+        spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
+        spans += [Span(arc.word, arc.pointed, "", "extra")] if points else []
+    return spans
+
+
+def _chosen(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
+    """Of each anaphor the candidate that gets the largest weight, and that weight."""
+    block = word_block(attention, [head])[0]
+    choices = []
+    for anaphor in chunk([sentence], [0]).anaphors:
+        weights = block[anaphor.word, list(anaphor.candidates)]
+        choices.append((anaphor, anaphor.candidates[int(weights.argmax())], float(weights.max())))
+    return choices
+
+
+def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
+    """Among how many candidates each anaphor chooses, and with what weight: of one, any head is right."""
+    return [
+        f"“{plain(sentence.forms[anaphor.word])}” gives {weight:.2f} of its attention to "
+        f"“{plain(sentence.forms[chosen])}”, {_of(len(anaphor.candidates))}."
+        for anaphor, chosen, weight in _chosen(sentence, attention, head)
+    ]
+
+
+def _of(candidates: int) -> str:
+    return f"the most of {candidates} candidates" if candidates > 1 else "the only candidate"
+
+
+def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
+    spans = []
+    for anaphor, chosen, _ in _chosen(sentence, attention, head):
+        if chosen in anaphor.right:
+            spans.append(Span(anaphor.word, chosen, "antecedent", "hit"))
+        else:
+            spans += [
+                Span(anaphor.word, max(anaphor.right), "antecedent", "miss"),
+                Span(anaphor.word, chosen, "", "extra"),
+            ]
+    return spans
+
+
+# ---- Without gold ---------------------------------------------------------------------------------------
+
+
+def propose(attention: Attention) -> None:
+    """For text without gold: the arcs that the heads known for a relation propose."""
+    with st.expander("What the best heads propose for this sentence", on_change="rerun", key="proposals") as box:
+        if not box.open:
+            return
+        if attention.text.pair:
+            remark("Proposals are made for one sentence; leave the second one empty.")
+            return
+        best = _best(attention)
+        if not best:
+            remark("Nothing is known of this model’s heads yet. The Roles page measures them.")
+            return
+        st.markdown(
+            "There is no gold annotation for typed text. These arcs are proposals: for each relation, the links with "
+            "more than half of a word’s attention in the head that coincides with it most often. Many are wrong. "
+            "Where several heads propose for one word, the one that is right most often in the corpus speaks; choose "
+            "relations to see all of theirs."
+        )
+        every = _proposed(attention, best)
+        names = list(dict.fromkeys(span.label.split()[0] for span in every))
+        chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=plain)
+        spans = [span for span in every if span.label.split()[0] in chosen] if chosen else _first_of_each(every)
+        words = attention.by_words().without_special().tokens
+        _picture(words, spans, f"{len(spans)} proposed arcs.")
+
+
+def _first_of_each(spans: Sequence[Span]) -> list[Span]:
+    """One proposal a word, the most trusted; those for what a pronoun stands for besides."""
+    first: dict[tuple[int, bool], Span] = {}
+    for span in spans:
+        first.setdefault((span.start, span.label.startswith("coref")), span)
+    return list(first.values())
+
+
+def _best(attention: Attention) -> list[Finding]:
+    """The best head of each relation that is known, and every head of coreference."""
+    try:
+        findings = studies().roles(catalog.resolve(attention.model))
+    except MhaVizError:
+        return []
+    strongest: dict[str, Finding] = {}
+    for finding in sorted(findings, key=lambda f: -f.score):
+        name = finding.detail.split()[0]
+        if finding.role == "coreference":
+            strongest[f"{name} {finding.head}"] = finding
+        elif finding.role == "syntax" and name != "punct" and ":" not in name:
+            strongest.setdefault(name, finding)
+    return list(strongest.values())
+
+
+def _proposed(attention: Attention, best: Sequence[Finding]) -> list[Span]:
+    block = word_block(attention, [finding.head for finding in best])
+    pointed = pointers(block.copy())
+    words = attention.by_words().without_special().tokens
+    spans: dict[tuple[int, int], Span] = {}
+    for at, finding in enumerate(best):
+        for dependent, above in _links(finding, block[at], pointed, at, words):
+            label = "coref" if finding.role == "coreference" else finding.detail.split()[0]
+            spans.setdefault((dependent, above), Span(dependent, above, f"{label} {finding.head}", "proposal"))
+    return list(spans.values())
+
+
+def _links(
+    finding: Finding, weights: Weights, pointed: Pointers, at: int, words: Sequence[str]
+) -> list[tuple[int, int]]:
+    """(dependent, head) or (pronoun, antecedent) of every strong link of a head, by the direction it is known for."""
+    if finding.role == "coreference":
+        pronouns = [i for i, word in enumerate(words) if i and word.casefold() in PRONOUNS]
+        return [(i, j) for i in pronouns if weights[i, j := int(weights[i, :i].argmax())] > LIKELY]
+    way = finding.detail.split()[1]
+    target = pointed.column[at] if way == "head_to_dep" else pointed.row[at]
+    strong = [
+        (word, int(other))
+        for word, other in enumerate(target)
+        if (weights[other, word] if way == "head_to_dep" else weights[word, other]) > LIKELY
+    ]
+    return [(other, word) for word, other in strong] if way == "head_row" else strong
+
+
+def _picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
+    from mha_viz.exports.preview import preview  # fontTools: not for the first picture
+
+    drawn = drawing(words, spans, theme(), alt)
+    source = base64.b64encode(preview(drawn)).decode()
+    width = round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width)))
+    st.html(
+        f'<div style="overflow-x:auto" tabindex="0" role="img" aria-label="{escape(alt)}">'
+        f'<img alt="" width="{width}" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
+    )

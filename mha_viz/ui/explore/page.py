@@ -1,0 +1,111 @@
+"""The Explore page: the drawing of a reading and what it does to the URL."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import streamlit as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
+from mha_viz.figures.packet import Link, Start, text_key
+from mha_viz.models import catalog
+from mha_viz.ui import address, inference, takeaway, tour, tray
+from mha_viz.ui.address import Address
+from mha_viz.ui.annotated import annotated, words_of
+from mha_viz.ui.cache import office, ready
+from mha_viz.ui.components.explorer import explorer
+from mha_viz.ui.explore import gold
+from mha_viz.ui.explore.badges import badges
+from mha_viz.ui.parts import complain, complain_later, guarded, message, remark, say_complaint
+from mha_viz.ui.request import Asked, asked, start
+from mha_viz.ui.tray import Pin
+
+
+def draw(what: Asked, attention: Attention) -> None:
+    """The drawing of a reading, with a word on what could not be read or followed."""
+    where = what.where
+    begin = start(what, attention)
+    heads = (Head.parse(begin.head) if where.head is None else where.head,)
+    wanted, odd = _there(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
+    n = len(attention.text)
+    odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
+    inference.say_cut(attention, where)
+    inference.say_unknown(attention)
+    if odd:
+        remark(f"This link asks for what is not there ({', '.join(odd)}); the rest of it is shown.")
+    if heads[0] not in wanted:
+        wanted = (Head.parse(begin.head),)
+    link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
+    annotation = what.gold()
+    explorer(
+        office().packet(attention, wanted, link, begin),
+        badges(attention, annotation.sentence if annotation else None, st.query_params.get(tour.PARAMETER, "")[:20]),
+        "explorer",
+        _on_view,
+        _on_tray,
+    )
+    say_complaint()
+    if annotation is not None:
+        gold.show(annotation, attention, wanted[0])
+    else:
+        _say_pasted(what)
+        gold.propose(attention)
+    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where)))
+
+
+def _say_pasted(what: Asked) -> None:
+    """Why CoNLL-U that was pasted could not be read, if so."""
+    try:
+        annotated(what.text)
+    except CorpusError as error:
+        complain(error)
+
+
+def _pin(begin: Start, where: Address) -> str | None:
+    """What is held when the URL says nothing of it: the first view's own pin, as long as its head is open."""
+    return begin.pin if where.head is None else None
+
+
+def _there(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
+    """The heads that the model has, each once, and the names of the others."""
+    good, odd = [], []
+    for head in dict.fromkeys(heads):
+        try:
+            _ = attention[head]
+            good.append(head)
+        except UnknownHead:
+            odd.append(str(head))
+    return tuple(good), odd
+
+
+@guarded()
+def _on_view() -> None:
+    """The person changed the view. A view of the text that stood there before says nothing of this one."""
+    view = message("explorer", "view")
+    what = asked()
+    if view.get("of") == text_key(what.shown, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
+        address.go(**address.accepted(view))
+
+
+@guarded()
+def _on_tray() -> None:
+    """Put a head of the reading on screen into the tray."""
+    event = message("explorer", "tray")
+    what = asked()
+    try:
+        pin = Pin(
+            what.to_pin(what.shown), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
+        )
+        pins, _ = tray.read(what.where.tray)
+        address.go(tray=tray.write(tray.add(pins, pin)))
+    except MhaVizError as error:
+        complain_later(error)
+
+
+def warm_up() -> None:
+    """Load the default model after the first picture is out. What is wrong with it is said when it is asked for."""
+    with suppress(MhaVizError):
+        first = catalog.default()
+        if ready(first):
+            office().warm(first)

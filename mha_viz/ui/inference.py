@@ -1,0 +1,166 @@
+"""From what was asked to a reading: the model at work, its download, and what is said when it cannot be had."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import TypeVar
+
+import streamlit as st
+
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError
+from mha_viz.models import catalog
+from mha_viz.ui import address, downloads
+from mha_viz.ui.address import Address
+from mha_viz.ui.cache import office, ready
+from mha_viz.ui.jobs import Job
+from mha_viz.ui.parts import complain, guarded, plain, remark
+
+SOON = 0.4  # seconds without an answer before the page says that it is working
+
+R = TypeVar("R")
+
+
+def read(text: str, where: Address) -> Attention | None:
+    """The reading that was asked for, or the nearest one that can be shown, with a word on why; None without any."""
+    model = None
+    try:
+        model = catalog.resolve(where.model) if where.model else catalog.default()
+        if office().kept(model, text, where.pair) or ready(model):
+            return _await(model, text, where.pair)
+    except MhaVizError as error:
+        complain(error)
+        return _meanwhile(text, where, model)
+    download(model)
+    return _meanwhile(text, where, model)
+
+
+def read_by(model: catalog.Model, text: str, pair: str) -> Attention | None:
+    """A reading by one more model whose files are here, beside the page's own; None, with a word on why, else."""
+    try:
+        return _await(model, text, pair)
+    except MhaVizError as error:
+        complain(error)
+        return None
+
+
+def _await(model: catalog.Model, text: str, pair: str) -> Attention:
+    return wait(office().reading(model, text, pair), f"{model.label} is reading…")
+
+
+def wait(future: Future[R], words: str) -> R:
+    """The result, with ``words`` on the page where it takes longer. Raises what the work raises."""
+    try:
+        return future.result(SOON)
+    except NotYet:
+        with st.spinner(plain(words), show_time=True):
+            sign = st.empty()
+            while True:
+                try:
+                    return future.result(SOON)
+                except NotYet:
+                    sign.empty()  # here Streamlit ends a run that nobody waits for any more
+    finally:
+        future.cancel()  # a visitor who has gone leaves the queue
+
+
+def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Attention | None:
+    """The picture that stays while a model cannot be had: the model read before, else the default one."""
+    for name in dict.fromkeys((where.before or catalog.default().name, catalog.default().name)):
+        try:
+            model = catalog.resolve(name)
+            if model != missing and ready(model):
+                attention = _await(model, text, where.pair)
+                remark(f"Meanwhile, the picture below is read by {model.label}.")
+                return attention
+        except MhaVizError:
+            continue
+    return None
+
+
+def shown_model(where: Address) -> str | None:
+    """The name of the model whose picture is on screen; None for the default one."""
+    try:
+        here = ready(catalog.resolve(where.model)) if where.model else True
+    except MhaVizError:
+        here = False
+    return where.model if here else where.before
+
+
+# ---- Downloading --------------------------------------------------------------------------------------
+
+
+def download(model: catalog.Model) -> None:
+    """Progress of the model's download with a way out; the page goes on by itself when it is there."""
+    failure = office().failed(model)
+    if failure is not None:
+        complain(failure)
+        st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
+        return
+    try:
+        job = downloads.start(model)
+    except MhaVizError as error:
+        complain(error)
+        return
+    _progress(job, model)
+
+
+@st.fragment(run_every=0.5)
+@guarded(complain)
+def _progress(job: Job, model: catalog.Model) -> None:
+    job.look()
+    if job.finished:
+        if job.error is None:
+            address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+        else:
+            office().fail(model, job.error)
+        st.rerun()
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    words = f"Looking for {model.label}…"
+    if job.size:
+        done, total = job.fraction * job.size / 1e6, job.size / 1e6
+        words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
+    elif downloads.waits(job):
+        words = f"{model.label} waits for other downloads…"
+    left.progress(job.fraction, text=plain(words))
+    right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
+
+
+@guarded()
+def _cancel(job: Job) -> None:
+    job.let_go()
+    address.go(model=address.read(st.query_params.to_dict()).before, before=None)
+
+
+# ---- What is said of a text ---------------------------------------------------------------------------
+
+
+def say_cut(attention: Attention, where: Address) -> None:
+    """Where a text was cut, and how much of it was read."""
+    texts = (attention.text.text, attention.text.pair)
+    if where.typed:
+        limits = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
+        remark(f"{sum(where.typed):,} characters were typed; a link holds {limits}.")
+    cut = attention.text.cut
+    if cut is None:
+        return
+    more = "more than " if cut.more or where.typed else ""
+    places = [
+        f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
+        for text, limit in zip(texts, cut.kept, strict=True)
+        if limit < len(text)
+    ]
+    counted = f"{cut.limit:,} of {more}{cut.pieces:,} pieces are read"
+    remark(f"The text is longer than the model reads: {counted}. Cut here: {'  /  '.join(places)}")
+
+
+def say_unknown(attention: Attention) -> None:
+    """Words that the tokenizer has no piece for: the model reads [UNK] in their place."""
+    words = [t for t in attention.text.by_words().tokens if not t.special]
+    unknown = list(dict.fromkeys(t.text for t in words if not t.known))
+    if unknown and all(not t.known for t in words):
+        remark("The tokenizer knows no word of this text; the model reads only [UNK], so these links say little.")
+    elif unknown:
+        listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
+        remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")

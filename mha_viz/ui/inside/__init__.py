@@ -1,0 +1,1 @@
+"""The page on the inside of a head."""

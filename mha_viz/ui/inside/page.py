@@ -1,0 +1,233 @@
+"""The page on the inside of a head: the block as a map, the open step, and what the block costs."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError, UnknownHead
+from mha_viz.figures.caption import both
+from mha_viz.figures.inside import in_view
+from mha_viz.inside import Trace
+from mha_viz.models import catalog
+from mha_viz.ui import address, inference, request
+from mha_viz.ui.cache import office
+from mha_viz.ui.components.block import block
+from mha_viz.ui.inside import calculator
+from mha_viz.ui.inside.steps import STEPS, Opened
+from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_complaint, sent, theme, whole
+from mha_viz.ui.request import Asked
+
+COST = "cost"  # no step is open: the calculator follows the map
+
+# Charts keep a width at which their labels can be read; on a phone they scroll.
+_STYLE = """
+<style>
+[class*="st-key-inside_wide"] { overflow-x: auto; }
+.st-key-inside_wide_costs table { min-width: 560px; }
+[class*="st-key-inside_wide"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
+.st-key-inside_step { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 1.1rem; }
+.st-key-inside_step h3 { padding-top: 0; }
+.inside-shapes { margin: 0; font-size: 0.94rem; line-height: 1.9; }
+.inside-shapes span { border: 1px solid rgba(127, 127, 127, 0.4); border-radius: 4px; padding: 1px 7px; }
+.inside-shapes span { white-space: nowrap; font-variant-numeric: tabular-nums; }
+</style>
+"""
+
+
+def show(what: Asked) -> None:
+    """The page, from what the URL asks for."""
+    st.html(_STYLE)
+    say_complaint()
+    attention = inference.read(what.text, what.where)
+    if attention is None:
+        return
+    inference.say_cut(attention, what.where)
+    inference.say_unknown(attention)
+    head = _head(what, attention)
+    d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
+    try:
+        trace = _traced(what, attention, head.layer)
+    except MhaVizError as error:
+        complain(error)
+    else:
+        d_model = trace.d_model
+        _inside(what, trace, attention, head)
+    calculator.show(attention, d_model)
+
+
+def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None:
+    query, key = _pair(what, attention, head)
+    _choices(attention, head, query, key)
+    step = _step()
+    _map(trace, head, step)
+    if step == COST:
+        return
+    tokens = in_view(trace, head.head, query, key)
+    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme())
+    with st.container(key="inside_step"):
+        text = STEPS[step].show(opened)
+    with text:
+        _onward(step)
+
+
+def _traced(what: Asked, attention: Attention, layer: int) -> Trace:
+    """The numbers of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
+    model = catalog.resolve(attention.model)
+    future = office().trace(model, what.text, what.where.pair, layer)
+    return inference.wait(future, f"{model.label} is being opened…")
+
+
+# ---- What is asked for ----------------------------------------------------------------------------------
+
+
+def _head(what: Asked, attention: Attention) -> Head:
+    """The head of the URL, else the one that Explore begins with."""
+    first = Head.parse(request.start(what, attention).head)
+    wanted = what.where.head or first
+    odd = [one for one in what.where.complaints if one.startswith("head=")]
+    try:
+        _ = attention[wanted]
+    except UnknownHead:
+        odd, wanted = [*odd, str(wanted)], first
+    if odd:
+        remark(f"This link asks for a head that is not there ({', '.join(odd)}); {both(wanted)} is shown.")
+    return wanted
+
+
+def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
+    """Query and key: those of the URL, else what Explore holds or begins with, else the head's strongest link."""
+    n, given = len(attention.text), st.query_params
+    odd = [
+        f"{name}={plain(given[name][:20])}" for name in ("q", "k") if name in given and _token(given[name], n) is None
+    ]
+    if odd:
+        remark(f"This link asks for tokens that are not there ({', '.join(odd)}); the strongest link is shown instead.")
+    begin = None if what.where.head else request.start(what, attention).pin
+    pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
+    held = pin.groups() if pin else (None, None)
+    query, key = (_token(given.get(name), n) for name in ("q", "k"))
+    return strongest(attention, head, _or(query, _token(held[0], n)), _or(key, _token(held[1], n)))
+
+
+def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
+    """The pair with the largest weight among ordinary tokens, where query or key are not given; two tokens if there
+    are two.
+    """
+    ordinary = np.array([not token.special for token in attention.text.tokens])
+    weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
+    weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
+    if query is not None:
+        weights = weights * (np.arange(len(weights)) == query)[:, None]
+    if key is not None:
+        weights = weights * (np.arange(len(weights)) == key)[None, :]
+    found = divmod(int(weights.argmax()), len(weights))
+    return found
+
+
+def _token(value: str | None, n: int) -> int | None:
+    return int(value) if value and re.fullmatch(r"\d{1,4}", value, re.ASCII) and int(value) < n else None
+
+
+def _or(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first
+
+
+def _step() -> str:
+    asked = st.query_params.get("step", "")
+    return asked if asked in (*STEPS, COST) else next(iter(STEPS))
+
+
+def _divided() -> bool:
+    return st.query_params.get("divide") != "no"
+
+
+# ---- Controls -------------------------------------------------------------------------------------------
+
+
+def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
+    """Layer, head, query and key. The URL is the state: Back and links move the controls too."""
+    tokens = attention.text.tokens
+    labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
+    for name, value in {"layer": head.layer, "head": head.head, "q": query, "k": key}.items():
+        st.session_state[f"inside_{name}"] = value
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.selectbox("Layer", range(attention.layers), key="inside_layer", on_change=_on_head, width=110)
+        st.selectbox("Head", range(attention.heads), key="inside_head", on_change=_on_head, width=110)
+        for name, label in {"q": "From: query", "k": "To: key"}.items():
+            st.selectbox(
+                label,
+                range(len(tokens)),
+                key=f"inside_{name}",
+                format_func=labels.__getitem__,
+                on_change=_on_pair,
+                width=172,
+            )
+
+
+@guarded()
+def _on_head() -> None:
+    _open(number("inside_layer"), number("inside_head"))
+
+
+@guarded()
+def _on_pair() -> None:
+    address.go(**_held())
+
+
+def _open(layer: int | None, head: int | None) -> None:
+    """Another head, at the same two tokens: what changes is the head."""
+    if layer is not None and head is not None:
+        address.go(head=str(Head(layer, head)), on=None, **_held())
+
+
+def _held() -> dict[str, str]:
+    held = {name: number(f"inside_{name}") for name in ("q", "k")}
+    return {name: str(token) for name, token in held.items() if token is not None}
+
+
+def _map(trace: Trace, head: Head, step: str) -> None:
+    """The block: what is open, and the way to every other step and head of the layer."""
+    content = {
+        "steps": [
+            {"name": name, "label": f"{i}  {one.label}", "shape": one.shape(trace), "inside": one.inside}
+            for i, (name, one) in enumerate(STEPS.items(), 1)
+        ],
+        "step": step,
+        "heads": [theme().heads[i % len(theme().heads)] for i in range(trace.heads)],
+        "head": head.head,
+    }
+    block(content, "inside_map", _on_step, _on_chip)
+
+
+@guarded()
+def _on_step() -> None:
+    step = sent("inside_map", "step")
+    if isinstance(step, str) and step in STEPS:
+        address.go(step=step)
+
+
+@guarded()
+def _on_chip() -> None:
+    chosen = whole(sent("inside_map", "head"))
+    if chosen is not None and 0 <= chosen < 1000:
+        _open(number("inside_layer"), chosen)
+
+
+def _onward(step: str) -> None:
+    names = list(STEPS)
+    at = names.index(step)
+    with st.container(horizontal=True):
+        for label, to in (("←", at - 1), ("→", at + 1)):
+            if 0 <= to < len(names):
+                title = STEPS[names[to]].label.replace("_k", "ₖ")
+                words = f"{label} {title}" if label == "←" else f"{title} {label}"
+                st.button(words, key=f"inside_go_{names[to]}", on_click=_go, args=(names[to],))
+
+
+@guarded()
+def _go(step: str) -> None:
+    address.go(step=step)

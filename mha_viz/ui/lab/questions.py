@@ -1,0 +1,64 @@
+"""The questions behind the product: each with its answer, the experiment that shows it, and the source."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import NamedTuple
+
+import streamlit as st
+
+from mha_viz.assets import asset
+from mha_viz.ui import frame
+from mha_viz.ui.lab.words import WORDS
+
+_STYLE = """
+<style>
+[class*="st-key-question_"] { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 0.9rem; gap: 0.5rem; }
+[class*="st-key-question_"] h4 { padding: 0 0 0.9rem; font-size: 1.25rem; }
+[class*="st-key-question_"] .stPageLink { margin-left: -0.5rem; }
+.stHorizontalBlock:has([class*="st-key-question_"]) { row-gap: 1rem; }
+</style>
+"""
+
+
+class Question(NamedTuple):
+    """One question; ``see`` names the experiment that ``page`` shows at ``parameters``."""
+
+    question: str
+    see: str
+    page: str
+    parameters: dict[str, str]
+    answer: str
+    source: str
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """All questions. What an experiment of the training lab answers is answered in its words."""
+    listed = []
+    for entry in json.loads(asset("questions.json").read_text("utf-8")):
+        words = WORDS.get(entry["parameters"].get("experiment", ""))
+        from_lab = {"answer": words.answer, "source": words.source} if words else {}
+        listed.append(Question(**{**from_lab, **entry}))
+    return tuple(listed)
+
+
+def show() -> None:
+    """All questions, two beside each other where there is room."""
+    st.html(_STYLE)
+    st.markdown("### Why do attention heads differ?")
+    st.markdown("Each question can be watched being answered: follow the arrow.")
+    for row in range(0, len(questions()), 2):
+        for number, place in enumerate(st.columns(2, gap="large"), start=row):
+            if number < len(questions()):
+                with place:
+                    _show(number, questions()[number])
+
+
+def _show(number: int, asked: Question) -> None:
+    with st.container(key=f"question_{number}"):
+        st.markdown(f"#### {asked.question}")
+        st.markdown(asked.answer)
+        st.caption(f"Source: {asked.source}")
+        st.page_link(frame.page(asked.page), label=f":primary[**→ {asked.see}**]", query_params=asked.parameters)

@@ -1,0 +1,129 @@
+"""What the URL asks for, and where a person types it: the sentence, the examples, the model menu."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+import streamlit as st
+
+from mha_viz.assets import asset
+from mha_viz.attention import Attention
+from mha_viz.errors import CorpusError, MhaVizError
+from mha_viz.figures.packet import Start
+from mha_viz.models import catalog
+from mha_viz.text import clean
+from mha_viz.ui import address, inference
+from mha_viz.ui.address import Address
+from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
+from mha_viz.ui.cache import ready
+from mha_viz.ui.components.sentence import sentence
+from mha_viz.ui.parts import guarded, message, sent, whole
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the URL asks for (``where``), with the first example where it names no text."""
+
+    text: str
+    where: Address
+
+    @property
+    def shown(self) -> str:
+        """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
+        annotation = self.gold()
+        return annotation.text if annotation and annotation.pasted else self.text
+
+    def to_pin(self, shown: str) -> str:
+        """``shown`` so that a pinned head is read again from the same words: those of CoNLL-U are given, not found."""
+        words = words_of(self.text) if shown == self.shown and not self.where.pair else None
+        return bare(words) if words and words != words_of(shown) else shown
+
+    def gold(self) -> Annotated | None:
+        """The annotation that comes with the text, if any does and it can be read."""
+        with suppress(CorpusError):
+            return None if self.where.pair else annotated(self.text)
+        return None
+
+
+def asked() -> Asked:
+    """What the URL asks for now."""
+    where = address.read(st.query_params.to_dict())
+    return Asked(examples()[0]["text"] if where.text is None else where.text, where)
+
+
+@cache
+def examples() -> tuple[dict[str, str], ...]:
+    """The example sentences: text, look (what to look for), perhaps pair, and head and pin for the default model."""
+    return tuple(json.loads(asset("examples.json").read_text("utf-8")))
+
+
+# ---- Input --------------------------------------------------------------------------------------------
+
+
+def ask(what: Asked) -> None:
+    """The sentence in large type, examples and model menu. What to look for names heads of the default model."""
+    model = what.where.model or catalog.default().name
+    content = {
+        "text": what.shown,
+        "pair": what.where.pair,
+        "look": _example(what).get("look", "") if model == catalog.DEFAULT else "",
+        "model": model,
+        "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
+        "open": not catalog.hosted(),
+        "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
+    }
+    sentence(content, "sentence", _on_read, _on_example, _on_model)
+
+
+def _example(what: Asked) -> dict[str, str]:
+    """The example that stands there, or nothing."""
+    typed = (what.text, what.where.pair)
+    return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
+
+
+@guarded()
+def _on_read() -> None:
+    typed = message("sentence", "read")
+    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), asked()
+    same = text == what.shown and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
+    _read_next(what.text if same else text, pair)
+
+
+@guarded()
+def _on_example() -> None:
+    index = whole(sent("sentence", "example"))
+    if index is not None and 0 <= index < len(examples()):
+        chosen = examples()[index]
+        _read_next(chosen["text"], chosen.get("pair", ""), head=None, on=None)
+
+
+def _read_next(text: str, pair: str, **changes: str | None) -> None:
+    fitting = address.fits(text, pair)
+    short = (len(fitting[0]), len(fitting[1])) != (len(text), len(pair))
+    first = fitting[0] == examples()[0]["text"]
+    changes |= dict.fromkeys(address.OF_THIS_TEXT) | ({} if pair.strip() else {"side": None})
+    typed = f"{len(text)}-{len(pair)}" if short else None
+    address.go(text=None if first else fitting[0], pair=fitting[1] if pair.strip() else None, typed=typed, **changes)
+
+
+@guarded()
+def _on_model() -> None:
+    """A model whose files are here is read at once; else the picture on screen and its view stay until it is."""
+    name = clean(str(sent("sentence", "model") or "")[:300])
+    chosen = None if name == catalog.default().name else name
+    with suppress(MhaVizError):
+        if ready(catalog.resolve(name)):
+            address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+            return
+    address.go(model=chosen, before=inference.shown_model(asked().where))
+
+
+def start(what: Asked, attention: Attention) -> Start:
+    """What is open when the URL names no head."""
+    if attention.model != catalog.DEFAULT:
+        return Start()
+    example = _example(what)
+    return Start(example.get("head", "L3H1"), example.get("pin"))

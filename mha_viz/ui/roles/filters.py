@@ -1,0 +1,87 @@
+"""What is looked for on the Roles page. The URL holds it: controls follow the URL, and callbacks alone write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from mha_viz.figures.role_words import COLOURS
+from mha_viz.text import clean
+from mha_viz.ui import address
+from mha_viz.ui.parts import guarded
+
+LONGEST = 60  # characters of what is typed
+LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
+
+
+class Filters(NamedTuple):
+    """The typed head, the kinds of roles (none: all), the typed part of a relation's name, and the kind of relations.
+
+    The names are those of the URL's parameters and of the controls.
+    """
+
+    find: str = ""
+    kinds: tuple[str, ...] = ()
+    relation: str = ""
+    level: str = "base"
+
+
+def asked() -> Filters:
+    """What the URL asks for; what it cannot have is left out."""
+    given = address.now()
+    level = given.get("level", "")
+    return Filters(
+        find=clean(given.get("find", ""))[:LONGEST],
+        kinds=tuple(kind for kind in COLOURS if kind in given.get("kinds", "").split(".")),
+        relation=clean(given.get("relation", ""))[:LONGEST],
+        level=level if level in LEVELS else "base",
+    )
+
+
+@guarded()
+def go(**changes: str | None) -> None:
+    """As :func:`address.go`, together with what stands in the controls: a click that follows on typing comes with a URL
+    that does not say yet what was typed."""
+    address.go(**{**_written(st.session_state), **changes})
+
+
+def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
+    """The parameters of the controls that are on the page."""
+    written: dict[str, str | None] = {}
+    for name in (name for name in Filters._fields if name in state):
+        value = ".".join(map(str, state[name] or ())) if name == "kinds" else str(state[name] or "")
+        written[name] = None if value == Filters._field_defaults[name] else value or None
+    return written
+
+
+def find(place: Any, **how: Any) -> str:
+    """The name of a head that is typed at ``place``."""
+    st.session_state["find"] = asked().find
+    return str(place.text_input("Find a head", key="find", max_chars=LONGEST, on_change=go, **how)).strip()
+
+
+def kinds(place: Any) -> tuple[str, ...]:
+    """The kinds of roles that are chosen at ``place``."""
+    st.session_state["kinds"] = list(asked().kinds)
+    explanation = "All roles when none is chosen."
+    return tuple(
+        place.pills("Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=explanation)
+    )
+
+
+def relation(place: Any) -> str:
+    """The part of a relation's name that is typed at ``place``, in small letters."""
+    st.session_state["relation"] = asked().relation
+    typed = place.text_input("Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="nsubj")
+    return str(typed).strip().lower()
+
+
+def level(place: Any) -> str:
+    """The kind of relations that is chosen at ``place``."""
+    st.session_state["level"] = asked().level
+    chosen = place.segmented_control(
+        "Level", list(LEVELS), key="level", required=True, on_change=go, format_func=LEVELS.__getitem__
+    )
+    return str(chosen or "base")

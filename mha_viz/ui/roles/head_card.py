@@ -1,0 +1,178 @@
+"""One head in full: its roles, its profile, and the sentences where it is most and least right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from mha_viz.analysis.syntax import Arc, arcs
+from mha_viz.attention import Head
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.role_map import offsets, shares
+from mha_viz.figures.role_words import DIRECTIONS, by_head, told
+from mha_viz.models import catalog
+from mha_viz.ui import address, frame
+from mha_viz.ui.annotated import built_in
+from mha_viz.ui.parts import complain, plain, theme
+from mha_viz.ui.studies import Evidence, studies
+
+LISTED = 8  # relations
+SHOWN = 4  # sentences of each kind
+
+
+class Case(NamedTuple):
+    """One sentence of the built-in corpus and what the head says of a relation in it."""
+
+    number: int
+    arcs: tuple[Arc, ...]
+
+    @property
+    def right(self) -> int:
+        """How many arcs are right."""
+        return sum(arc.right for arc in self.arcs)
+
+
+def summary(evidence: Evidence, head: Head) -> None:
+    """The roles of one head in words, and the way to see it at work."""
+    st.markdown(f"#### {both(head)}")
+    findings = by_head(evidence.findings()).get(head, [])
+    sentences = [f"* {plain(told(f) + evidence.beside(f))}" for f in findings]
+    st.markdown("\n".join(sentences) or "No role was found for this head.")
+    parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
+    st.page_link(frame.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
+
+
+def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """The card of one head: its patterns, its relations, and sentences for and against them."""
+    with st.container(border=True, key="head_card"):
+        st.markdown(f"#### {both(head)} in full")
+        _patterns(evidence, head)
+        relation = _relations(evidence, head)
+        if relation is not None:
+            _sentences(model, head, evidence.profiles[0].shape[1], *relation)
+
+
+def _patterns(evidence: Evidence, head: Head) -> None:
+    position, delimiter, entropy = (_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
+    if position is None or delimiter is None or entropy is None:
+        return
+    colours = theme()
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.markdown("**Where it looks**, in pieces from the token itself")
+        chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
+        st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
+    with right:
+        st.markdown("**What it gives to delimiters**")
+        values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()
+        st.plotly_chart(
+            shares(("[CLS]", "[SEP]", "punctuation"), values, colours), key="card_delimiters", theme=None, config=CONFIG
+        )
+    line, twin = entropy.iloc[0], _rows_of(evidence.profiles[0].control.get("entropy"), head)
+    beside = "" if twin is None else f" The untrained twin of this head: {twin.iloc[0]['normalised']:.2f}."
+    st.markdown(
+        f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
+        f"(0: one token gets everything; 1: all get the same).{beside}"
+    )
+
+
+def _rows(evidence: Evidence, name: str, head: Head) -> Any:
+    return _rows_of(evidence.table(name), head)
+
+
+def _rows_of(table: Any, head: Head) -> Any:
+    if table is None:
+        return None
+    rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
+    return rows if len(rows) else None
+
+
+def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
+    """The head's best relations as a table; the one that is chosen for the sentences below."""
+    syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
+    if syntax is None or baselines is None:
+        return None
+    keys = ["level", "relation", "direction"]
+    rules = baselines.pivot(index=keys, columns="baseline", values="accuracy").reset_index()
+    table = syntax.merge(rules, on=keys)
+    table = table[(table["level"] != "full") & (table["n"] >= 20)]
+    table = table.assign(gain=table["accuracy"] - table["offset"])
+    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
+    if not len(table):
+        return None
+    st.markdown("**Relations it comes nearest to**, over all sentences, with what simple rules get right")
+    labels = {
+        "accuracy": "right",
+        "ci_low": "low",
+        "ci_high": "high",
+        "offset": "offset",
+        "pos": "part of speech",
+        "untrained": "untrained",
+        "gain": "gain",
+    }
+    numbers = {name: label for name, label in labels.items() if name in table}
+    st.dataframe(
+        table[["relation", "direction", *numbers, "n"]].assign(direction=table["direction"].map(DIRECTIONS)),
+        hide_index=True,
+        width="stretch",
+        column_config={name: st.column_config.NumberColumn(label, format="percent") for name, label in numbers.items()},
+    )
+    options = list(zip(table["relation"], table["direction"], strict=True))
+    chosen = st.selectbox(
+        "Sentences for",
+        options,
+        key=f"card_relation_{head}",
+        format_func=lambda pair: f"{pair[0]}, {DIRECTIONS[pair[1]]}",
+    )
+    return (str(chosen[0]), str(chosen[1])) if chosen else None
+
+
+def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
+    """The built-in sentences where the head is most and least right."""
+    with st.spinner("Reading the built-in sentences…", show_time=True):
+        try:
+            pointers = studies().pointers(model).result()
+        except MhaVizError as error:
+            complain(error)
+            return
+    index = head.layer * heads + head.head
+    name = relation if relation != "all without punct" else "all"
+    cases = [
+        Case(number, links)
+        for number, (sentence, one) in enumerate(zip(built_in().sentences, pointers, strict=True))
+        if one is not None and (links := arcs(sentence, one, index, name, direction))
+    ]
+    if not cases:
+        st.markdown(f"The built-in sentences have no {plain(relation)}.")
+        return
+    right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
+    st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
+    best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
+    left_side, right_side = st.columns(2, gap="large")
+    with left_side:
+        _listed("Most right", [case for case in best[:SHOWN] if case.right], head)
+    with right_side:
+        _listed("Least right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
+
+
+def _listed(title: str, cases: Sequence[Case], head: Head) -> None:
+    st.markdown(f"**{title}**")
+    if not cases:
+        st.markdown("none")
+    for case in cases:
+        sentence = built_in().sentences[case.number]
+        text = " ".join(sentence.forms)
+        parameters = {k: v for k, v in st.query_params.to_dict().items() if k in ("model", "tray")}
+        label = f"{text}  ({case.right} of {len(case.arcs)})"
+        st.page_link(
+            frame.page("explore"), label=plain(label), query_params={**parameters, "text": text, "head": str(head)}
+        )
+        missed = [arc for arc in case.arcs if not arc.right][:3]
+        for arc in missed:
+            forms = sentence.forms
+            expected = " or ".join(forms[i] for i in arc.gold)
+            st.caption(plain(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, gold: “{expected}”"))

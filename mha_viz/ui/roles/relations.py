@@ -1,0 +1,268 @@
+"""Tables of the Roles page: every relation with its best head and its baselines, coreference, and two models."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.syntax import OFFSETS, Relations, gold
+from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Corpus
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import DIRECTIONS
+from mha_viz.models import catalog
+from mha_viz.ui.cache import lasting
+from mha_viz.ui.parts import complain, plain, remark
+from mha_viz.ui.roles import filters
+from mha_viz.ui.studies import Evidence, given, studies
+
+FEWEST = 20  # held-out cases of a relation that is listed
+PERCENT = "percent"
+TABLES = 16  # kept ready: one for each evidence and level
+
+
+def show(evidence: Evidence) -> None:
+    """Relations, coreference and GAP, as far as the corpus has gold for them."""
+    if evidence.table("syntax_chosen") is not None:
+        _syntax(evidence)
+    _coreference(evidence)
+
+
+def _syntax(evidence: Evidence) -> None:
+    source = evidence.source("syntax_chosen")
+    st.markdown(f"### Dependency relations, on {plain(source.corpus if source else '')}")
+    st.markdown(
+        "Head and direction are chosen on the sentences with even numbers; the score is of the odd ones, so it does "
+        "not profit from the choice. The baselines, on the same odd sentences: the best fixed offset; the nearest "
+        "word of the best part of speech (a strong rule, but it knows the gold parts of speech); and the best head "
+        "of the same architecture with random weights."
+    )
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    typed, level = filters.relation(left), filters.level(right)
+    table = _readable(evidence, level)
+    table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
+    if not len(table):
+        matches = f" that matches “{typed[:40]}”" if typed else ""
+        remark(f"No relation{matches} has at least {FEWEST} held-out cases.")
+        return
+    st.dataframe(table, hide_index=True, width="stretch", column_config=_columns(), key="relations")
+    beaten = table[table["better"] != "the head"]
+    if len(beaten):
+        st.markdown(
+            f"For **{len(beaten)}** of {len(table)} relations a simple rule does as well as the best head, or better: "
+            + ", ".join(plain(name) for name in beaten["relation"])
+            + "."
+        )
+
+
+@lasting(TABLES)
+def _readable(evidence: Evidence, level: str) -> Any:
+    """The relations of one level, the largest gain first; nobody may change the table."""
+    import pandas as pd
+
+    every = evidence.table("syntax_chosen")
+    chosen = every[(every["level"] == level) & (every["n_odd"] >= FEWEST)]
+    # Of equals the simpler.
+    rules = {"offset": chosen["offset_odd"], "part of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
+    table = pd.DataFrame(
+        {
+            "relation": chosen["relation"],
+            "best head": [both(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
+            "direction": chosen["direction"].map(DIRECTIONS),
+            "score": chosen["accuracy_odd"],
+            "low": chosen["ci_low"],
+            "high": chosen["ci_high"],
+            "chosen at": chosen["accuracy_even"],
+            "offset": chosen["offset_odd"],
+            "part of speech": chosen["upos_odd"],
+            "untrained": chosen["untrained_odd"],
+            "gain": chosen["accuracy_odd"] - chosen["offset_odd"],
+            "n": chosen["n_odd"],
+            "better": pd.DataFrame(rules).idxmax(axis=1),
+        }
+    )
+    return table.sort_values("gain", ascending=False)
+
+
+def _columns() -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    helps = {
+        "score": "Right in this share of the held-out cases (odd sentences).",
+        "low": "95 % Wilson interval of the score, lower end.",
+        "high": "95 % Wilson interval of the score, upper end.",
+        "chosen at": "Its score on the even sentences, on which it was chosen: optimistic.",
+        "offset": "The best fixed offset, as “the head is the next word”.",
+        "part of speech": "The nearest word of the best part of speech on one side; it knows the gold tags.",
+        "untrained": "The best head with random weights.",
+        "gain": "Score minus the best fixed offset.",
+    }
+    return {
+        **{name: number(name, format=PERCENT, help=words) for name, words in helps.items()},
+        "n": number("n", help="Held-out cases."),
+        "better": st.column_config.TextColumn("best of all", help="Which rule is right most often."),
+    }
+
+
+def _coreference(evidence: Evidence) -> None:
+    """Every kind of mention, and GAP, from all profiles that have any."""
+    sources = [p.corpus for p in _coreferent(evidence)]
+    if not sources:
+        if any("gap" in p.tables for p in evidence.profiles):
+            remark("No example of this table could be scored: “neither” rows decide nothing.")
+        return
+    st.markdown(f"### Coreference, on {plain(' and '.join(sources))}")
+    st.markdown(
+        "From a mention to one of its antecedents: right when the largest weight among the head words of all earlier "
+        "mentions is on one of the same chain. *gap*: of two names, the head attends more to the one that the pronoun "
+        "means. Heads are chosen on the even sentences and reported on the odd ones, as above. Baselines: the nearest "
+        "mention (of GAP, the nearer name), the nearest with the same form, the best untrained head."
+    )
+    shown = _mentions(evidence)
+    numbers = ("score", "low", "high", "chosen at", "nearest", "same form", "untrained")
+    columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
+    better = st.column_config.TextColumn("best of all", help="Which rule is right most often.")
+    st.dataframe(shown, hide_index=True, width="stretch", column_config={**columns, "better": better})
+    beaten = shown[shown["better"] != "the head"]
+    if len(beaten):
+        listed = ", ".join(plain(name) for name in beaten["mention"])
+        st.markdown(f"A simpler rule does as well as the best head, or better, for: {listed}.")
+
+
+def _coreferent(evidence: Evidence) -> list[Profile]:
+    return [p for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
+
+
+@lasting(TABLES)
+def _mentions(evidence: Evidence) -> Any:
+    """A line per kind of mention; nobody may change the table."""
+    import pandas as pd
+
+    table = pd.concat([p.tables["coreference_chosen"] for p in _coreferent(evidence)], ignore_index=True)
+    rules = {  # of equals the simpler
+        "nearest": table["nearest_odd"],
+        "same form": table["same_form_odd"],
+        "untrained": table["untrained_odd"],
+        "the head": table["accuracy_odd"],
+    }
+    return pd.DataFrame(
+        {
+            "mention": table["mention_type"].str.replace("_", " "),
+            "best head": [both(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
+            "score": table["accuracy_odd"],
+            "low": table["ci_low"],
+            "high": table["ci_high"],
+            "chosen at": table["accuracy_even"],
+            **{name: values for name, values in rules.items() if name != "the head"},
+            "n": table["n_odd"],
+            "better": pd.DataFrame(rules).fillna(-1).idxmax(axis=1),
+        }
+    )
+
+
+# ---- Two models -----------------------------------------------------------------------------------------
+
+
+def compare(model: catalog.Model, evidence: Evidence) -> None:
+    """The best heads of two models for every relation, where both were measured on one corpus."""
+    source = evidence.source("syntax_chosen") or evidence.profiles[0]
+    others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]
+    measured = {m.name: other for m in others if (other := _measured(m, source.facts["sha256"])) is not None}
+    with st.expander("Compare with another model"):
+        if not measured:
+            st.markdown(
+                "No other model has been measured on this corpus yet. Choose “built-in sentences” above, and another "
+                "model; then come back."
+            )
+            return
+        name = st.selectbox("Other model", list(measured), key="other_model")
+        tables = [p.tables.get("syntax_chosen") for p in (source, measured[name])] if name else []
+        if not name or any(table is None for table in tables):
+            st.markdown("Models are compared by relation; this corpus has no dependencies.")
+            return
+        shown = _beside(tables[0], tables[1], model.name, name)
+        percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
+        columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
+        st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
+
+
+def _typed(model: catalog.Model) -> list[catalog.Model]:
+    """Models outside the catalogue whose roles were looked at during this visit; ``model`` is one from now on."""
+    names = st.session_state.setdefault("roles_typed", [])
+    if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
+        names.append(model.name)
+    models = []
+    for name in names:
+        with suppress(MhaVizError):  # a folder that has gone
+            models.append(catalog.resolve(name))
+    return models
+
+
+def _measured(model: catalog.Model, digest: str) -> Profile | None:
+    """The profile of another model on the corpus with this digest."""
+    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    same = [p for p in shipped.profiles if p.facts["sha256"] == digest] if shipped else []
+    try:
+        return same[0] if same else studies().profile(model, digest)
+    except MhaVizError as error:
+        complain(error)
+        return None
+
+
+def _beside(one: Any, other: Any, first: str, second: str) -> Any:
+    """The best head of each model for each relation, held-out scores and cases, and the best fixed offset."""
+    import pandas as pd
+
+    merged = one.merge(other, on=["level", "relation"], suffixes=("_1", "_2"))
+    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= FEWEST)]
+    shown = {"relation": merged["relation"]}
+    for number, name in (("1", first), ("2", second)):
+        pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
+        shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
+        shown[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
+        shown[f"{name}: offset"] = merged[f"offset_odd_{number}"]
+        shown[f"{name}: n"] = merged[f"n_odd_{number}"]
+    return pd.DataFrame(shown)
+
+
+# ---- The built-in corpus --------------------------------------------------------------------------------
+
+
+def statistics(corpus: Corpus) -> None:
+    """How far heads and dependents stand apart in a corpus, and what a fixed offset would get right."""
+    with st.expander(f"The built-in corpus: {len(corpus.sentences)} sentences, and how hard they are"):
+        st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:6]))
+        st.dataframe(
+            _distances(corpus),
+            hide_index=True,
+            width="stretch",
+            column_config={
+                "distances": st.column_config.BarChartColumn("distance of the head, −10 to +10 words"),
+                "best offset is right": st.column_config.NumberColumn(format=PERCENT),
+            },
+        )
+
+
+@cache
+def _distances(corpus: Corpus) -> Any:
+    import pandas as pd
+
+    relations = Relations(corpus.sentences)
+    counted = gold(relations, list(enumerate(corpus.sentences)))
+    n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
+    rows = [
+        {
+            "relation": row.relation,
+            "n": int(n[at]),
+            "distances": offset[at].tolist(),
+            "best offset": f"{OFFSETS[int(offset[at].argmax())]:+d}",
+            "best offset is right": offset[at].max() / n[at],
+        }
+        for at, row in enumerate(relations.rows)
+        if row.level == "base" and n[at]
+    ]
+    return pd.DataFrame(rows).sort_values("n", ascending=False)

@@ -1,0 +1,348 @@
+// What interactive drawings share: pointing, holding, keys, the address, size and theme.
+import assert from "node:assert/strict";
+import test, { beforeEach, mock } from "node:test";
+import { Stage, mounted, moved, readLook, reveal, sameSpot } from "../../mha_viz/browser/stage.js";
+
+const PAGE = { "--st-background-color": "#14171a", "--st-text-color": "#ebe8e2" };
+const frames = [];
+
+beforeEach(() => {
+  frames.length = 0;
+  mock.timers.reset();
+  mock.timers.enable({ apis: ["setTimeout"] });
+  Object.assign(globalThis, {
+    document: new EventTarget(),
+    window: new EventTarget(),
+    requestAnimationFrame: (draw) => frames.push(draw),
+    cancelAnimationFrame: (number) => delete frames[number - 1],
+    getComputedStyle: ({ style }) => ({ color: style.color, getPropertyValue: (name) => style[name] ?? "" }),
+  });
+});
+
+const draw = () => frames.splice(0).forEach((frame) => frame());
+const happens = (target, type, fields = {}) => target.dispatchEvent(Object.assign(new Event(type), fields));
+
+// A drawing of 3 × 4 cells that only notes what it is asked to do.
+function staged({ address = "", isReady = true } = {}) {
+  const seen = { drawn: 0, focused: [], sent: [], address };
+  const drawing = {
+    isReady: () => isReady,
+    parse: (params) => ({ unit: params.get("unit") ?? "words", pin: null }),
+    adopted: () => {},
+    message: (view) => ({ unit: view.unit, pin: view.pin }),
+    held: () => stage.view.pin,
+    pin: ({ row, col }) => ({ row, col }),
+    draw: () => seen.drawn++,
+    drawFocus: (now) => seen.focused.push([stage.focused(), now]),
+  };
+  const stage = new Stage(
+    (name, value) => seen.sent.push([name, value]),
+    () => seen.address,
+    drawing,
+  );
+  stage.adopt();
+  return { stage, seen };
+}
+
+// A canvas on which `where` says what the pointer is on.
+function attended(stage, { isHeat = true, R = 3, C = 4 } = {}) {
+  const canvas = {};
+  const walked = [];
+  const about = () => ({ from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => walked.push(spot) });
+  stage.attend(canvas, (event) => event.on, about);
+  const key = (name, fields = {}) => {
+    const event = { key: name, prevented: 0, preventDefault: () => event.prevented++, ...fields };
+    canvas.onkeydown(event);
+    return event.prevented;
+  };
+  return { canvas, walked, key };
+}
+
+// ---- What is focused ----------------------------------------------------------------------------------------
+
+test("what the pointer is on is focused, else what is held", () => {
+  const { stage, seen } = staged();
+  assert.equal(stage.focused(), null);
+  stage.press({ row: 1, col: 2 });
+  assert.deepEqual(stage.focused(), { row: 1, col: 2 });
+  stage.hover({ row: 0, col: null });
+  assert.deepEqual(stage.focused(), { row: 0, col: null });
+  stage.hover(null);
+  assert.deepEqual(stage.focused(), { row: 1, col: 2 });
+  assert.deepEqual(
+    seen.focused.map(([spot]) => spot),
+    [
+      { row: 0, col: null },
+      { row: 1, col: 2 },
+    ],
+  );
+});
+
+test("what is held is let go by pressing it again, and by no other", () => {
+  const { stage } = staged();
+  stage.press({ row: 1, col: 2 });
+  stage.press({ row: 1, col: null });
+  assert.deepEqual(stage.view.pin, { row: 1, col: null });
+  stage.press(null);
+  assert.deepEqual(stage.view.pin, { row: 1, col: null });
+  stage.press({ row: 1, col: null });
+  assert.equal(stage.view.pin, null);
+});
+
+test("a pointer that stays on its spot draws nothing", () => {
+  const { stage, seen } = staged();
+  stage.hover(null);
+  stage.hover({ row: 1, col: 2 });
+  stage.hover({ row: 1, col: 2 });
+  assert.equal(seen.focused.length, 1);
+});
+
+test("two spots are the same in one panel, row and column", () => {
+  assert.ok(sameSpot(null, null));
+  assert.ok(sameSpot({ row: 1, col: null }, { row: 1, col: null }));
+  assert.ok(!sameSpot({ row: 1, col: null }, null));
+  assert.ok(!sameSpot({ row: 1, col: null }, { row: null, col: 1 }));
+  assert.ok(!sameSpot({ at: 0, row: 1, col: 1 }, { at: 1, row: 1, col: 1 }));
+});
+
+test("a change that counts rows anew forgets the pointer, another does not", () => {
+  const { stage } = staged();
+  for (const [fields, left] of [
+    [{ scale: "log" }, { row: 1, col: 2 }],
+    [{ unit: "pieces" }, null],
+    [{ special: "hide" }, null],
+    [{ side: "ab" }, null],
+  ]) {
+    stage.hover({ row: 1, col: 2 });
+    stage.change(fields);
+    assert.deepEqual(stage.hovered, left);
+  }
+});
+
+// ---- Keys -----------------------------------------------------------------------------------------------------
+
+test("arrows go from cell to cell of a heatmap and stop at its edges", () => {
+  const walk = (spot, step) => moved(spot, step, true, 3, 4);
+  assert.deepEqual(walk({ at: 2, row: 1, col: 1 }, [-1, 0]), { at: 2, row: 0, col: 1 });
+  assert.deepEqual(walk({ row: 0, col: 3 }, [-1, 0]), { row: 0, col: 3 });
+  assert.deepEqual(walk({ row: 2, col: 3 }, [1, 0]), { row: 2, col: 3 });
+  assert.deepEqual(walk({ row: 2, col: 3 }, [0, 1]), { row: 2, col: 3 });
+  assert.deepEqual(walk({ row: null, col: 2 }, [0, -1]), { row: 0, col: 1 });
+});
+
+test("arrows go along a column of tokens and from one to the other", () => {
+  const walk = (spot, step) => moved(spot, step, false, 3, 4);
+  assert.deepEqual(walk({ row: 1, col: null }, [1, 0]), { row: 2, col: null });
+  assert.deepEqual(walk({ row: 2, col: null }, [1, 0]), { row: 2, col: null });
+  assert.deepEqual(walk({ row: null, col: 2 }, [1, 0]), { row: null, col: 3 });
+  assert.deepEqual(walk({ row: 1, col: null }, [0, 1]), { row: null, col: 1 });
+  assert.deepEqual(walk({ row: null, col: 3 }, [0, -1]), { row: 2, col: null });
+  assert.deepEqual(walk({ row: 1, col: null }, [0, -1]), { row: 1, col: null });
+});
+
+test("keys walk, hold and let go", () => {
+  const { stage, seen } = staged();
+  const { key, walked } = attended(stage);
+  assert.equal(key("ArrowDown"), 1);
+  assert.equal(key("ArrowRight"), 1);
+  assert.deepEqual(walked, [
+    { row: 1, col: 0 },
+    { row: 1, col: 1 },
+  ]);
+  assert.deepEqual(seen.focused.at(-1), [{ row: 1, col: 1 }, true]);
+  assert.equal(key("Enter"), 1);
+  assert.deepEqual(stage.view.pin, { row: 1, col: 1 });
+  key(" ");
+  assert.equal(stage.view.pin, null);
+});
+
+test("a walk begins at the first cell, in links at the first query", () => {
+  for (const [isHeat, first] of [
+    [true, { row: 0, col: 0 }],
+    [false, { row: 0, col: null }],
+  ]) {
+    const { stage } = staged();
+    attended(stage, { isHeat }).key("Enter");
+    assert.deepEqual(stage.view.pin, first);
+  }
+});
+
+test("other keys, keys of the browser and empty drawings are left alone", () => {
+  const { stage, seen } = staged();
+  const { key } = attended(stage);
+  assert.equal(key("x") + key("Tab"), 0);
+  for (const held of ["altKey", "ctrlKey", "metaKey"]) assert.equal(key("ArrowLeft", { [held]: true }), 0);
+  assert.equal(attended(stage, { R: 0 }).key("Enter"), 0);
+  assert.equal(attended(stage, { C: 0 }).key("ArrowDown"), 0);
+  assert.deepEqual([stage.hovered, stage.view.pin, seen.focused], [null, null, []]);
+});
+
+test("the pointer hovers and presses, and leaves", () => {
+  const { stage } = staged();
+  const { canvas } = attended(stage);
+  canvas.onpointermove({ on: { row: 1, col: 2 } });
+  assert.deepEqual(stage.hovered, { row: 1, col: 2 });
+  canvas.onclick({ on: { row: 1, col: 2 } });
+  canvas.onpointerleave();
+  assert.deepEqual([stage.hovered, stage.view.pin], [null, { row: 1, col: 2 }]);
+  canvas.onpointermove({ on: { row: 0, col: 0 } });
+  canvas.onblur();
+  assert.equal(stage.hovered, null);
+});
+
+test("Escape lets go of what is pointed at and of what is held, but not while somebody types", () => {
+  const { stage, seen } = staged();
+  const escape = (isText) =>
+    happens(document, "keydown", { key: "Escape", composedPath: () => [{ matches: () => isText }] });
+  stage.press({ row: 1, col: 2 });
+  stage.hover({ row: 0, col: 0 });
+  escape(true);
+  assert.deepEqual(
+    [stage.hovered, stage.view.pin],
+    [
+      { row: 0, col: 0 },
+      { row: 1, col: 2 },
+    ],
+  );
+  escape(false);
+  assert.equal(stage.focused(), null);
+  stage.hover({ row: 0, col: 0 });
+  const { drawn } = seen;
+  escape(false);
+  assert.deepEqual(seen.focused.at(-1), [null, true]);
+  assert.equal(seen.drawn, drawn, "nothing was held: only the focus is drawn");
+});
+
+// ---- The address, the size --------------------------------------------------------------------------------------
+
+test("the server hears of quick changes once, when they are over", () => {
+  const { stage, seen } = staged();
+  stage.change({ unit: "pieces" });
+  mock.timers.tick(50);
+  stage.change({ pin: { row: 1, col: 1 } });
+  mock.timers.tick(79);
+  assert.deepEqual([seen.sent.length, seen.drawn], [0, 2], "drawn at once");
+  mock.timers.tick(1);
+  assert.deepEqual(seen.sent, [["view", { unit: "pieces", pin: { row: 1, col: 1 } }]]);
+  stage.change({ unit: "words" }, 300);
+  mock.timers.tick(299);
+  assert.equal(seen.sent.length, 1);
+});
+
+test("Back shows what the address says, and what was not sent yet never is", () => {
+  const { stage, seen } = staged();
+  stage.change({ unit: "words", pin: { row: 1, col: 1 } });
+  stage.hover({ row: 0, col: 0 });
+  seen.address = "?unit=pieces";
+  happens(window, "popstate");
+  assert.deepEqual([stage.view, stage.hovered], [{ unit: "pieces", pin: null }, null]);
+  mock.timers.tick(1000);
+  assert.deepEqual([seen.sent, seen.drawn], [[], 2]);
+});
+
+test("a view that is known already need not be read from the address", () => {
+  const { stage } = staged({ address: "?unit=pieces" });
+  stage.adopt({ unit: "words", pin: null });
+  assert.equal(stage.view.unit, "words");
+});
+
+test("many changes of size are one drawing", () => {
+  const { seen } = staged();
+  for (let i = 0; i < 5; i++) happens(window, "resize");
+  draw();
+  assert.equal(seen.drawn, 1);
+});
+
+test("before anything arrived, Escape and Back do nothing", () => {
+  const { stage, seen } = staged({ isReady: false });
+  stage.view = null;
+  happens(document, "keydown", { key: "Escape", composedPath: () => [{}] });
+  happens(window, "popstate");
+  assert.deepEqual([stage.view, seen.drawn, seen.focused], [null, 0, []]);
+});
+
+test("a stage that stopped hears and says nothing", () => {
+  const { stage, seen } = staged();
+  stage.change({ unit: "pieces" });
+  happens(window, "resize");
+  stage.stop();
+  happens(window, "popstate");
+  happens(window, "resize");
+  happens(document, "keydown", { key: "Escape", composedPath: () => [{}] });
+  draw();
+  mock.timers.tick(1000);
+  assert.deepEqual([seen.sent, seen.drawn, seen.focused], [[], 1, []]);
+});
+
+test("a box scrolls no further than a row needs to be seen", () => {
+  for (const [y, from, to] of [
+    [100, 50, 50],
+    [30, 50, 30],
+    [240, 50, 80],
+  ]) {
+    const box = { scrollTop: from, clientHeight: 200 };
+    reveal(box, y);
+    assert.equal(box.scrollTop, to);
+  }
+});
+
+// ---- The theme --------------------------------------------------------------------------------------------------
+
+const THEMES = {
+  light: { ramp: ["#ffffff", "#000000"], signed: ["#0000ff", "#ff0000"], heads: ["#111111"] },
+  dark: { ramp: ["#000000", "#ffffff"], signed: ["#00ffff", "#ffff00"], heads: ["#eeeeee"] },
+};
+
+test("colours follow the page, and palettes are made once for each theme", () => {
+  const look = {};
+  const root = { style: { ...PAGE } };
+  const quiet = { style: { color: "grey" } };
+  readLook(look, root, THEMES, quiet);
+  assert.deepEqual([look.heads, look.ink, look.muted, look.accent], [["#eeeeee"], "#ebe8e2", "grey", "#0b5cad"]);
+  const { colours } = look;
+  assert.equal(colours[255], 0xffffffff);
+  readLook(look, root, structuredClone(THEMES), quiet);
+  assert.equal(look.colours, colours);
+  root.style["--st-background-color"] = "#fffefb";
+  readLook(look, root, THEMES, quiet);
+  assert.deepEqual([look.heads, look.colours[255]], [["#111111"], 0xff000000]);
+  assert.equal(look.signedColours[255], 0xff0000ff);
+  assert.equal(look.textFont(13, 600), "600 13px sans-serif");
+});
+
+// ---- In Streamlit ------------------------------------------------------------------------------------------------
+
+function component(data = 1) {
+  const root = { replaceChildren: (element) => (root.said = element) };
+  return { root, data, setTriggerValue: () => {}, parentElement: { querySelector: () => root } };
+}
+
+test("a component is made once and shown at every change of its data", () => {
+  const seen = [];
+  const create = () => ({ show: (data) => seen.push(data), stop: () => seen.push("stopped") });
+  const drawing = { create, show: (app, data) => app.show(data), failure: "" };
+  const one = component();
+  const leave = mounted(one, ".x", drawing);
+  const { app } = one.root;
+  mounted({ ...one, data: 2 }, ".x", drawing);
+  assert.equal(one.root.app, app);
+  leave();
+  assert.deepEqual([seen, one.root.app], [[1, 2, "stopped"], null]);
+});
+
+test("a drawing that fails stops, says so, and is made anew with the next data", () => {
+  const stopped = [];
+  const create = () => ({ stop: () => stopped.push(1) });
+  const show = (app, data) => {
+    if (data === 1) throw new Error("broken data");
+  };
+  document.createElement = () => ({ setAttribute: () => {}, append: (text) => (document.text = text) });
+  const logged = mock.method(console, "error", () => {});
+  const one = component();
+  mounted(one, ".x", { create, show, failure: "It failed." });
+  assert.deepEqual([document.text, stopped.length, one.root.app], ["It failed.", 1, null]);
+  assert.equal(logged.mock.calls[0].arguments[0].message, "broken data");
+  mounted({ ...one, data: 2 }, ".x", { create, show, failure: "It failed." });
+  assert.ok(one.root.app);
+  logged.mock.restore();
+});

@@ -1,0 +1,110 @@
+"""Modules that import each other become one text, in the order that their imports ask for."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mha_viz.browser import bundle
+from tools.node import find
+
+
+def write(folder: Path, **modules: str) -> Path:
+    """Modules of these names and texts; the path of the first."""
+    paths = [folder / f"{name}.js" for name in modules]
+    for path, source in zip(paths, modules.values(), strict=True):
+        path.write_text(source, "utf-8")
+    return paths[0]
+
+
+def test_a_module_follows_what_it_imports_and_comes_once(tmp_path: Path) -> None:
+    entry = write(
+        tmp_path,
+        entry='import { right } from "./right.js";\nimport {\n  left,\n} from "./left.js";\nlog(right, left);\n',
+        left='import { base } from "./base.js";\nexport const left = base + "l";\n',
+        right='import { base } from "./base.js";\nexport const right = base + "r";\n',
+        base='export const base = "b";\n',
+    )
+    assert bundle.joined(entry).split("\n") == [
+        'const base = "b";',
+        'const right = base + "r";',
+        'const left = base + "l";',
+        "log(right, left);",
+        "",
+    ]
+
+
+def test_comments_and_indentation_are_left_out(tmp_path: Path) -> None:
+    source = "/**\n * @param {string} a\n */\nfunction f(a) {\n  // why\n  return a; // how\n}\n"
+    assert bundle.joined(write(tmp_path, entry=source)) == "function f(a) {\nreturn a; // how\n}\n"
+
+
+def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
+    source = "/** @type {any} */ (a).b();\nkeep();\n/** @type {any} */\nconst c = 1;\n"
+    assert bundle.joined(write(tmp_path, entry=source)) == "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("const same = 1;", "const same = 2;"),
+        ("export function same() {}", "let same = 2;"),
+        ("export async function same() {}", "export class same {}"),
+        ("const { a, same } = f();", "const [same, b] = g();"),
+        ("const {\n  a: same,\n} = f();", "function* same() {}"),
+    ],
+)
+def test_equal_names_at_the_top_level_are_refused(tmp_path: Path, first: str, second: str) -> None:
+    entry = write(tmp_path, entry=f'import {{ x }} from "./other.js";\n{first}\n', other=f"{second}\n")
+    with pytest.raises(ValueError, match=r"^other\.js and entry\.js both declare “same” at their top level\. They"):
+        bundle.joined(entry)
+
+
+def test_equal_names_inside_functions_are_no_matter(tmp_path: Path) -> None:
+    body = "export function {}() {{\n  const same = 1;\n  return same;\n}}\n"
+    entry = write(tmp_path, entry='import { g } from "./other.js";\n' + body.format("f"), other=body.format("g"))
+    assert bundle.joined(entry).count("const same = 1;") == 2
+
+
+def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
+    entry = write(
+        tmp_path,
+        entry='import { a } from "./a.js";\n',
+        a='import { b } from "./b.js";\nexport const a = 1;\n',
+        b='import { a } from "./a.js";\nexport const b = 1;\n',
+    )
+    with pytest.raises(ValueError, match=r"in a circle .*: a\.js → b\.js → a\.js\."):
+        bundle.joined(entry)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'import { a as b } from "./other.js";',
+        'import * as other from "./other.js";',
+        'import other from "./other.js";',
+        'import { a } from "somewhere";',
+        'import "./other.js";',
+    ],
+)
+def test_an_import_that_one_text_cannot_express_is_refused(tmp_path: Path, statement: str) -> None:
+    entry = write(tmp_path, entry=f"{statement}\n", other="export const a = 1;\n")
+    with pytest.raises(ValueError, match=r"^entry\.js: “import .* is not of the form import"):
+        bundle.joined(entry)
+
+
+@pytest.mark.parametrize("component", bundle.COMPONENTS)
+def test_each_component_is_one_module_that_node_can_read(tmp_path: Path, component: str) -> None:
+    file = tmp_path / f"{component}.mjs"
+    file.write_text(bundle.module(component), "utf-8")
+    node = find()
+    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
+    done = subprocess.run([node, "--check", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "\nimport " not in bundle.module(component)
+
+
+def test_the_components_are_those_that_have_a_folder() -> None:
+    assert bundle.COMPONENTS == ("block", "compare", "explorer", "scheme", "sentence")

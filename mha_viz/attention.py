@@ -16,6 +16,7 @@ import numpy.typing as npt
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.options import AnyFigure, HeadOptions, Options
 from mha_viz.text import TokenizedText, clean, from_names
+from mha_viz.words import averaged, between
 
 __all__ = ["Attention", "Content", "Head", "Shown", "Weights", "called", "draws"]
 
@@ -223,12 +224,8 @@ class Attention:
         groups = self.text.groups
         if self.text.unit == "words":
             return self
-        starts = np.array([g[0] for g in groups])
-        sizes = np.array([len(g) for g in groups], np.float32)
-        columns: Weights = np.add.reduceat(self.weights, starts, axis=3)
-        rows: Weights = np.add.reduceat(columns, starts, axis=2)
-        hidden: Weights = np.add.reduceat(self.hidden, starts, axis=2)
-        return self._next("by words", self.text.by_words(), _own(rows / sizes[:, None]), _own(hidden / sizes))
+        weights, hidden = between(self.weights, groups, groups), averaged(self.hidden, groups, -1)
+        return self._next("by words", self.text.by_words(), _own(weights), _own(hidden))
 
     def only(self, heads: Sequence[Head]) -> Attention:
         """A reading with one layer, which has just these heads in their order. Raises UnknownHead."""

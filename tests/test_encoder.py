@@ -18,7 +18,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoTokenizer, MPNetConfig, MPNetModel
+from transformers import AutoModel, AutoTokenizer
 
 import mha_viz
 from mha_viz.attention import Head
@@ -321,29 +321,6 @@ def test_an_encoder_decoder_is_refused(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps({"model_type": "t5", "is_encoder_decoder": True}), "utf-8")
     with pytest.raises(ModelUnsupported, match="t5"):
         encoder._opened(folder, "t5")
-
-
-def test_a_family_without_the_tap_gives_its_weights_another_way(tiny_folder: Folder, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    sizes: dict[str, Any] = {
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 64,
-    }
-    tokenizer = AutoTokenizer.from_pretrained(tiny_folder("bert"))
-    model: Any = MPNetModel(MPNetConfig(vocab_size=len(tokenizer), max_position_embeddings=66, **sizes))
-    model.eval()
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    found = Encoder(*encoder._opened(tmp_path, "mpnet"), "mpnet", "r")
-    found._prepare()
-    ids = tokenizer(SENTENCE, return_tensors="pt")["input_ids"]
-    model.set_attn_implementation("eager")
-    with torch.no_grad():
-        expected = torch.cat(model(ids, output_attentions=True).attentions).numpy()
-    assert found.limit == 64
-    assert np.abs(found.encode(SENTENCE).weights - expected).max() <= 1e-5
 
 
 def test_unknown_names_are_one_family_of_errors() -> None:

@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
 from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.figures import training as charts
@@ -30,7 +31,6 @@ from mha_viz.training.attention import (
     penalty,
     wide_matrices,
 )
-from mha_viz.training.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.training.experiments import (
     Progress,
     cosines,

@@ -9,8 +9,10 @@ from torch import nn
 from transformers.activations import GELUActivation
 from transformers.pytorch_utils import Conv1D
 
+from mha_viz.models.families import FAMILIES
+
 # A linear layer and the exact GELU after it, by the names their families give them: one pass over memory, not two.
-_FUSED = (("dense", "intermediate_act_fn"), ("lin1", "activation"), ("ffn", "activation"))
+_FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)
 
 
 class PackedLinear(nn.Module):

@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 class Rules(NamedTuple):
     """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about an own
     order; ``places`` may wait or run, ``workers`` run at once; after ``forgotten`` seconds without a look somebody
-    counts as gone. ``failure`` is the error of an order that met a fault."""
+    counts as gone; ``apiece`` may be one visitor's. ``failure`` is the error of an order that met a fault."""
 
     one: str
     many: str
@@ -34,15 +34,18 @@ class Rules(NamedTuple):
     forgotten: Callable[[], float]
     workers: int = 1
     failure: type[Failed] = Failed
+    apiece: Callable[[], int] = lambda: 1
 
 
 class Job:
-    """An order under way or done. ``fraction`` is the share that is done; ``error`` says why it came to nothing."""
+    """An order under way or done. ``fraction`` is the share that is done, ``size`` of how much, 0 where that is not
+    known; ``error`` says why it came to nothing."""
 
     def __init__(self, rules: Rules, name: str) -> None:
         self.name = name
         self.owner = visitor()
         self.fraction = 0.0
+        self.size = 0
         self.error: MhaVizError | None = None
         self._rules = rules
         self._over = threading.Event()
@@ -80,9 +83,9 @@ class Job:
         """True as soon as nothing more will come; False when that takes longer."""
         return self._over.wait(seconds)
 
-    def tell(self, fraction: float) -> None:
-        """The share that is done."""
-        self.fraction = fraction
+    def tell(self, fraction: float, size: int = 0) -> None:
+        """The share that is done, and of how much."""
+        self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
         """True once nobody waited for it: it comes to an end, and who wants it after all orders it again."""
@@ -116,7 +119,7 @@ class Desk(Generic[K]):
         """Begin this work, or join the same that is under way. ``work`` is to end soon after ``job.stopped()``, and to
         keep its result itself.
 
-        Raises Busy when this visitor has another order here, and when too many wait.
+        Raises Busy when this visitor has as many other orders here as one may have, and when too many wait.
         """
         with self._lock:
             job = self._orders.get(key)
@@ -129,9 +132,9 @@ class Desk(Generic[K]):
 
     def _check_place(self) -> None:
         rules, who = self._rules, visitor()
-        mine = next((job for job in self._orders.values() if job.belongs_to(who)), None)
-        if mine is not None:
-            raise Busy(f"You have a {rules.one} under way already: {mine.name}.", rules.stop)
+        mine = [job for job in self._orders.values() if job.belongs_to(who)]
+        if len(mine) >= rules.apiece():
+            raise Busy(f"You have a {rules.one} under way already: {mine[0].name}.", rules.stop)
         if len(self._orders) >= rules.places:
             raise Busy(f"Too many {rules.many} wait on this server.", "Try again in a few minutes.")
 

@@ -8,13 +8,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
+from mha_viz.options import AnyFigure, HeadOptions, Options
 from mha_viz.text import TokenizedText, clean, from_names
+from mha_viz.words import averaged, between
+
+__all__ = ["Attention", "Content", "Head", "Shown", "Weights", "called", "draws"]
 
 Weights = npt.NDArray[np.float32]
 
@@ -150,17 +154,20 @@ class Attention:
             )
         return cls(clean(model), clean(revision), from_names([str(t) for t in tokens], sentence_b_start), weights)
 
-    def grid(self, **options: Any) -> Any:
+    def grid(self, **options: Unpack[Options]) -> AnyFigure:
         """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.notebook.grid``)."""
-        return _FIGURES["grid"](self, **options)
+        figure: AnyFigure = _FIGURES["grid"](self, **options)
+        return figure
 
-    def heatmap(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
+    def heatmap(self, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]) -> AnyFigure:
         """One head's matrix as a figure (``mha_viz.notebook.heatmap``)."""
-        return _FIGURES["heatmap"](self, layer, head, **options)
+        figure: AnyFigure = _FIGURES["heatmap"](self, layer, head, **options)
+        return figure
 
-    def links(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
+    def links(self, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]) -> AnyFigure:
         """Token links of one head, or of several of a layer, as a figure (``mha_viz.notebook.links``)."""
-        return _FIGURES["links"](self, layer, head, **options)
+        figure: AnyFigure = _FIGURES["links"](self, layer, head, **options)
+        return figure
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         return type(self), (self.model, self.revision, self.text, self.weights, self.hidden, self.made)
@@ -217,12 +224,8 @@ class Attention:
         groups = self.text.groups
         if self.text.unit == "words":
             return self
-        starts = np.array([g[0] for g in groups])
-        sizes = np.array([len(g) for g in groups], np.float32)
-        columns: Weights = np.add.reduceat(self.weights, starts, axis=3)
-        rows: Weights = np.add.reduceat(columns, starts, axis=2)
-        hidden: Weights = np.add.reduceat(self.hidden, starts, axis=2)
-        return self._next("by words", self.text.by_words(), _own(rows / sizes[:, None]), _own(hidden / sizes))
+        weights, hidden = between(self.weights, groups, groups), averaged(self.hidden, groups, -1)
+        return self._next("by words", self.text.by_words(), _own(weights), _own(hidden))
 
     def only(self, heads: Sequence[Head]) -> Attention:
         """A reading with one layer, which has just these heads in their order. Raises UnknownHead."""

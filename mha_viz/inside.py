@@ -47,7 +47,8 @@ class Agreement(NamedTuple):
 class Trace:
     """One layer's attention over one text, step by step. Every array is float32 and read-only.
 
-    ``scaling`` is what the products are multiplied with: 1 / √d_k in the paper and in almost every model.
+    ``scaling`` is what the products are multiplied with: 1 / √d_k in the paper and in almost every model. ``pre_norm``
+    is True where a layer normalises what enters it and gives its attention the result.
     """
 
     model: str
@@ -65,6 +66,7 @@ class Trace:
     weights: Array  # [h, query, key]: softmax(scores · scaling), rows sum to 1
     context: Array  # [h, n, d_k]: the weighted sum of the values
     agreement: Agreement
+    pre_norm: bool = False
 
     @property
     def heads(self) -> int:
@@ -152,6 +154,7 @@ def traced(
     *,
     heads: int,
     scaling: float,
+    pre_norm: bool = False,
     own: tuple[Array, Array] | None = None,
 ) -> Trace:
     """All steps from ``x`` [n, d_model] on. ``own``: weights [h, query, key] and output [n, d_model] of the model.
@@ -171,7 +174,8 @@ def traced(
     for array in (x, q, k, v, scores, weights, context, *p):
         _own(array)
     return Trace(
-        *(model, revision, layer, text, scaling, p, x, _own(mask)), *(q, k, v, scores, weights, context), agreement
+        *(model, revision, layer, text, scaling, p, x, _own(mask)),
+        *(q, k, v, scores, weights, context, agreement, pre_norm),
     )
 
 
@@ -204,13 +208,6 @@ def softmax(scores: Array, mask: Mask) -> Array:
     raised = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
     weights: Array = raised / raised.sum(axis=-1, keepdims=True)
     return weights
-
-
-def entropy(row: npt.NDArray[np.floating]) -> float:
-    """Of one row of weights, in nats: 0 when all lies on one token, ln n when all tokens get the same."""
-    p = np.asarray(row, np.float64)
-    p = p[p > 0]
-    return float(-(p * np.log(p)).sum()) + 0.0
 
 
 def _own(array: A) -> A:

@@ -8,17 +8,16 @@ import json
 import shutil
 import tempfile
 import threading
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mha_viz.assets import home
 from mha_viz.errors import ModelBroken
+from mha_viz.files import passing_folder
 
 FILE = "snapshots.safetensors"
 WEIGHTS = "model.safetensors"
-OLD_SECONDS = 24 * 60 * 60
 _OTHERS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -53,12 +52,7 @@ def _put(folder: Path, step: int, into: Path) -> Path:
         return into
     from safetensors.numpy import save_file
 
-    into.parent.mkdir(parents=True, exist_ok=True)
-    for left in into.parent.glob("partial-*"):  # by killed processes
-        if time.time() - left.stat().st_mtime > OLD_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
-    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=into.parent))
-    try:
+    with passing_folder(into.parent) as partial:
         with _opened(folder) as file:
             names = [n for n in set(file.keys()) if n.startswith(f"{step}/") and not n.endswith(".scale")]
             save_file({name.partition("/")[2]: _weight(file, name) for name in names}, partial / WEIGHTS)
@@ -71,8 +65,6 @@ def _put(folder: Path, step: int, into: Path) -> Path:
         except OSError:
             if not _whole(into):  # else another process was faster
                 raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return into
 
 

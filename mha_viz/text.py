@@ -16,6 +16,21 @@ from typing import Literal, NamedTuple
 
 from mha_viz.errors import TextError
 
+__all__ = [
+    "Alignment",
+    "Cut",
+    "Piece",
+    "Token",
+    "TokenizedText",
+    "WordPieces",
+    "align",
+    "clean",
+    "from_names",
+    "is_punctuation",
+    "tokenized",
+    "visible",
+]
+
 APOSTROPHES = frozenset("'’ʼ＇")
 
 
@@ -378,7 +393,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     if _inside_contraction(previous, piece, typed):
         return False
     own, before = typed[piece.start : piece.end], typed[previous.start : previous.end]
-    if is_punctuation(own) or is_punctuation(before):
+    if is_punctuation(own) or is_punctuation(before) or not own.strip():  # Llama's "▁" alone leads into the next word
         return True
     return piece.word != previous.word
 

@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreachable, ModelUnsupported, SettingError
-from mha_viz.models import budget, catalog, downloads, storage
+from mha_viz.models import budget, catalog, storage
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import Model, resolve
-from mha_viz.models.downloads import Download
 from mha_viz.models.hub import fetch, local_folder
 from mha_viz.reader import Reader
+from mha_viz.ui import downloads, jobs
+from mha_viz.ui.jobs import Job
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
@@ -75,49 +76,172 @@ def test_a_large_model_may_take_longer(hub: FakeHub, cache: Path, monkeypatch: p
 # ---- Visitors --------------------------------------------------------------------------------------------
 
 
+class Visitors:
+    """Who asks now, at a desk of their own."""
+
+    def __init__(self) -> None:
+        self.who = "ann"
+        self.jobs: list[Job] = []
+
+    def start(self, name: str, who: str = "ann") -> Job:
+        self.who = who
+        job = downloads.start(resolve(name))
+        self.jobs.append(job)
+        return job
+
+    def cancel(self, job: Job, who: str = "ann") -> None:
+        self.who = who
+        job.let_go()
+
+
+@pytest.fixture
+def visitors(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
+    asking = Visitors()
+    monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
+    downloads._desk.clear()
+    yield asking
+    for job in asking.jobs:
+        for who in ("ann", "bob", "eve"):
+            asking.cancel(job, who)
+        assert job.wait(PATIENCE)
+    downloads._desk.clear()
+
+
 @pytest.mark.usefixtures("strangers")
-def test_a_visitor_has_one_place(hub: FakeHub, cache: Path) -> None:
+def test_a_visitor_has_one_place(hub: FakeHub, visitors: Visitors) -> None:
     for name in ("a/a", "b/b"):
         hub.add(name, Repository(tiny_bert_files(), stall="body"))
-    first = Download.start(resolve("a/a"), "Ann")
-    with pytest.raises(Busy, match="You are downloading “a/a” already"):
-        Download.start(resolve("b/b"), "Ann")
-    again = Download.start(resolve("a/a"), "Ann")  # in another tab
-    other = Download.start(resolve("b/b"), "Bob")
-    joined = Download.start(resolve("b/b"), "Ann")  # takes no place
-    for hold in (first, again, other, joined):
-        hold.cancel()
+    first = visitors.start("a/a", "ann")
+    with pytest.raises(Busy, match="You have a download under way already: “a/a”"):
+        visitors.start("b/b", "ann")
+    assert visitors.start("a/a", "ann") is first  # in another tab
+    other = visitors.start("b/b", "bob")
+    assert visitors.start("b/b", "ann") is other  # takes no place
+    for job in (first, other):
+        for who in ("ann", "bob"):
+            visitors.cancel(job, who)
+        assert job.wait(PATIENCE)
     hub.add("b/b", Repository(tiny_bert_files()))
-    assert Download.start(resolve("b/b"), "Ann").wait(PATIENCE)
+    assert visitors.start("b/b", "ann").wait(PATIENCE)
 
 
-def test_on_ones_own_machine_one_person_may_have_both_places(hub: FakeHub, cache: Path) -> None:
+def test_on_ones_own_machine_one_person_may_order_several(hub: FakeHub, visitors: Visitors) -> None:
     for name in ("a/a", "b/b"):
         hub.add(name, Repository(tiny_bert_files(), stall="body"))
-    for hold in [Download.start(resolve(name), "Ann") for name in ("a/a", "b/b")]:
-        hold.cancel()
+    assert [visitors.start(name).error for name in ("a/a", "b/b")] == [None, None]
 
 
 @pytest.mark.usefixtures("strangers")
-def test_what_nobody_looks_at_stops(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "FORGOTTEN_SECONDS", 0.3)
+def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "FORGOTTEN", 0.3)
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.3))
-    download = Download.start(TINY)
-    assert download._finished.wait(PATIENCE)  # not looking
-    assert isinstance(download.error, Cancelled)
-    watched = Download.start(TINY)
-    assert watched.wait(PATIENCE)
-    assert watched.folder == local_folder(TINY) is not None
+    job = visitors.start("someone/tiny")
+    assert job.wait(PATIENCE)  # not looking
+    assert isinstance(job.error, Cancelled)
+    watched = visitors.start("someone/tiny")
+    while not watched.wait(0.05):
+        watched.look()
+    assert watched.error is None
+    assert local_folder(TINY) is not None
 
 
 def test_on_ones_own_machine_a_forgotten_download_ends_well(
-    hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, visitors: Visitors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "FORGOTTEN_SECONDS", 0.1)
+    monkeypatch.setattr(downloads, "FORGOTTEN", 0.1)
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.05))
-    download = Download.start(TINY)
-    assert download._finished.wait(PATIENCE)
-    assert download.error is None
+    job = visitors.start("someone/tiny")
+    assert job.wait(PATIENCE)
+    assert job.error is None
+
+
+def test_after_a_cancellation_the_same_model_can_be_fetched(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
+    job = visitors.start("someone/tiny")
+    assert hub.stalled.acquire(timeout=PATIENCE)
+    visitors.cancel(job)
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    again = visitors.start("someone/tiny")
+    assert again is not job
+    assert again.wait(PATIENCE)
+    assert again.error is None
+    assert job.wait(PATIENCE)
+    assert isinstance(job.error, Cancelled)
+    assert local_folder(TINY) is not None
+
+
+def test_a_download_tells_how_far_it_is(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
+    job = visitors.start("someone/tiny")
+    assert hub.stalled.acquire(timeout=PATIENCE)
+    files = tiny_bert_files()
+    size = sum(map(len, files.values()))
+    small = size - len(files["model.safetensors"])
+    while job.fraction * size < small:  # the small files have arrived; the count follows within a tick
+        assert not job.wait(door.TICK_SECONDS)
+    assert job.size == size
+    assert 0 < job.fraction < 1
+    assert not job.finished
+
+
+def test_two_visitors_share_one_transfer(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.01))
+    job = visitors.start("someone/tiny", "ann")
+    assert visitors.start("someone/tiny", "bob") is job
+    assert job.wait(PATIENCE)
+    assert job.fraction == 1.0
+    assert local_folder(TINY) is not None
+    assert sum(r.endswith("/cdn/someone/tiny/model.safetensors") for r in hub.requests) == 1
+
+
+def test_one_visitor_who_leaves_does_not_stop_the_other(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.02))
+    job = visitors.start("someone/tiny", "ann")
+    visitors.start("someone/tiny", "bob")
+    visitors.cancel(job, "ann")
+    visitors.cancel(job, "ann")  # twice counts once
+    assert job.left
+    assert not job.stopped()
+    assert job.wait(PATIENCE)
+    assert job.error is None
+    assert local_folder(TINY) is not None
+
+
+def test_the_last_visitor_who_leaves_stops_the_transfer(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
+    job = visitors.start("someone/tiny", "ann")
+    visitors.start("someone/tiny", "bob")
+    visitors.cancel(job, "ann")
+    assert not job.stopped()
+    visitors.cancel(job, "bob")
+    assert job.wait(PATIENCE)
+    assert isinstance(job.error, Cancelled)
+    assert left_over(Path(os.environ["HF_HUB_CACHE"])) == []
+
+
+def test_a_failure_reaches_every_visitor_and_can_be_tried_again(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), status=500))
+    job = visitors.start("someone/tiny")
+    assert job.wait(PATIENCE)
+    assert isinstance(job.error, ModelUnreachable)
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    again = visitors.start("someone/tiny")
+    assert again.wait(PATIENCE)
+    assert again.error is None
+
+
+def test_two_models_travel_at_once_and_others_wait(hub: FakeHub, visitors: Visitors) -> None:
+    for name in ("a/a", "b/b"):
+        hub.add(name, Repository(tiny_bert_files(), stall="body"))
+    hub.add("c/c", Repository(tiny_bert_files()))
+    running = [visitors.start(name) for name in ("a/a", "b/b")]
+    third = visitors.start("c/c")
+    assert not any(map(downloads.waits, running))
+    assert downloads.waits(third)
+    assert not third.wait(3 * door.TICK_SECONDS)
+    visitors.cancel(running[0])
+    assert third.wait(PATIENCE)
+    assert third.error is None
 
 
 # ---- Words -----------------------------------------------------------------------------------------------
@@ -250,15 +374,14 @@ def test_the_process_that_reads_downloads_nothing(hub: FakeHub, cache: Path) -> 
     assert here("a/a") == []
 
 
-def test_downloads_under_way_count(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloads_under_way_count(hub: FakeHub, visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, "1")
     hub.add("a/a", Repository(LARGE, stall="body"))
     add(hub, "b/b")
-    first = Download.start(resolve("a/a"))
+    visitors.start("a/a")
     assert hub.stalled.acquire(timeout=PATIENCE)
     with pytest.raises(ModelError, match="no room for “b/b”"):
         fetch(resolve("b/b"))
-    first.cancel()
 
 
 def test_the_files_of_other_programs_stay(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
+from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.errors import EmptyText, TextError
 from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
+from mha_viz.models.trace import place
 from mha_viz.text import Token, TokenizedText
 from tests import hostile, tiny_models
 
@@ -28,7 +31,7 @@ EQUAL = 1e-5
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
-families = pytest.mark.parametrize("family", tiny_models.FAMILIES)
+families = pytest.mark.parametrize("family", sorted(FAMILIES))  # all that are offered: each has a tiny model
 with_pairs = pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
 
 
@@ -108,9 +111,18 @@ def test_packing_reaches_every_linear_layer(tiny: Tiny) -> None:
 
 
 @families
-def test_only_gpt2_is_causal(family: str, tiny: Tiny) -> None:
-    assert tiny(family).causal == (family == "gpt2")
+def test_causal_is_what_the_numbers_say(family: str, tiny: Tiny) -> None:
+    assert tiny(family).causal != np.triu(tiny(family).encode(SENTENCE).weights, 1).any()
     assert tiny(family).family == family
+
+
+def test_a_bert_that_is_a_decoder_is_causal(tmp_path: Path) -> None:
+    model, tokenizer = tiny_models._bert(is_decoder=True)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    decoder = Encoder.from_folder(tmp_path)
+    assert decoder.causal
+    assert not np.triu(decoder.encode(SENTENCE).weights, 1).any()
 
 
 def test_gpt2_takes_no_pair(tiny: Tiny) -> None:
@@ -119,38 +131,84 @@ def test_gpt2_takes_no_pair(tiny: Tiny) -> None:
 
 
 class _Silenced(capture.Tap):
-    """Head 2 of layer 0 puts out nothing."""
+    """Head 2 puts out nothing, in every layer, for ALBERT has only one."""
 
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        assert query.shape == key.shape == value.shape
-        if index == 0:
-            output[:, :, 2] = 0
+        output[:, :, 2] = 0
         return output
 
 
-_W_O = {
-    "bert": "encoder.layer.0.attention.output.dense",
-    "distilbert": "transformer.layer.0.attention.out_lin",
-    "roberta": "encoder.layer.0.attention.output.dense",
-    "electra": "encoder.layer.0.attention.output.dense",
-    "gpt2": "h.0.attn.c_proj",
-}
-
-
-@pytest.mark.parametrize("family", _W_O)
-def test_a_tap_that_silences_a_head_equals_zeroed_columns_of_w_o(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+@families
+def test_a_tap_that_silences_a_head_equals_zeroed_rows_of_w_o(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     silenced = tiny(family).through(SENTENCE, tap=_Silenced)[0].weights
     model = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
-    weight = model.get_submodule(_W_O[family]).weight.data
-    d = tiny_models.WIDTH // tiny_models.HEADS
-    (weight if family == "gpt2" else weight.T)[2 * d : 3 * d] = 0  # GPT-2 stores [in, out]
+    for layer in range(tiny_models.LAYERS):
+        output = place(model, layer).output
+        weight = output.weight.data if isinstance(output, Conv1D) else output.weight.data.T  # [h · d_k, d_model]
+        d_k = len(weight) // tiny_models.HEADS
+        weight[2 * d_k : 3 * d_k] = 0
     ids = AutoTokenizer.from_pretrained(tiny_folder(family))(SENTENCE, return_tensors="pt")
     with torch.no_grad():
         expected = torch.cat(model(**ids, output_attentions=True).attentions).numpy()
     assert np.abs(silenced - expected).max() <= EQUAL
     assert np.abs(silenced - tiny(family).encode(SENTENCE).weights)[1:].max() > 1000 * EQUAL
+
+
+class _Values(capture.Tap):
+    """What the heads of every layer get as values: [layer][head, n, d_k]."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.values: list[torch.Tensor] = []
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        self.values.append(value[0])
+        return output
+
+
+@families
+def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) -> None:
+    made: list[torch.Tensor] = []
+    model, layers = tiny(family)._model, range(tiny_models.LAYERS)
+    modules = {id(one): one for one in (place(model, layer).inputs[-1] for layer in layers)}
+    hooks = [one.register_forward_hook(lambda _, __, result: made.append(result[0])) for one in modules.values()]
+    _, tap = tiny(family).through(SENTENCE, tap=_Values)
+    for hook in hooks:
+        hook.remove()
+    assert isinstance(tap, _Values)
+    for columns, value in zip(made, tap.values, strict=True):  # [n, …], of all three where one layer makes them
+        assert torch.equal(columns[:, -value.shape[0] * value.shape[2] :], value.transpose(0, 1).flatten(1))
+
+
+@families
+def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(family: str, tiny: Tiny) -> None:
+    ids = torch.tensor([tiny(family)._read(SENTENCE, "").ids])
+    before, after = (_after_attention(tiny(family)._model, ids, times) for times in (1, 2))
+    assert torch.equal(before, after) is FAMILIES[family].parallel
+
+
+def _after_attention(model: Any, ids: torch.Tensor, times: float) -> torch.Tensor:
+    """What enters the first linear layer after W_O of layer 0, when what that puts out is so many times as large."""
+    entered: list[torch.Tensor] = []
+
+    def watch(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        if put_out:
+            entered.append(given[0])
+
+    put_out: list[torch.Tensor] = []
+    linears = [m for m in model.modules() if isinstance(m, (torch.nn.Linear, linear.PackedLinear, Conv1D))]
+    hooks = [module.register_forward_pre_hook(watch) for module in linears]
+    output = place(model, 0).output
+    hooks.append(output.register_forward_hook(lambda _, __, result: put_out.append(result) or result * times))
+    with torch.no_grad():
+        model(ids)
+    for hook in hooks:
+        hook.remove()
+    return entered[0]
 
 
 # ---- words and spans ------------------------------------------------------------------------------------------------

@@ -13,8 +13,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "mha_viz"
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
-# Modules and packages whose names and texts follow the glossary. The list only grows.
+# Modules and packages whose names and texts follow the glossary. Both lists only grow.
 RENAMED = ("apart", "cli", "corpus", "reader", "serving", "study", "training", "uploads")
+# Modules and packages that have no vague names either, but texts that nobody has read for this yet.
+WITHOUT_VAGUE_NAMES = (
+    "assets", "attention", "browser", "drawing", "errors", "files", "fonts", "options", "process", "snapshots", "words",
+)  # fmt: skip
 VAGUE_NAMES = {"found", "said", "told", "kept", "own", "known"}
 VAGUE_FUNCTIONS = {"_or", "_of", "_there"}
 UNIDIOMATIC = re.compile(
@@ -61,7 +65,7 @@ def entries() -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in matches if match]
 
 
-@pytest.mark.parametrize("room", RENAMED)
+@pytest.mark.parametrize("room", [*RENAMED, *WITHOUT_VAGUE_NAMES])
 def test_a_renamed_room_has_no_vague_names(room: str) -> None:
     assert files(room), room
     problems = [f"{path.relative_to(ROOT)}:{one}" for path in files(room) for one in vague(path.read_text("utf-8"))]

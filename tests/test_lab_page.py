@@ -169,7 +169,7 @@ def test_the_page_needs_no_torch() -> None:
 @pytest.mark.parametrize(
     ("experiment", "field", "value", "said"),
     [
-        (IDENTICAL, "heads", 5, "5 heads do not divide d_model = 32"),
+        (IDENTICAL, "heads", 5, "5 heads cannot share 32 dimensions equally"),
         (IDENTICAL, "steps", 0, "The number of steps is 0."),
         (PENALTY, "weight", -0.5, "λ is -0.5."),
         (COUNT, "d_model", 31, "d_model is 31."),

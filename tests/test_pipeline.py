@@ -15,8 +15,9 @@ from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models import pipeline
-from mha_viz.models.catalog import CATALOG, FAMILIES
+from mha_viz.models.catalog import CATALOG
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
 from mha_viz.models.folder import check_folder
 from mha_viz.models.hub import local_folder
 from mha_viz.models.pipeline import check_added, check_sentencepiece, check_settings, check_tokenizer

@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
-from mha_viz.apart import Failed
-from mha_viz.errors import Cancelled, SettingError
+from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder
@@ -31,7 +31,6 @@ from mha_viz.training.attention import (
     penalty,
     wide_matrices,
 )
-from mha_viz.training.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.training.experiments import (
     Progress,
     cosines,

@@ -1,4 +1,4 @@
-"""Small models with random weights, one a family, with tokenizers trained on the spot, in folders as from the Hub."""
+"""Small models with random weights, one per family, with tokenizers trained on the spot, in folders as from the Hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AlbertConfig,
     AlbertModel,
@@ -18,18 +18,39 @@ from transformers import (
     BertConfig,
     BertModel,
     BertTokenizer,
+    CamembertConfig,
+    CamembertModel,
+    CamembertTokenizer,
     DistilBertConfig,
     DistilBertModel,
     DistilBertTokenizer,
     ElectraConfig,
     ElectraModel,
+    Gemma2Config,
+    Gemma2Model,
+    GemmaTokenizer,
     GPT2Config,
     GPT2Model,
     GPT2Tokenizer,
+    LlamaConfig,
+    LlamaModel,
+    LlamaTokenizer,
+    MobileBertConfig,
+    MobileBertModel,
+    ModernBertConfig,
+    ModernBertModel,
+    OPTConfig,
+    OPTModel,
+    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
     RobertaTokenizer,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+    XLMRobertaTokenizer,
 )
+
+from mha_viz.models import families
 
 LAYERS, HEADS, WIDTH = 3, 4, 32
 
@@ -42,6 +63,9 @@ _CORPUS = (
 _BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _ALBERT = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+_XLM = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_LLAMA = ("<unk>", "<s>", "</s>")
+_GEMMA = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
 
 
 def _wordpiece(kind: Any) -> Any:
@@ -57,19 +81,42 @@ def _byte_level(kind: Any, special: tuple[str, ...]) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=list(special), initial_alphabet=alphabet)
+    return _pairs(kind, tokenizer, trainer)
+
+
+def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
+    """Pieces of characters, with blanks as "▁"; a character that the vocabulary lacks is spelt in bytes."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
+    spelt = [f"<0x{byte:02X}>" for byte in range(256)]
+    return _pairs(kind, tokenizer, trainers.BpeTrainer(vocab_size=450, special_tokens=[*special, *spelt]))
+
+
+def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
+    """A tokenizer of byte pairs, trained, as transformers' class ``kind``."""
     tokenizer.train_from_iterator(_CORPUS, trainer)
-    folder_files = _json(tokenizer)
-    merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in folder_files["merges"]]
-    return kind(vocab=folder_files["vocab"], merges=merges)
+    trained = _json(tokenizer)
+    merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in trained["merges"]]
+    return kind(vocab=trained["vocab"], merges=merges)
 
 
-def _unigram(kind: Any) -> Any:
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+def _modern() -> Any:
+    """ModernBERT's tokenizer: byte-level pieces between BERT's special tokens."""
+    made = _byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
+    ends = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends)
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    inputs = ["input_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, model_input_names=inputs, **dict(zip(names, _BERT, strict=True))
     )
+
+
+def _unigram(kind: Any, special: tuple[str, ...], *steps: Any) -> Any:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence(list(steps))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=list(_ALBERT), unk_token="<unk>")
+    trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=list(special), unk_token="<unk>")
     tokenizer.train_from_iterator(_CORPUS, trainer)
     return kind(vocab=[(piece, score) for piece, score in _json(tokenizer)["vocab"]])
 
@@ -109,14 +156,41 @@ def _electra() -> tuple[Any, Any]:
     return ElectraModel(_bert_like(ElectraConfig, tokenizer, embedding_size=16)), tokenizer
 
 
-def _roberta() -> tuple[Any, Any]:
-    tokenizer = _byte_level(RobertaTokenizer, _ROBERTA)
+def _roberta_like(model: Any, config: Any, tokenizer: Any) -> tuple[Any, Any]:
     positions = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": tokenizer.pad_token_id}
-    return RobertaModel(_bert_like(RobertaConfig, tokenizer, **positions)), tokenizer
+    return model(_bert_like(config, tokenizer, **positions)), tokenizer
+
+
+def _roberta() -> tuple[Any, Any]:
+    return _roberta_like(RobertaModel, RobertaConfig, _byte_level(RobertaTokenizer, _ROBERTA))
+
+
+def _camembert() -> tuple[Any, Any]:
+    return _roberta_like(CamembertModel, CamembertConfig, _unigram(CamembertTokenizer, _XLM))
+
+
+def _xlm_roberta() -> tuple[Any, Any]:
+    return _roberta_like(XLMRobertaModel, XLMRobertaConfig, _unigram(XLMRobertaTokenizer, _XLM))
+
+
+def _mobilebert() -> tuple[Any, Any]:
+    tokenizer = _wordpiece(BertTokenizer)  # MobileBERT's own
+    narrow = {"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2}
+    return MobileBertModel(_bert_like(MobileBertConfig, tokenizer, **narrow)), tokenizer
+
+
+def _modernbert() -> tuple[Any, Any]:
+    tokenizer = _modern()
+    ends = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id}
+    special = {f"{name}_token_id": ends["sep_token_id"] for name in ("bos", "eos")} | {"pad_token_id": 0} | ends
+    window = {"local_attention": 8, "initializer_cutoff_factor": 100.0}
+    config = _bert_like(ModernBertConfig, tokenizer, **special, **window)
+    return ModernBertModel(config), tokenizer
 
 
 def _albert() -> tuple[Any, Any]:
-    tokenizer = _unigram(AlbertTokenizer)
+    plain = (normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase())
+    tokenizer = _unigram(AlbertTokenizer, _ALBERT, *plain)
     return AlbertModel(_bert_like(AlbertConfig, tokenizer, embedding_size=16, hidden_act="gelu_new")), tokenizer
 
 
@@ -124,6 +198,23 @@ def _gpt2() -> tuple[Any, Any]:
     tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     sizes = {"n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64}
     return GPT2Model(_config(GPT2Config, tokenizer, **sizes)), tokenizer
+
+
+def _opt(**other: Any) -> tuple[Any, Any]:
+    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    sizes = {"ffn_dim": 64, "word_embed_proj_dim": WIDTH}
+    return OPTModel(_bert_like(OPTConfig, tokenizer, **(sizes | other))), tokenizer
+
+
+def _llama() -> tuple[Any, Any]:
+    tokenizer = _byte_fallback(LlamaTokenizer, _LLAMA)
+    return LlamaModel(_bert_like(LlamaConfig, tokenizer, num_key_value_heads=2)), tokenizer
+
+
+def _gemma2() -> tuple[Any, Any]:
+    tokenizer = _byte_fallback(GemmaTokenizer, _GEMMA)
+    sizes = {"num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 8}
+    return Gemma2Model(_bert_like(Gemma2Config, tokenizer, **sizes, attn_logit_softcapping=5.0)), tokenizer
 
 
 FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
@@ -134,18 +225,28 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "electra": _electra,
         "albert": _albert,
         "gpt2": _gpt2,
+        "camembert": _camembert,
+        "xlm-roberta": _xlm_roberta,
+        "mobilebert": _mobilebert,
+        "modernbert": _modernbert,
+        "opt": _opt,
+        "llama": _llama,
+        "gemma2": _gemma2,
     }
 )
+TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # the steps inside them can be shown
+CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal is True)
+OTHERS = MappingProxyType({"opt behind": partial(_opt, do_layer_norm_before=False)})
 SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
     {f"bert {layers}x{heads}": partial(_bert_of_shape, layers, heads) for layers, heads in ((12, 12), (24, 16))}
 )
-WITH_PAIRS = tuple(name for name in FAMILIES if name != "gpt2")
+WITH_PAIRS = tuple(name for name in FAMILIES if name not in CAUSAL)
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family`` (or of SHAPES) into ``folder``: config.json, model.safetensors and the tokenizer."""
+    """Write a model of ``family``, or SHAPES or OTHERS, into ``folder``: config.json, model.safetensors, tokenizer."""
     torch.manual_seed(seed)
-    model, tokenizer = (FAMILIES | SHAPES)[family]()
+    model, tokenizer = (FAMILIES | SHAPES | OTHERS)[family]()
     with torch.no_grad():
         for bias in _biases(model):  # they start at zero: an omitted one would not show
             bias.normal_(0, 0.1)

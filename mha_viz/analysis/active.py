@@ -26,15 +26,7 @@ LINK = 0.5  # of a word's attention, to one other word
 _SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
 PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # of the third person
 
-_METRICS = {
-    "previous": metrics.previous,
-    "same": metrics.same,
-    "next": metrics.following,
-    "cls": metrics.cls,
-    "sep": metrics.sep,
-    "punctuation": metrics.punctuation,
-    "entropy": metrics.entropy,
-}
+_MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()}
 
 
 def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
@@ -61,23 +53,13 @@ def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measur
         if role == "position":
             by_mass = [f for f in of_kind if math.isnan(f.low)]
             by_share = [f for f in of_kind if not math.isnan(f.low)]
-            yield from ((_METRICS[detail], above(MASS, 1), part) for part in (by_mass,) if part)
-            yield from ((partial(_largest_at, OFFSET[detail]), SHARE, part) for part in (by_share,) if part)
+            yield from ((_MEASURES[detail], above(MASS, 1), part) for part in (by_mass,) if part)
+            by_maxima = partial(metrics.maxima_at, offset=OFFSET[detail])
+            yield from ((by_maxima, SHARE, part) for part in (by_share,) if part)
         elif role == "delimiter":
-            yield _METRICS[detail], above(DELIMITER, 1), of_kind
+            yield _MEASURES[detail], above(DELIMITER, 1), of_kind
         else:
-            yield _METRICS[detail], BROAD * math.log(n), of_kind
-
-
-def _largest_at(offset: int, attention: Attention) -> metrics.PerHead:
-    """[layer, head]: the share of rows whose largest weight, special columns aside, lies at ``offset``."""
-    content = attention.content().weights
-    n = content.shape[-1]
-    rows = np.arange(max(0, -offset), min(n, n - offset))
-    if not rows.size:
-        return np.zeros(content.shape[:2])
-    share: metrics.PerHead = (content.argmax(axis=3)[..., rows] == rows + offset).mean(axis=2)
-    return share
+            yield _MEASURES[detail], BROAD * math.log(n), of_kind
 
 
 def _strongest(attention: Attention) -> metrics.PerHead:

@@ -2,17 +2,75 @@
 
 Vaswani et al. 2017, section 3.2.2: each head works in d_k = d_model / h dimensions, so that all heads together cost
 about as much as one head of full width. What grows with h is the memory for the weights, h · n · n numbers.
+
+Projected in full, as there, every head sees the whole vector: three matrices d_model × d_k per head, and W_O with
+h·d_k × d_model. The other ways to cut the vector are those of Bloem, "Transformers from scratch" (narrow, one matrix
+per chunk), of his library (narrow, one matrix for all chunks), and random chunks that overlap.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mha_viz.errors import SettingError
 
 PAPER = (512, 8)  # d_model and h of the base model (Vaswani et al. 2017, table 3): d_k = 64
 BYTES = 4  # of a float32
 MOST_WIDTH, MOST_HEADS, MOST_TOKENS = 65_536, 1_024, 1_048_576
+
+
+FULL, NARROW, SHARED, OVERLAPPING = "full", "narrow", "shared", "overlapping"
+CUTS = (FULL, NARROW, SHARED, OVERLAPPING)
+
+
+class Shape(NamedTuple):
+    """One attention layer: the width of the vector, the number of heads, and how the vector is cut."""
+
+    d_model: int
+    heads: int
+    cut: str = FULL
+
+    @property
+    def d_k(self) -> int:
+        """The dimension of a head's query, key and value."""
+        return self.d_model // self.heads
+
+    @property
+    def seen(self) -> int:
+        """Components of the vector that one head sees; overlapping random chunks have 2·d_k."""
+        return {FULL: self.d_model, OVERLAPPING: min(self.d_model, 2 * self.d_k)}.get(self.cut, self.d_k)
+
+    @property
+    def matrices(self) -> int:
+        """The number of matrices that W_Q consists of (and W_K, and W_V)."""
+        return 1 if self.cut == SHARED else self.heads
+
+    def check(self) -> None:
+        """Raise SettingError when such a layer cannot exist."""
+        if self.cut not in CUTS:
+            raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
+        if self.d_model < 1 or self.heads < 1:
+            raise SettingError(f"A layer with d_model {self.d_model} and {self.heads} heads does not exist.")
+        error = undivided(self.d_model, self.heads)
+        if error:
+            raise error
+
+
+def parameters(shape: Shape) -> int:
+    """Weights of W_Q, W_K, W_V and W_O; the layer has no biases."""
+    inner = shape.heads * shape.d_k
+    return 3 * shape.matrices * shape.seen * shape.d_k + inner * shape.d_model
+
+
+def multiply_adds(shape: Shape, words: int) -> int:
+    """Multiply-add operations for one sentence: projections, q·k, weighted values, W_O.
+
+    A shared matrix is stored once but used by every head.
+    """
+    inner = shape.heads * shape.d_k
+    projections = 3 * words * shape.seen * inner
+    return projections + 2 * words * words * inner + words * inner * shape.d_model
 
 
 @dataclass(frozen=True)
@@ -24,14 +82,19 @@ class Costs:
     n: int
 
     @property
+    def shape(self) -> Shape:
+        """The layer without the text, projected in full."""
+        return Shape(self.d_model, self.heads)
+
+    @property
     def d_k(self) -> int:
         """Dimensions of one head."""
-        return self.d_model // self.heads
+        return self.shape.d_k
 
     @property
     def parameters(self) -> int:
         """W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. Does not depend on h."""
-        return 4 * self.d_model**2
+        return parameters(self.shape)
 
     @property
     def with_biases(self) -> int:
@@ -41,7 +104,7 @@ class Costs:
     @property
     def projections(self) -> int:
         """Multiply-adds of x W_Q, x W_K, x W_V and of the product with W_O."""
-        return 4 * self.n * self.d_model**2
+        return self.multiply_adds - self.products
 
     @property
     def products(self) -> int:
@@ -51,7 +114,7 @@ class Costs:
     @property
     def multiply_adds(self) -> int:
         """All of them; softmax and biases, which are no products of matrices, are not counted."""
-        return self.projections + self.products
+        return multiply_adds(self.shape, self.n)
 
     @property
     def parameter_bytes(self) -> int:
@@ -74,18 +137,26 @@ def costs(d_model: int, heads: int, n: int) -> Costs:
     _check("d_model", d_model, MOST_WIDTH)
     _check("h", heads, MOST_HEADS)
     _check("n", n, MOST_TOKENS)
-    if d_model % heads:
-        near = sorted(sorted(divisors(d_model), key=lambda h: abs(h - heads))[:4])
-        raise SettingError(
-            f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would be left over.",
-            f"Take h = {', '.join(map(str, near))}, or another d_model.",
-        )
+    error = undivided(d_model, heads)
+    if error:
+        raise error
     return Costs(d_model, heads, n)
 
 
-def divisors(d_model: int) -> list[int]:
-    """The numbers of heads that divide a width."""
-    return [h for h in range(1, min(d_model, MOST_HEADS) + 1) if d_model % h == 0]
+def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) -> SettingError | None:
+    """What is wrong with heads that do not divide a width, proposing ``least`` to ``most`` that do; None if they do."""
+    if d_model % heads == 0:
+        return None
+    near = sorted(sorted(divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
+    return SettingError(
+        f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would be left over.",
+        f"Take h = {', '.join(map(str, near))}, or another d_model.",
+    )
+
+
+def divisors(d_model: int, least: int = 1, most: int = MOST_HEADS) -> list[int]:
+    """The numbers of heads, ``least`` to ``most``, that divide a width."""
+    return [h for h in range(least, min(d_model, most) + 1) if d_model % h == 0]
 
 
 def _check(name: str, value: int, most: int) -> None:

@@ -22,6 +22,22 @@ Matrix = npt.NDArray[np.float64]
 CELLS = 1 << 20  # worked on at a time: 4 MB
 
 
+def entropy(shares: npt.NDArray[np.floating]) -> Sums:
+    """[...]: −Σ p ln p along the last axis, in nats: 0 where one cell holds all, ln n where all n cells hold the same.
+
+    0 · ln 0 = 0. Logarithms are of the type of ``shares``, sums float64.
+    """
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    nats: Sums = 0.0 - np.vecdot(shares, logs, dtype=np.float64)  # the sign turned, without -0.0
+    return nats
+
+
+def jensen_shannon(mean: Sums, first: Sums, second: Sums) -> Sums:
+    """The divergence of two distributions from the entropy of their mean and the entropies of both."""
+    nats: Sums = np.maximum(0, mean - (first + second) / 2)
+    return nats
+
+
 def divergence(first: Weights, second: Weights) -> float:
     """Mean over rows of the Jensen–Shannon divergence of two matrices [query, key], in nats.
 
@@ -29,8 +45,8 @@ def divergence(first: Weights, second: Weights) -> float:
     """
     if first.shape != second.shape or first.ndim != 2:
         raise ShapeError(f"Matrices with axes {first.shape} and {second.shape} have no common rows and columns.")
-    p, q = first.astype(np.float64), second.astype(np.float64)
-    return max(0.0, float(_entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2) / len(p))
+    p, q = (matrix.astype(np.float64).reshape(-1) for matrix in (first, second))
+    return float(jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q))) / len(first)
 
 
 def between_heads(attention: Attention, progress: Callable[[float], None] | None = None) -> Matrix:
@@ -60,7 +76,7 @@ def from_head(attention: Attention, head: Head) -> Sums:
 
 def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:
     """[head]: how far the heads in ``flat`` [head, query · key] are from one of them; 0 from itself."""
-    apart: Sums = np.maximum(0, _entropies(flat, flat[head]) - (entropies + entropies[head]) / 2) / rows
+    apart = jensen_shannon(_entropies(flat, flat[head]), entropies, entropies[head]) / rows
     apart[head] = 0
     return apart
 
@@ -71,8 +87,7 @@ def _entropies(flat: Weights, other: Weights | None = None) -> Sums:
     entropies = np.empty(len(flat))
     for start in range(0, len(flat), step):
         part = flat[start : start + step] if other is None else (flat[start : start + step] + other) / 2
-        logs = np.log(part, out=np.zeros_like(part), where=part > 0)
-        entropies[start : start + step] = -np.vecdot(part, logs, dtype=np.float64)
+        entropies[start : start + step] = entropy(part)
     return entropies
 
 
@@ -137,12 +152,6 @@ class Distances:
         found = np.triu(np.maximum(0, above), 1)
         symmetric: Matrix = found + found.T
         return symmetric
-
-
-def _entropy(weights: npt.NDArray[np.floating]) -> float:
-    """Entropies of all rows added up, nats; 0 · log 0 = 0."""
-    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    return -float(np.sum(weights * logs, dtype=np.float64))
 
 
 def nearest(distances: Sums, head: int, count: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Numbers per head for one text. Each metric is one decorated function: [layer, head], float64.
 
-Definitions follow Clark et al. 2019, section 3. They are computed on pieces, never on words, so that a
+Definitions follow Clark et al. 2019, section 3, and are those of a corpus (:mod:`mha_viz.analysis.patterns`), of which
+one text is the smallest. They are computed on pieces, never on words, so that a
 number means the same whatever is on screen. The docstring of a metric is its help text in the app.
 """
 
@@ -13,7 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention import Attention
+from mha_viz.analysis import patterns
+from mha_viz.analysis.distance import entropy as nats_of
+from mha_viz.analysis.roles import share
+from mha_viz.attention import Attention, Weights
 from mha_viz.text import is_punctuation
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]
@@ -21,12 +25,14 @@ Measure = Callable[[Attention], PerHead]
 
 
 class Metric(NamedTuple):
-    """A number per head: its stable name, its label on screen, its unit ("share" or "nats"), its function."""
+    """A number per head: its stable name, its label on screen, its unit ("share" or "nats"), its function, and the
+    detail of the role that heads have which do this over a corpus."""
 
     name: str
     label: str
     unit: str
     measure: Measure
+    detail: str
 
     @property
     def help(self) -> str:
@@ -39,12 +45,12 @@ METRICS: Mapping[str, Metric] = MappingProxyType(_metrics)
 
 
 def metric(
-    label: str, unit: str = "share"
+    label: str, unit: str = "share", detail: str = ""
 ) -> Callable[[Callable[[Attention], PerHead]], Callable[[Attention], PerHead]]:
-    """Register a per-head metric under the name of its function."""
+    """Register a per-head metric under the name of its function; ``detail`` where the role is called otherwise."""
 
     def register(measure: Measure) -> Measure:
-        _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure)
+        _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure, detail or measure.__name__)
         return measure
 
     return register
@@ -52,22 +58,29 @@ def metric(
 
 def mass_at(attention: Attention, offset: int) -> PerHead:
     """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN without any."""
-    n = len(attention.text)
-    ordinary = np.array([not t.special for t in attention.text.tokens])
-    rows = np.arange(max(0, -offset), max(0, min(n, n - offset)))
-    rows = rows[ordinary[rows]]
-    if not rows.size:
-        return np.full(attention.weights.shape[:2], np.nan)
-    cells: PerHead = attention.weights[:, :, rows, rows + offset].mean(axis=2, dtype=np.float64)
-    return cells
+    return _shared(attention, *patterns.mass_at(_batch(attention), _ordinary(attention), offset))
 
 
-def _mass_on(attention: Attention, columns: list[int]) -> PerHead:
-    """Mean over all rows of the mass on ``columns``."""
-    if not columns:
-        return np.zeros(attention.weights.shape[:2])
-    mass: PerHead = attention.weights[..., columns].sum(axis=3, dtype=np.float64).mean(axis=2)
-    return mass
+def maxima_at(attention: Attention, offset: int) -> PerHead:
+    """The share of rows of ordinary tokens whose largest weight, special columns aside, lies at ``offset``, among those
+    that have an ordinary token there; NaN without any."""
+    found, rows = patterns.maxima_at(_batch(attention), _ordinary(attention), (offset,))
+    return _shared(attention, found[:, 0], rows[0])
+
+
+def _batch(attention: Attention) -> Weights:
+    """[head, 1, query, key]: one sentence, heads in the order L0H0, L0H1, …"""
+    return attention.weights.reshape(-1, 1, *attention.weights.shape[2:])
+
+
+def _ordinary(attention: Attention) -> patterns.Ordinary:
+    return np.array([not token.special for token in attention.text.tokens])
+
+
+def _shared(attention: Attention, total: npt.ArrayLike, rows: int | None = None) -> PerHead:
+    """[layer, head] of [head]: the mean over the rows, all of them where their number is not given."""
+    count = attention.weights.shape[2] if rows is None else rows
+    return share(total, count).reshape(attention.layers, attention.heads)
 
 
 @metric("previous token")
@@ -76,7 +89,7 @@ def previous(attention: Attention) -> PerHead:
     return mass_at(attention, -1)
 
 
-@metric("next token")
+@metric("next token", detail="next")
 def following(attention: Attention) -> PerHead:
     """Mean weight from a token to the token after it."""
     return mass_at(attention, 1)
@@ -91,32 +104,29 @@ def same(attention: Attention) -> PerHead:
 @metric("on [CLS]")
 def cls(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the special token at the start ([CLS], <s>)."""
-    return _mass_on(attention, [0] if attention.text.tokens[0].special else [])
+    return _shared(attention, patterns.mass_on_start(_batch(attention), _ordinary(attention)))
 
 
 @metric("on [SEP]")
 def sep(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the other special tokens ([SEP], </s>)."""
-    return _mass_on(attention, [i for i, t in enumerate(attention.text.tokens) if t.special and i > 0])
+    return _shared(attention, patterns.mass_on_end(_batch(attention), _ordinary(attention)))
 
 
 @metric("on punctuation")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
     text = attention.text
-    return _mass_on(
-        attention, [i for i, t in enumerate(text.tokens) if not t.special and is_punctuation(text.typed(t).strip())]
-    )
+    marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
+    return _shared(attention, patterns.mass_on(_batch(attention), np.array(marks)))
 
 
 @metric("entropy", unit="nats")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
-    nats = np.empty(attention.weights.shape[:2])
-    for layer, weights in enumerate(attention.weights):  # a layer at a time: the logarithms are as large as the weights
-        logs = np.log(np.maximum(weights, np.float32(1e-38)))  # 0 · log 0 = 0
-        nats[layer] = np.einsum("hqk,hqk->h", weights, logs, dtype=np.float64) / weights.shape[1]
-    return np.abs(nats)  # the sign turned, without -0.0
+    flat = attention.weights.reshape(attention.layers, attention.heads, -1)
+    nats = [nats_of(layer) for layer in flat]  # a layer at a time: the logarithms are as large as the weights
+    return _shared(attention, np.stack(nats))
 
 
 def measure_all(attention: Attention) -> dict[str, PerHead]:

@@ -1,4 +1,5 @@
-"""Patterns that need no annotation, over a corpus: fixed positions, delimiters, broad attention.
+"""Patterns that need no annotation: fixed positions, delimiters, broad attention; the measures, and their sums over a
+corpus. What they are of one text: :mod:`mha_viz.analysis.metrics`.
 
 The sums are float64 and counts int64; two of them, of different sentences, add up to those of both. Within a sentence,
 the cells of one diagonal, and those of one row that are punctuation, are added in float32: right to 1e-7.
@@ -7,12 +8,15 @@ the cells of one diagonal, and those of one row that are punctuation, are added 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import Batch, Running, Sums
+from mha_viz.analysis.reduce import Batch, Counts, Running, Sums
 from mha_viz.attention import Weights
+
+Ordinary = npt.NDArray[np.bool_]  # [token]
 
 OFFSETS = tuple(range(-5, 6))
 DELIMITERS = ("cls", "sep", "punctuation")
@@ -46,52 +50,84 @@ class Patterns:
         """Take in a batch, whose sentences have their special tokens in the same places. ``nats`` [head]: the entropies
         of all its rows added up, as :meth:`Distances.add` gives them."""
         ordinary = np.array([word is not None for word in batch.pieces[0].words])
-        self._positions(batch.weights, ordinary)
-        self._maxima(batch.weights, np.flatnonzero(ordinary))
-        self._delimiters(batch)
-        self._entropy(batch.weights, nats)
-
-    def _positions(self, weights: Weights, ordinary: npt.NDArray[np.bool_]) -> None:
-        n, sentences = weights.shape[-1], weights.shape[1]
+        sentences, n = batch.weights.shape[1], len(ordinary)
         for at, offset in enumerate(OFFSETS):
-            kept = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # the rows that have this offset
-            mass = np.vecdot(np.diagonal(weights, offset, 2, 3), kept.astype(np.float32))  # [head, sentence]
-            self.sums["mass"][:, at] += mass.sum(axis=1, dtype=np.float64)
-            self.sums["mass_rows"][at] += sentences * kept.sum()
-            self.sums["even_mass"][at] += sentences * kept.sum() / n
-
-    def _maxima(self, weights: Weights, ordinary: npt.NDArray[np.intp]) -> None:
-        """Where the largest weight of a row lies, special columns aside; of equal ones, the first."""
-        if not ordinary.size:
-            return
-        first, last = ordinary[0], ordinary[-1]
-        if last - first + 1 == ordinary.size:  # a view, where the special tokens stand around the sentence
-            content = weights[:, :, first : last + 1, first : last + 1]
-        else:
-            content = weights[:, :, ordinary[:, None], ordinary]
-        places = np.stack([ordinary[head.argmax(axis=2)] - ordinary for head in content])  # the offset of each maximum
-        for at, offset in enumerate(OFFSETS):
-            exists = np.isin(ordinary + offset, ordinary)
-            self.sums["maxima"][:, at] += np.count_nonzero(places == offset, axis=(1, 2))
-            self.sums["maxima_rows"][at] += weights.shape[1] * exists.sum()
-
-    def _delimiters(self, batch: Batch) -> None:
-        words = batch.pieces[0].words
-        special = [i for i, word in enumerate(words) if word is None]
-        begins = [i for i in special if i == 0]
-        ends = [i for i in special if i > 0]
+            mass, rows = mass_at(batch.weights, ordinary, offset)
+            self.sums["mass"][:, at] += mass
+            self.sums["mass_rows"][at] += rows
+            self.sums["even_mass"][at] += rows / n
+        found, rows_with = maxima_at(batch.weights, ordinary, OFFSETS)
+        self.sums["maxima"] += found
+        self.sums["maxima_rows"] += rows_with
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
-        sentences, n = marks.shape
-        punctuation = np.vecdot(batch.weights, marks[:, None].astype(np.float32))  # [head, sentence, query]
-        masses = (batch.weights[..., begins], batch.weights[..., ends], punctuation[..., None])
-        for at, mass in enumerate(masses):
-            self.sums["delimiter"][:, at] += mass.sum(axis=(1, 2, 3), dtype=np.float64)
-        self.sums["even_delimiter"] += (sentences * len(begins), sentences * len(ends), marks.sum())
+        masses = mass_on_start(batch.weights, ordinary), mass_on_end(batch.weights, ordinary)
+        self.sums["delimiter"] += np.stack((*masses, mass_on(batch.weights, marks)), axis=1)
+        begins, ends = (len(columns) for columns in _special(ordinary))
+        self.sums["even_delimiter"] += (sentences * begins, sentences * ends, marks.sum())
         self.sums["rows"] += sentences * n
-
-    def _entropy(self, weights: Weights, nats: Sums) -> None:
-        n = weights.shape[-1]
         self.sums["nats"] += nats
         if n > 1:
             self.sums["normalised"] += nats / (n * math.log(n))
-            self.sums["sentences"] += weights.shape[1]
+            self.sums["sentences"] += sentences
+
+
+# ---- Each measure, of sentences whose special tokens stand in the same places ---------------------------------------
+#
+# ``weights`` is [head, sentence, query, key]; ``ordinary`` [token] is False for special tokens. What comes back is
+# added up over the rows of all these sentences, [head] float64.
+
+
+def mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, int]:
+    """The weights A[i, i + offset] of the rows i of ordinary tokens that have such a key, and the number of these
+    rows."""
+    n = len(ordinary)
+    rows = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # of those that have this offset
+    mass = np.vecdot(np.diagonal(weights, offset, 2, 3), rows.astype(np.float32))  # [head, sentence]
+    return mass.sum(axis=1, dtype=np.float64), int(weights.shape[1] * rows.sum())
+
+
+def maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> tuple[Counts, Counts]:
+    """[head, offset]: the rows of ordinary tokens whose largest weight, special columns aside, lies at the offset (the
+    first of equal ones), and [offset]: the rows that have an ordinary token there."""
+    at = np.flatnonzero(ordinary)
+    if not at.size:
+        return np.zeros((len(weights), len(offsets)), np.int64), np.zeros(len(offsets), np.int64)
+    first, last = at[0], at[-1]
+    if last - first + 1 == at.size:  # a view, where the special tokens stand around the sentence
+        content = weights[:, :, first : last + 1, first : last + 1]
+    else:
+        content = weights[:, :, at[:, None], at]
+    far = np.stack([at[head.argmax(axis=2)] - at for head in content])  # the offset of each maximum
+    found = np.stack([np.count_nonzero(far == offset, axis=(1, 2)) for offset in offsets], axis=1)
+    return found, np.array([weights.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
+
+
+def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:
+    """What all rows give to the special token at the start ([CLS], <s>)."""
+    return _columns(weights, _special(ordinary)[0])
+
+
+def mass_on_end(weights: Weights, ordinary: Ordinary) -> Sums:
+    """What all rows give to the other special tokens ([SEP], </s>)."""
+    return _columns(weights, _special(ordinary)[1])
+
+
+def mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> Sums:
+    """What all rows give to the keys that are marked, [sentence, key]."""
+    mass = np.vecdot(weights, marked[:, None].astype(np.float32))  # [head, sentence, query]
+    return _added(mass[..., None])
+
+
+def _special(ordinary: Ordinary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    special = np.flatnonzero(~ordinary)
+    return special[special == 0], special[special > 0]
+
+
+def _columns(weights: Weights, keys: npt.NDArray[np.intp]) -> Sums:
+    return _added(weights[..., keys])
+
+
+def _added(mass: Weights) -> Sums:
+    """[head] from [head, sentence, query, key]."""
+    added: Sums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
+    return added

@@ -9,7 +9,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, ExportError
+from mha_viz.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,9 +210,5 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
 
 def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, "utf-8", newline="")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.write(text.encode())

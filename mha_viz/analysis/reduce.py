@@ -1,7 +1,4 @@
-"""From pieces to words: the attention of one sentence as its words see each other.
-
-Attention *to* a word is the sum over its pieces, *from* a word the mean over them (Clark et al. 2019, section 4.1).
-"""
+"""Batches of sentences, and the attention of one sentence as its words see each other."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import numpy.typing as npt
 
 from mha_viz.attention import Weights
 from mha_viz.text import WordPieces
+from mha_viz.words import between
 
 Counts = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.float64]
@@ -33,33 +31,10 @@ class Batch(NamedTuple):
 
 def word_block(weights: Weights, words: Sequence[int | None]) -> Weights:
     """[head, word, word] from [head, piece, piece]; special tokens are dropped and nothing is rescaled."""
-    first, sizes, rest = _layout(words)
-    if not rest:
-        kept: Weights = weights[:, first[:, None], first]
-        return kept
-    columns = weights[:, :, first]
-    for word, piece in rest:
-        columns[:, :, word] += weights[:, :, piece]
-    rows = columns[:, first]
-    for word, piece in rest:
-        rows[:, word] += columns[:, piece]
-    rows /= sizes[:, None]
-    block: Weights = rows
-    return block
-
-
-def _layout(words: Sequence[int | None]) -> tuple[npt.NDArray[np.intp], Weights, list[tuple[int, int]]]:
-    """The first piece of each word, the number of its pieces, and (word, piece) for the others."""
-    first: list[int] = []
-    sizes: list[int] = []
-    rest: list[tuple[int, int]] = []
+    groups: list[list[int]] = []
     for piece, word in enumerate(words):
-        if word is None:
-            continue
-        if word == len(first):
-            first.append(piece)
-            sizes.append(1)
-        else:
-            sizes[word] += 1
-            rest.append((word, piece))
-    return np.array(first, np.intp), np.array(sizes, np.float32), rest
+        if word == len(groups):
+            groups.append([piece])
+        elif word is not None:
+            groups[word].append(piece)
+    return between(weights, groups, groups)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
-from uuid import uuid4
 
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError
+from mha_viz.files import whole_file
 
 Writer = Callable[[Attention, BinaryIO], None]
 
@@ -82,13 +82,8 @@ def _writer(suffix: str) -> Writer:
 def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
-    unfinished = path.parent / f".{uuid4().hex}.part"
-    try:
-        with unfinished.open("xb") as file:
-            write_to(file)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        write_to(file)
 
 
 def _reason(path: Path, error: Exception) -> str:

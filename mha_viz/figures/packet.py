@@ -27,6 +27,7 @@ from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.text import TokenizedText
+from mha_viz.words import between
 
 FULL_BYTES = 1_250_000  # all heads in full up to here
 LAYER_BYTES = 500_000  # the opened layer in full up to here
@@ -53,9 +54,7 @@ def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
     queries, keys = [link.query], [link.key]
     if link.words:
         queries, keys = (list(_group_of(attention.text, i)) for i in (link.query, link.key))
-    block = attention.weights[:, :, queries][..., keys]
-    weights: npt.NDArray[np.float32] = block.sum(axis=3, dtype=np.float64).mean(axis=2).astype(np.float32)
-    return weights
+    return between(attention.weights, [queries], [keys])[..., 0, 0]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.errors import SettingError
 from mha_viz.text import TokenizedText
+from mha_viz.words import averaged, between
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 
@@ -154,27 +155,15 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     """
     matrix = attention[head].astype(np.float64)
     before = attention.hidden[head.layer, head.head].astype(np.float64)  # of a reading that was rescaled already
-    sizes = np.array([len(unit.tokens) for unit in axes.rows])
-    rows = _joined(matrix, axes.rows) / sizes[:, None]  # [row, key]
-    w = _joined(rows.T, axes.cols).T
+    rows, cols = ([unit.tokens for unit in side] for side in axes)
+    w = between(matrix, rows, cols)
     shown = w.sum(axis=1)
-    known = _joined(before, axes.rows) / sizes
+    known = averaged(before, rows, 0)
     hidden = known + (1 - known) * (1 - shown)
     if view.special == "rescale" and w.size:
         left = shown[:, None]
         w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32))
-
-
-def _joined(values: npt.NDArray[np.float64], side: tuple[Unit, ...]) -> npt.NDArray[np.float64]:
-    """[token, …] → [unit, …]: the tokens of each unit added up."""
-    tokens = [token for unit in side for token in unit.tokens]
-    taken: npt.NDArray[np.float64] = values[tokens]
-    if len(tokens) == len(side):
-        return taken
-    starts = np.cumsum([0, *(len(unit.tokens) for unit in side[:-1])])
-    summed: npt.NDArray[np.float64] = np.add.reduceat(taken, starts, axis=0)
-    return summed
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:

@@ -16,11 +16,13 @@ import torch
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
+from mha_viz.models.families import FAMILIES
+
 NAME = "mha_capture"  # the attn_implementation to load a model with
 
-# Families whose own eager function is softmax(Q Kᵀ · scaling + mask) V and nothing else: computed here, straight into
-# the tap's memory. All others go through their own function and are copied.
-PLAIN = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "gpt2", "roberta", "xlm-roberta"})
+# Their attention is computed here, straight into the tap's memory. All others' goes through their own function and is
+# copied.
+PLAIN = frozenset(name for name, family in FAMILIES.items() if family.plain)
 
 # PyTorch's softmax takes rows shorter than a vector of the processor one number at a time, about five times slower.
 SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8

@@ -30,12 +30,6 @@ MAX_QUOTED = 60  # characters of a typed name that an error repeats
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 
-# Values of "model_type" in a config.json that the encoder can read: a new family begins with a name here.
-FAMILIES = frozenset(
-    {"albert", "bert", "camembert", "distilbert", "electra", "gemma2", "gpt2"}
-    | {"llama", "mobilebert", "modernbert", "opt", "roberta", "xlm-roberta"}
-)
-
 
 @dataclass(frozen=True)
 class Model:

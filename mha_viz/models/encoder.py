@@ -33,9 +33,12 @@ from mha_viz.inside import Trace
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, pipeline
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
+from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
 from mha_viz.models.trace import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
+
+__all__ = ["Encoder", "load"]
 
 MAX_PIECES = 512  # more than this no drawing can show
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
@@ -50,9 +53,8 @@ _one_pass: AbstractContextManager[Any] = cores.turn
 # Models are made with the process's own random numbers, which nothing else here uses.
 _one_seed = threading.Lock()
 
-# What goes wrong here is said by this file's own errors.
-transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+# What transformers reports while it opens a model belongs to its whole process, too: one thread at a time changes it.
+_one_opening = threading.Lock()
 
 
 def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
@@ -89,7 +91,7 @@ class Encoder:
         self.name = name
         self.revision = revision
         self.family: str = config.model_type
-        self.layers = int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))
+        self.layers = layers(config)
         self.heads = int(config.num_attention_heads)
         self.d_model = int(config.hidden_size)
         self.limit = _limit(model, tokenizer)  # pieces, special ones included
@@ -107,8 +109,7 @@ class Encoder:
         self._has_pairs = _has_pairs(self._tokenizer)
         self._blank = _blank(self._tokenizer)
         self._whole = tokenizer
-        self._tapped = bool(model._supports_attention_backend)
-        self.causal = False  # True when no token attends to a later one (GPT-2); seen in _prepare
+        self.causal = holds(FAMILIES[self.family].causal, config)  # no token attends to a later one (GPT-2)
 
     @classmethod
     def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Encoder:
@@ -120,7 +121,7 @@ class Encoder:
         check_folder(folder)
         name = name or folder.name
         try:
-            with _panics_in_words(name):
+            with _panics_in_words(name), _reports_silenced():
                 encoder = cls(*_opened(folder, name), name, revision or _revision(folder), device)
                 encoder._prepare()
                 encoder.folder = folder
@@ -162,7 +163,7 @@ class Encoder:
         opened = Opened(self._model, self.name, layer, self.layers)
         with opened:
             weights, _ = self._run(read, opened.tap)
-        return opened.trace(self.revision, tokens, weights, self.heads, self.causal)
+        return opened.trace(self.revision, tokens, weights)
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
         """The tokens of a text without running the model. Raises as :meth:`encode`."""
@@ -238,10 +239,11 @@ class Encoder:
 
     def untrained(self, seed: int = 0) -> Encoder:
         """The same architecture and tokenizer with random weights: what the shape alone does, without learning."""
-        how = capture.NAME if self._tapped else "eager"
         with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = AutoModel.from_config(self._model.config, attn_implementation=how)  # type: ignore[no-untyped-call]
+            model = AutoModel.from_config(  # type: ignore[no-untyped-call]
+                self._model.config, attn_implementation=capture.NAME
+            )
         revision = f"untrained, seed {seed}"
         encoder = Encoder(_without_pooler(model.eval()), self._whole, self.name, revision, self.device)
         encoder._prepare()
@@ -333,25 +335,17 @@ class Encoder:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
         if "use_cache" in self._accepts:
             inputs["use_cache"] = False
-        with _one_pass, torch.inference_mode():
-            if self._tapped:
-                with capture.tapped(tap):
-                    self._model(**inputs)
-                return
-            for layer in self._model(**inputs, output_attentions=True).attentions:
-                slot = tap.weights[tap.seen]
-                slot.copy_(layer.transpose(0, 1).reshape(slot.shape))
-                tap.seen += 1
+        with _one_pass, torch.inference_mode(), capture.tapped(tap):
+            self._model(**inputs)
 
     def _prepare(self) -> None:
         """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""
         if self.device == "cpu":
             linear.pack(self._model)
         try:
-            weights = self.encode(_PROBE).weights
+            self.encode(_PROBE)
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
-        self.causal = not np.triu(weights, 1).any()
 
 
 @contextmanager
@@ -365,6 +359,22 @@ def _panics_in_words(name: str) -> Iterator[None]:
         _log.warning("%s: %s", name, error)
         problem = f"The tokenizer or the weights of {quoted(name)} made the library that reads them give up."
         raise ModelBroken(problem, "Try another text, or another model.") from None
+
+
+@contextmanager
+def _reports_silenced() -> Iterator[None]:
+    """What goes wrong is said by this file's own errors; afterwards transformers reports as much as before."""
+    with _one_opening:
+        level = transformers_logging.get_verbosity()
+        bars = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            transformers_logging.set_verbosity(level)
+            if bars:
+                transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _there(device: str) -> torch.device:
@@ -414,8 +424,6 @@ def _model(folder: Path, config: Any, name: str) -> Any:
         raise ModelBroken(
             f"{quoted(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
         )
-    if not model._supports_attention_backend:  # these give their weights only as output_attentions
-        model.set_attn_implementation("eager")
     return _without_pooler(model)
 
 

@@ -18,7 +18,8 @@ from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import pipeline
-from mha_viz.models.catalog import FAMILIES, Model, quoted
+from mha_viz.models.catalog import Model, quoted
+from mha_viz.models.families import FAMILIES
 from mha_viz.models.storage import INDEX, WEIGHTS
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
@@ -40,12 +41,11 @@ _DTYPE_BYTES = MappingProxyType(
     | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
 )
 
-# Families name the same number differently: the names of each, and the most that is taken for a real model.
-_LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
-_HEADS = ("num_attention_heads", "n_heads", "n_head")
-_WIDTH = ("hidden_size", "dim", "n_embd")
-_FEED_FORWARD = ("intermediate_size", "hidden_dim", "n_inner", "ffn_dim")
-_POSITIONS = ("max_position_embeddings", "n_positions")
+# Families name the same number differently: all names of each, whatever the family, for a config may hold several; and
+# the most that is taken for a real model.
+_LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
+    tuple(dict.fromkeys(names)) for names in zip(*(family.sizes for family in FAMILIES.values()), strict=True)
+)
 _LIMITS = MappingProxyType(
     dict.fromkeys(_LAYERS, 96)
     | dict.fromkeys((*_HEADS, "num_key_value_heads"), 128)
@@ -153,7 +153,7 @@ def check_config(config: Json, who: str) -> None:
         given = quoted(family) if isinstance(family, str) else "no family"
         raise ModelUnsupported(
             f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
-            f"These can: {', '.join(sorted(FAMILIES))}.",
+            f"These can: {', '.join(FAMILIES)}.",
         )
     if "quantization_config" in config:
         raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")

@@ -14,7 +14,6 @@ import hashlib
 import logging
 import os
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -37,6 +36,7 @@ from mha_viz.errors import (
     ModelUnreachable,
     ModelUnsupported,
 )
+from mha_viz.files import passing_folder
 from mha_viz.models import budget
 from mha_viz.models.catalog import Model, hosted, only_here, quoted
 from mha_viz.models.folder import (
@@ -52,11 +52,6 @@ from mha_viz.models.folder import (
     read_object,
 )
 from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
-
-# Before huggingface_hub is first imported: visitors must not use the tokens of the person who runs the server, and
-# telemetry makes that library call home before it answers.
-os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 SIZE_SETTING = budget.ONE_SETTING
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
@@ -166,16 +161,12 @@ class _Listing:
     files: Mapping[str, _File]  # those that are needed: config.json first, weights last
 
 
-def fetch(
-    model: Model,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
-) -> Path:
+def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
     """The model's folder; downloaded first, at the commit that is newest now, when it is not here yet.
 
-    ``progress(done, total)`` is called in bytes, in the caller's thread; ``cancel`` stops at any moment. A folder
-    appears only when complete and checked. Raises ModelUnreachable (no such model, no answer, stalled),
-    ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, Cancelled, SettingError,
+    ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; what it raises stops the
+    download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
+    stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
     ModelNotAllowed where only what is here may be used.
     """
     folder = local_folder(model)
@@ -194,8 +185,6 @@ def fetch(
             wait([answer], timeout=TICK_SECONDS)
             if progress is not None:
                 progress(watch.done, watch.total)
-            if cancel is not None and cancel.is_set():
-                raise Cancelled(f"The download of {quoted(model.name)} was stopped.", "Nothing was kept.")
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
                 raise _silent(model)
             if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:
@@ -287,25 +276,18 @@ def max_megabytes() -> int:
 
 @contextmanager
 def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
-    """A passing folder beside the final one; what killed processes left there more than a day ago is removed."""
-    place.mkdir(parents=True, exist_ok=True)
-    for left in place.glob("partial-*"):
-        if time.time() - left.stat().st_mtime > 24 * 60 * 60:
-            shutil.rmtree(left, ignore_errors=True)
-    free = shutil.disk_usage(place).free
-    if total > free:
-        raise ModelError(
-            _inside(
-                f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
-                f"This server has no room for {who}.",
-            ),
-            _inside(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
-        )
-    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
-    try:
+    """A passing folder beside the final one. Raises ModelError where there is no room for as many bytes."""
+    with passing_folder(place) as partial:
+        free = shutil.disk_usage(place).free
+        if total > free:
+            raise ModelError(
+                _inside(
+                    f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                    f"This server has no room for {who}.",
+                ),
+                _inside(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+            )
         yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _stream(model: Model, commit: str, name: str, file: _File, target: Path, watch: _Watch) -> None:

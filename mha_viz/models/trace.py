@@ -1,12 +1,11 @@
-"""Where a family keeps W_Q, W_K, W_V and W_O, and what enters and leaves them in one forward pass."""
+"""The modules W_Q, W_K, W_V and W_O of one layer, and what enters and leaves them in one forward pass."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,45 +17,14 @@ from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.inside import Array, Parameters, Trace, traced
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
+from mha_viz.models.families import FAMILIES, holds
 from mha_viz.text import TokenizedText
 
 TOLERANCE = 1e-3  # a family that does something else besides differs by much more
 
 
-class Names(NamedTuple):
-    """Paths inside a model. ``holder`` has the linear layers ``inputs`` (W_Q, W_K, W_V, or one for all three);
-    ``output`` is W_O. "{0}" is the layer.
-    """
-
-    holder: str
-    inputs: tuple[str, ...]
-    output: str
-
-
-_BERT = Names("encoder.layer.{0}.attention.self", ("query", "key", "value"), "encoder.layer.{0}.attention.output.dense")
-_ALBERT = "encoder.albert_layer_groups.{0}.albert_layers.{1}.attention"
-NAMES = MappingProxyType(
-    dict.fromkeys(("bert", "camembert", "electra", "roberta", "xlm-roberta"), _BERT)
-    | {
-        "albert": Names(_ALBERT, ("query", "key", "value"), f"{_ALBERT}.dense"),
-        "distilbert": Names(
-            "transformer.layer.{0}.attention", ("q_lin", "k_lin", "v_lin"), "transformer.layer.{0}.attention.out_lin"
-        ),
-        "gpt2": Names("h.{0}.attn", ("c_attn",), "h.{0}.attn.c_proj"),
-        "opt": Names(
-            "decoder.layers.{0}.self_attn", ("q_proj", "k_proj", "v_proj"), "decoder.layers.{0}.self_attn.out_proj"
-        ),
-    }
-)
-_ROTARY = "it turns queries and keys by their position after W_Q and W_K, so that q is not x W_Q"
-WHY_NOT = MappingProxyType(
-    dict.fromkeys(("gemma2", "llama", "modernbert"), _ROTARY)
-    | {"mobilebert": "its queries and keys are made from a narrower vector than its values, so that there is no one x"}
-)
-
-
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """The modules of one layer's attention."""
 
     holder: Any
@@ -74,7 +42,10 @@ class Opened:
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         self._name, self._layer, self._model = name, layer, model
-        self._place = _place(model, name, layer)
+        self._family = FAMILIES[model.config.model_type]
+        if self._family.opaque:
+            raise _unsupported(name, self._family.opaque)
+        self._place = place(model, layer)
         self._thread = 0
         self._tap: Tap | None = None
         self._hooks: list[Any] = []
@@ -107,14 +78,17 @@ class Opened:
 
         return hook
 
-    def trace(self, revision: str, text: TokenizedText, weights: Weights, heads: int, causal: bool) -> Trace:
+    def trace(self, revision: str, text: TokenizedText, weights: Weights) -> Trace:
         """What was heard, computed once more step by step. Raises ModelUnsupported when that gives something else."""
+        config = self._model.config
+        causal = holds(self._family.causal, config)
         x, output = (_array(self._heard[name].reshape(len(text), -1)) for name in ("x", "output"))
         found = traced(
             *(self._name, revision, self._layer, text, x, _parameters(self._place)),
             np.triu(np.full((len(text), len(text)), causal), 1),
-            heads=heads,
+            heads=config.num_attention_heads,
             scaling=float(self._place.holder.scaling),
+            pre_norm=holds(self._family.pre_norm, config),
             own=(weights[self._layer], output),
         )
         if max(found.agreement) > TOLERANCE:
@@ -130,19 +104,13 @@ def _left(_: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
     return result.clone()
 
 
-def _place(model: Any, name: str, layer: int) -> _Place:
-    config = model.config
-    family = config.model_type
-    names = NAMES.get(family)
-    if names is None:
-        raise _unsupported(name, WHY_NOT.get(family, f"where {family} keeps its W_Q, W_K and W_V is not known here"))
-    at: tuple[int, ...] = (layer,)
-    if family == "albert":  # groups of layers share their weights
-        outer, inner = divmod(layer, config.inner_group_num)
-        at = (int(outer / (config.num_hidden_layers / config.num_hidden_groups)), inner)
-    holder = model.get_submodule(names.holder.format(*at))
-    inputs = tuple(holder.get_submodule(one) for one in names.inputs)
-    return _Place(holder, inputs, model.get_submodule(names.output.format(*at)))
+def place(model: Any, layer: int) -> Place:
+    """Where a layer's attention lies in a transformers model of a known family."""
+    family = FAMILIES[model.config.model_type]
+    numbers = family.numbers(model.config, layer)
+    holder = model.get_submodule(family.holder.format(*numbers))
+    inputs = tuple(holder.get_submodule(name) for name in family.inputs)
+    return Place(holder, inputs, model.get_submodule(family.output.format(*numbers)))
 
 
 def _unsupported(name: str, why: str) -> ModelUnsupported:
@@ -152,7 +120,7 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
     )
 
 
-def _parameters(place: _Place) -> Parameters:
+def _parameters(place: Place) -> Parameters:
     matrices = [_matrix(module) for module in place.inputs]
     biases = [_bias(module, matrix.shape[1]) for module, matrix in zip(place.inputs, matrices, strict=True)]
     if len(matrices) == 1:  # GPT-2: one matrix [d_model, 3 · h · d_k]

@@ -78,14 +78,14 @@ def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
 def packed_trace(trace: Trace) -> tuple[Json, list[Array]]:
     """The trace of a layer as a heading and arrays."""
     heading = {"model": trace.model, "revision": trace.revision, "layer": trace.layer, "scaling": trace.scaling}
-    heading |= {"text": asdict(trace.text), "agreement": trace.agreement}
+    heading |= {"text": asdict(trace.text), "agreement": trace.agreement, "pre_norm": trace.pre_norm}
     return heading, [*(getattr(trace, name) for name in _TRACE_ARRAYS), *trace.parameters]
 
 
 def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
     """The trace that :func:`packed_trace` packed."""
     count = len(_TRACE_ARRAYS)
-    fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling")}
+    fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling", "pre_norm")}
     fields |= dict(zip(_TRACE_ARRAYS, arrays[:count], strict=True))
     agreement, parameters = Agreement(*heading["agreement"]), Parameters(*arrays[count:])
     return Trace(**fields, text=_text(heading["text"]), parameters=parameters, agreement=agreement)

@@ -12,6 +12,7 @@ from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.tally import Tally
 from mha_viz.text import TokenizedText
+from mha_viz.words import between
 
 
 def decided(row: GapRow) -> bool:
@@ -56,9 +57,7 @@ def _pieces(text: TokenizedText, at: int) -> list[int]:
 
 def _weight(attention: Attention, query: list[int], key: list[int]) -> np.ndarray:
     """[head]: attention from a word to a word, heads of all layers in order."""
-    cells = attention.weights[:, :, query][..., key].sum(axis=3).mean(axis=2)
-    flat: np.ndarray = cells.reshape(-1)
-    return flat
+    return between(attention.weights, [query], [key]).reshape(-1)
 
 
 def nearest_name(row: GapRow) -> bool:

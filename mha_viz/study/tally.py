@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.patterns import Patterns
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree
+from mha_viz.files import whole_file
 
 
 class Tally:
@@ -81,13 +81,8 @@ class Tally:
     def save(self, path: Path, key: Mapping[str, Any]) -> None:
         """Write the sums to one file atomically. ``key`` identifies model, corpus and definitions."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with part.open("wb") as file:
-                np.savez(file, key=np.array(json.dumps(key, sort_keys=True)), **self.arrays())  # type: ignore[arg-type]
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            np.savez(file, key=np.array(json.dumps(key, sort_keys=True)), **self.arrays())  # type: ignore[arg-type]
 
     def resume(self, path: Path, key: Mapping[str, Any]) -> bool:
         """Add the sums of a file that :meth:`save` wrote with the same key; False when there is none."""

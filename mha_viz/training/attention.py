@@ -18,8 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mha_viz.analysis.costs import FULL, OVERLAPPING, Shape
 from mha_viz.errors import SettingError
-from mha_viz.training.costs import FULL, OVERLAPPING, Shape
 
 ALL_RANDOM, SAME_QKV, SAME_ALL = "random", "same W_Q, W_K, W_V", "all the same"
 STARTS = (ALL_RANDOM, SAME_QKV, SAME_ALL)

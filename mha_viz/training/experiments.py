@@ -24,8 +24,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from mha_viz import apart
+from mha_viz.analysis import costs
+from mha_viz.analysis.costs import Shape
+from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.errors import Cancelled
-from mha_viz.training import costs, tasks
+from mha_viz.training import tasks
 from mha_viz.training.attention import (
     ALL_RANDOM,
     SAME_ALL,
@@ -38,7 +41,6 @@ from mha_viz.training.attention import (
     normal,
     penalty,
 )
-from mha_viz.training.costs import Shape
 from mha_viz.training.record import (
     COUNT,
     CUT,
@@ -304,16 +306,11 @@ def _compare_weights(weights: Array, inputs: int) -> dict[str, Array]:
 def _compare_maps(maps: Array) -> dict[str, Array]:
     """Jensen–Shannon divergence and overlap of rows for every two heads of ``maps`` [head, sentence, query, key]."""
     exact = maps.astype(np.float64).reshape(len(maps), -1, maps.shape[-1])  # [head, row, key]
-    entropy = _entropies(exact).mean(axis=1)  # [head]
-    mixed = np.stack([_entropies((exact + one) / 2).mean(axis=1) for one in exact])  # [head, head]
-    divergence = np.maximum(0, mixed - (entropy[:, None] + entropy[None]) / 2)
+    entropies = entropy(exact).mean(axis=1)  # [head]
+    mixed = np.stack([entropy((exact + one) / 2).mean(axis=1) for one in exact])  # [head, head]
+    divergence = jensen_shannon(mixed, entropies[:, None], entropies[None])
     overlap = np.einsum("arj,brj->ab", exact, exact, optimize=True) / exact.shape[1]
     return {"divergence": divergence, "overlap": overlap}
-
-
-def _entropies(rows: Array) -> Array:
-    summed: Array = -(rows * np.log(np.maximum(rows, 1e-300))).sum(axis=-1)
-    return summed
 
 
 def relation_weights(maps: Array, places: Array) -> Array:

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.costs import CUTS, Shape, undivided
 from mha_viz.assets import asset
-from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.training.costs import CUTS, Shape
+from mha_viz.errors import ResultUnreadable, SettingError
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
     "identical", "output", "random", "penalty", "count", "cut", "removal",
@@ -82,12 +82,9 @@ def faults(settings: Settings) -> dict[Field, SettingError]:
         "weight": _weight(settings.weight),
     }
     errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
-    divisors = [h for h in range(2, MOST_HEADS + 1) if settings.d_model > 0 and settings.d_model % h == 0]
-    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"} and settings.heads not in divisors:
-        errors["heads"] = SettingError(
-            f"{settings.heads} heads do not divide d_model = {settings.d_model}: d_k = d_model / h must be whole.",
-            f"Take {', '.join(map(str, divisors[:-1]))} or {divisors[-1]}.",
-        )
+    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
+        error = undivided(settings.d_model, settings.heads, 2, MOST_HEADS)
+        errors |= {"heads": error} if error else {}
     return {name: errors[name] for name in experiment.asks if name in errors}
 
 
@@ -187,10 +184,6 @@ class Result:
     places: Array
     runs: tuple[Run, ...]
     removal: Removal | None = None
-
-
-class ResultUnreadable(MhaVizError):
-    """A file is not a result of the lab."""
 
 
 _HALF = ("maps", "relation_weights", "overlap", "divergence")  # stored with half precision

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import Any
+from typing import TypeVar
 
 import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.models.downloads import Download
-from mha_viz.ui import address
+from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office, ready
+from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
-from mha_viz.ui.visitors import visitor
 
 SOON = 0.4  # seconds without an answer before the page says that it is working
+
+R = TypeVar("R")
 
 
 def read(text: str, where: Address) -> Attention | None:
@@ -44,24 +46,23 @@ def read_by(model: catalog.Model, text: str, pair: str) -> Attention | None:
 
 
 def _await(model: catalog.Model, text: str, pair: str) -> Attention:
-    future = office().reading(model, text, pair)
+    return wait(office().reading(model, text, pair), f"{model.label} is reading…")
+
+
+def wait(future: Future[R], words: str) -> R:
+    """The result, with ``words`` on the page where it takes longer. Raises what the work raises."""
     try:
         return future.result(SOON)
     except NotYet:
-        with st.spinner(f"{plain(model.label)} is reading…", show_time=True):
-            return _patiently(future)
+        with st.spinner(plain(words), show_time=True):
+            sign = st.empty()
+            while True:
+                try:
+                    return future.result(SOON)
+                except NotYet:
+                    sign.empty()  # here Streamlit ends a run that nobody waits for any more
     finally:
         future.cancel()  # a visitor who has gone leaves the queue
-
-
-def _patiently(future: Any) -> Attention:
-    sign = st.empty()
-    while True:
-        try:
-            attention: Attention = future.result(SOON)
-            return attention
-        except NotYet:
-            sign.empty()  # here Streamlit ends a run that nobody waits for any more
 
 
 def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Attention | None:
@@ -98,7 +99,7 @@ def download(model: catalog.Model) -> None:
         st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
         return
     try:
-        job = Download.start(model, visitor())
+        job = downloads.start(model)
     except MhaVizError as error:
         complain(error)
         return
@@ -107,7 +108,8 @@ def download(model: catalog.Model) -> None:
 
 @st.fragment(run_every=0.5)
 @guarded(complain)
-def _progress(job: Download, model: catalog.Model) -> None:
+def _progress(job: Job, model: catalog.Model) -> None:
+    job.look()
     if job.finished:
         if job.error is None:
             address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
@@ -115,15 +117,19 @@ def _progress(job: Download, model: catalog.Model) -> None:
             office().fail(model, job.error)
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
-    done, total = job.done_bytes / 1e6, job.total_bytes / 1e6
-    words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB" if total else f"Looking for {model.label}…"
-    left.progress(min(1.0, job.fraction), text=plain(words))
+    words = f"Looking for {model.label}…"
+    if job.size:
+        done, total = job.fraction * job.size / 1e6, job.size / 1e6
+        words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
+    elif downloads.waits(job):
+        words = f"{model.label} waits for other downloads…"
+    left.progress(job.fraction, text=plain(words))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
 @guarded()
-def _cancel(job: Download) -> None:
-    job.cancel()
+def _cancel(job: Job) -> None:
+    job.let_go()
     address.go(model=address.read(st.query_params.to_dict()).before, before=None)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
+from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.ui.cache import Shelf
 from mha_viz.ui.visitors import NOBODY, visitor
@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 class Rules(NamedTuple):
     """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about an own
     order; ``places`` may wait or run, ``workers`` run at once; after ``forgotten`` seconds without a look somebody
-    counts as gone."""
+    counts as gone; ``apiece`` may be one visitor's. ``failure`` is the error of an order that met a fault."""
 
     one: str
     many: str
@@ -33,15 +33,19 @@ class Rules(NamedTuple):
     places: int
     forgotten: Callable[[], float]
     workers: int = 1
+    failure: type[Failed] = Failed
+    apiece: Callable[[], int] = lambda: 1
 
 
 class Job:
-    """An order under way or done. ``fraction`` is the share that is done; ``error`` says why it came to nothing."""
+    """An order under way or done. ``fraction`` is the share that is done, ``size`` of how much, 0 where that is not
+    known; ``error`` says why it came to nothing."""
 
     def __init__(self, rules: Rules, name: str) -> None:
         self.name = name
         self.owner = visitor()
         self.fraction = 0.0
+        self.size = 0
         self.error: MhaVizError | None = None
         self._rules = rules
         self._over = threading.Event()
@@ -79,9 +83,9 @@ class Job:
         """True as soon as nothing more will come; False when that takes longer."""
         return self._over.wait(seconds)
 
-    def tell(self, fraction: float) -> None:
-        """The share that is done."""
-        self.fraction = fraction
+    def tell(self, fraction: float, size: int = 0) -> None:
+        """The share that is done, and of how much."""
+        self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
         """True once nobody waited for it: it comes to an end, and who wants it after all orders it again."""
@@ -115,7 +119,7 @@ class Desk(Generic[K]):
         """Begin this work, or join the same that is under way. ``work`` is to end soon after ``job.stopped()``, and to
         keep its result itself.
 
-        Raises Busy when this visitor has another order here, and when too many wait.
+        Raises Busy when this visitor has as many other orders here as one may have, and when too many wait.
         """
         with self._lock:
             job = self._orders.get(key)
@@ -128,9 +132,9 @@ class Desk(Generic[K]):
 
     def _check_place(self) -> None:
         rules, who = self._rules, visitor()
-        mine = next((job for job in self._orders.values() if job.belongs_to(who)), None)
-        if mine is not None:
-            raise Busy(f"You have a {rules.one} under way already: {mine.name}.", rules.stop)
+        mine = [job for job in self._orders.values() if job.belongs_to(who)]
+        if len(mine) >= rules.apiece():
+            raise Busy(f"You have a {rules.one} under way already: {mine[0].name}.", rules.stop)
         if len(self._orders) >= rules.places:
             raise Busy(f"Too many {rules.many} wait on this server.", "Try again in a few minutes.")
 
@@ -169,7 +173,7 @@ class Desk(Generic[K]):
         except Exception as raised:  # a fault of ours or of the machine: the page says so, the server lives on
             _LOG.exception("A %s failed", self._rules.one)
             why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
-            error = ModelBroken(f"The {self._rules.one} failed{why}.", "Try again.")
+            error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
         if error is None:
             self._failed.drop(key)
         else:

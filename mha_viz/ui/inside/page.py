@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import TimeoutError as NotYet
-from functools import lru_cache
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError, ModelBroken, UnknownHead
+from mha_viz.errors import MhaVizError, UnknownHead
 from mha_viz.figures.caption import both
 from mha_viz.figures.inside import in_view
 from mha_viz.inside import Trace
-from mha_viz.models import catalog, hub
-from mha_viz.models.folder import MAX_CONFIG_BYTES, read_object
+from mha_viz.models import catalog
 from mha_viz.ui import address, inference, request
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
@@ -25,7 +22,6 @@ from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_compl
 from mha_viz.ui.request import Asked
 
 COST = "cost"  # no step is open: the calculator follows the map
-SOON = 0.4  # seconds without an answer before the page says that it is working
 
 # Charts keep a width at which their labels can be read; on a phone they scroll.
 _STYLE = """
@@ -71,8 +67,7 @@ def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None
     if step == COST:
         return
     tokens = in_view(trace, head.head, query, key)
-    normed = normalises_first(catalog.resolve(attention.model), trace.revision)
-    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), normed)
+    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme())
     with st.container(key="inside_step"):
         text = STEPS[step].show(opened)
     with text:
@@ -83,40 +78,7 @@ def _traced(what: Asked, attention: Attention, layer: int) -> Trace:
     """The numbers of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = office().trace(model, what.text, what.where.pair, layer)
-    try:
-        return future.result(SOON)
-    except NotYet:
-        with st.spinner(f"{plain(model.label)} is being opened…", show_time=True):
-            sign = st.empty()
-            while True:
-                try:
-                    return future.result(SOON)
-                except NotYet:
-                    sign.empty()  # here Streamlit ends a run that nobody waits for any more
-    finally:
-        future.cancel()
-
-
-def normalises_first(model: catalog.Model, revision: str) -> bool:
-    """True where a layer normalises what enters it and gives its attention the result (GPT-2, most of OPT).
-
-    ``revision``: of the model that is open; another one is asked anew.
-    """
-    try:
-        config = _config(model, revision)
-    except (MhaVizError, OSError):  # the files were there when the model was opened
-        return False
-    family = config.get("model_type")
-    return family == "gpt2" or (family == "opt" and config.get("do_layer_norm_before", True) is not False)
-
-
-@lru_cache(maxsize=64)
-def _config(model: catalog.Model, _: str) -> dict[str, object]:
-    """The model's config.json. Raises MhaVizError or OSError."""
-    folder = hub.local_folder(model)
-    if folder is None:
-        raise ModelBroken(f"The files of {model.label} are gone.", "")
-    return read_object(folder / "config.json", MAX_CONFIG_BYTES, model.label)
+    return inference.wait(future, f"{model.label} is being opened…")
 
 
 # ---- What is asked for ----------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
+from mha_viz.analysis.distance import entropy
 from mha_viz.figures import inside as draw
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
-from mha_viz.inside import Trace, entropy
+from mha_viz.inside import Trace
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded, plain, remark
 
@@ -26,9 +27,7 @@ KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 @dataclass(frozen=True)
 class Opened:
-    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``normed``:
-    True where the layer normalises what enters it first, so that x is what comes of that.
-    """
+    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out."""
 
     trace: Trace
     head: int
@@ -37,7 +36,6 @@ class Opened:
     tokens: Sequence[int]
     divided: bool
     theme: Theme
-    normed: bool = False
 
     def word(self, token: int) -> str:
         """A token in quotation marks, for Markdown."""
@@ -61,7 +59,7 @@ def _vectors(o: Opened) -> Any:
     normed = (
         f" The layers of this model **normalise first** (layer norm): x is the normalised form of what enters, again "
         f"{t.d_model} numbers."
-        if o.normed
+        if t.pre_norm
         else ""
     )
     text, charts = _halves()
@@ -309,7 +307,7 @@ and the rows of $W_O$ that meet them.
 def _output(o: Opened) -> Any:
     t = o.trace
     own = float(np.linalg.norm(t.contribution(o.head)[o.query]))
-    entered = "not x, but what x was before it was normalised" if o.normed else "in this model that is x"
+    entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
     text, charts = _halves()
     with text:
         st.markdown(

@@ -1,0 +1,46 @@
+"""Files and folders that are there whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+OLD_SECONDS = 24 * 60 * 60
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file beside ``path`` to write to, which takes its place in one move at the end of the block.
+
+    When the block raises, ``path`` is as it was. Raises OSError.
+    """
+    unfinished = path.parent / f".{uuid4().hex}.part"
+    try:
+        with unfinished.open("xb") as file:
+            yield file
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def passing_folder(place: Path) -> Iterator[Path]:
+    """A folder in ``place`` that is gone after the block, unless it was moved away as a whole. Raises OSError.
+
+    What killed processes left there more than a day ago goes first.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob("partial-*"):
+        if time.time() - left.stat().st_mtime > OLD_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
+    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

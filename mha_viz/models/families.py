@@ -1,0 +1,134 @@
+"""The model families that can be read: one row for each, and what is particular to a family stands nowhere else.
+
+No torch, no transformers: menus open and folders are checked before either is there. A new family is a row here and a
+tiny model in ``tests/tiny_models.py``, whose attention is held against transformers' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+Setting = bool | str  # a fact of the family, or the entry of config.json that decides
+
+
+class Sizes(NamedTuple):
+    """What a family's config.json calls its numbers."""
+
+    layers: str = "num_hidden_layers"
+    heads: str = "num_attention_heads"
+    width: str = "hidden_size"
+    feed_forward: str = "intermediate_size"
+    positions: str = "max_position_embeddings"
+
+
+def _straight(_: Any, layer: int) -> tuple[int, ...]:
+    return (layer,)
+
+
+def _grouped(config: Any, layer: int) -> tuple[int, ...]:
+    """ALBERT: groups of layers share their weights, and a group may hold several layers."""
+    turn, inner = divmod(layer, config.inner_group_num)
+    return int(turn / (config.num_hidden_layers / config.num_hidden_groups)), inner
+
+
+class Family(NamedTuple):
+    """Where a family keeps its attention and how it computes it.
+
+    ``holder`` is the path of the module that has the linear layers ``inputs``: W_Q, W_K and W_V, or one that holds all
+    three side by side; ``output`` is the path of W_O. "{0}" and "{1}" in a path stand for ``numbers(config, layer)``.
+    ``plain``: its eager attention is softmax(Q Kᵀ · scaling + mask) V and nothing else, so that it can be computed
+    straight into the memory of the result. ``pre_norm``: a layer normalises what enters it and gives its attention the
+    result. ``causal``: no token attends to a later one. ``parallel``: the feed-forward part does not see what the
+    attention of its own layer puts out. ``gelu``: a linear layer and the activation after it, which become one
+    operation where that is the exact GELU. ``opaque``: why the steps inside a head cannot be shown; empty where they
+    can.
+    """
+
+    holder: str
+    inputs: tuple[str, ...]
+    output: str
+    plain: bool = False
+    pre_norm: Setting = False
+    causal: Setting = False
+    parallel: bool = False
+    gelu: tuple[str, str] | None = None
+    sizes: Sizes = Sizes()
+    numbers: Callable[[Any, int], tuple[int, ...]] = _straight
+    opaque: str = ""
+
+
+_SEPARATE = ("query", "key", "value")
+_PROJECTED = ("q_proj", "k_proj", "v_proj")
+_ROTARY = "it turns queries and keys by their position after W_Q and W_K, so that q is not x W_Q"
+_NARROW = "its queries and keys are made from a narrower vector than its values, so that there is no one x"
+
+_BERT = Family(
+    "encoder.layer.{0}.attention.self",
+    _SEPARATE,
+    "encoder.layer.{0}.attention.output.dense",
+    plain=True,
+    causal="is_decoder",
+    gelu=("dense", "intermediate_act_fn"),
+)
+_LLAMA = Family(
+    "layers.{0}.self_attn", _PROJECTED, "layers.{0}.self_attn.o_proj", pre_norm=True, causal=True, opaque=_ROTARY
+)
+
+FAMILIES = MappingProxyType(  # by "model_type" in config.json
+    {
+        "albert": Family(
+            "encoder.albert_layer_groups.{0}.albert_layers.{1}.attention",
+            _SEPARATE,
+            "encoder.albert_layer_groups.{0}.albert_layers.{1}.attention.dense",
+            plain=True,
+            gelu=("ffn", "activation"),
+            numbers=_grouped,
+        ),
+        "bert": _BERT,
+        "camembert": _BERT,
+        "distilbert": Family(
+            "transformer.layer.{0}.attention",
+            ("q_lin", "k_lin", "v_lin"),
+            "transformer.layer.{0}.attention.out_lin",
+            plain=True,
+            gelu=("lin1", "activation"),
+            sizes=Sizes("n_layers", "n_heads", "dim", "hidden_dim"),
+        ),
+        "electra": _BERT,
+        "gemma2": _LLAMA,
+        "gpt2": Family(
+            "h.{0}.attn",
+            ("c_attn",),
+            "h.{0}.attn.c_proj",
+            plain=True,
+            pre_norm=True,
+            causal=True,
+            sizes=Sizes("n_layer", "n_head", "n_embd", "n_inner", "n_positions"),
+        ),
+        "llama": _LLAMA,
+        "mobilebert": _BERT._replace(plain=False, causal=False, opaque=_NARROW),
+        "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, opaque=_ROTARY),
+        "opt": Family(
+            "decoder.layers.{0}.self_attn",
+            _PROJECTED,
+            "decoder.layers.{0}.self_attn.out_proj",
+            pre_norm="do_layer_norm_before",
+            causal=True,
+            sizes=Sizes(feed_forward="ffn_dim"),
+        ),
+        "roberta": _BERT,
+        "xlm-roberta": _BERT,
+    }
+)
+
+
+def holds(setting: Setting, config: Any) -> bool:
+    """Whether a row's setting is true of a model with this config."""
+    return bool(getattr(config, setting)) if isinstance(setting, str) else setting
+
+
+def layers(config: Any) -> int:
+    """How often a pass goes through an attention: ALBERT may run several layers in each of its turns."""
+    return int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))

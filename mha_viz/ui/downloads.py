@@ -1,0 +1,55 @@
+"""The desk for downloads: two models travel at a time, and all visitors who ask for one model share its download."""
+
+from __future__ import annotations
+
+import math
+
+from mha_viz.errors import Cancelled
+from mha_viz.models.catalog import Model, hosted, quoted
+from mha_viz.models.hub import explained, fetch
+from mha_viz.ui.cache import Once
+from mha_viz.ui.jobs import Desk, Job, Rules
+
+PLACES = 8
+# A page looks twice a second, one in a hidden tab once a minute. What nobody looks at for this long stops on a server
+# for strangers; on one's own machine it runs on to its end, and several may be ordered.
+FORGOTTEN = 90.0
+RULES = Rules(
+    one="download",
+    many="downloads",
+    stop="Wait until it is here, or cancel it.",
+    places=PLACES,
+    forgotten=lambda: FORGOTTEN if hosted() else math.inf,
+    workers=2,
+    apiece=lambda: 1 if hosted() else PLACES,
+)
+
+
+@Once
+def _desk() -> Desk[Model]:
+    return Desk(RULES)
+
+
+def start(model: Model) -> Job:
+    """Begin the download of a model, or join the one that is under way.
+
+    Raises Busy when too many wait, and on a server for strangers when this visitor waits for another model already.
+    """
+    return _desk().order(model, quoted(model.name), lambda job: _fetch(model, job))
+
+
+def waits(job: Job) -> bool:
+    """True while other downloads come first."""
+    return _desk().before(job) >= RULES.workers
+
+
+def _fetch(model: Model, job: Job) -> None:
+    def tell(done: int, total: int) -> None:
+        if job.stopped():
+            raise Cancelled(f"The download of {quoted(model.name)} was stopped.", "Nothing was kept.")
+        job.tell(min(1.0, done / total) if total else 0.0, total)
+
+    try:
+        fetch(model, tell)
+    except Exception as error:
+        raise explained(error, model) from error

@@ -19,7 +19,7 @@ run: $(VENV)/.run-installed
 
 test: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
-	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --test tests/js/*.test.mjs
+	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed

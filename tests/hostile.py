@@ -153,7 +153,7 @@ KINDS = {
     for name in (
         "empty", "line breaks", "one megabyte without a blank", "only nul", "control characters",
         "high surrogate alone", "emoji family of seven code points", "right-to-left override", "thai without blanks",
-        "many marks on one letter", "only zero width", "lengthening lower case", "closing script", "stylesheet", "markdown image",
-        "tex unfinished", "json breaker", "template", "typed special tokens", "two thousand words",
+        "many marks on one letter", "only zero width", "lengthening lower case", "closing script", "stylesheet",
+        "markdown image", "tex unfinished", "json breaker", "template", "typed special tokens", "two thousand words",
     )
 }  # fmt: skip

@@ -7,6 +7,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 NODE := $(PY) tools/node.py
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
+# Where Linux has no NVIDIA GPU, PyTorch comes from here; TORCH_INDEX= takes the default index all the same.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# The package itself as it stands here, so that .venv/bin/mha-viz works.
+THIS := $(PIP) --no-deps --editable .
 PYTEST_ARGS ?= -n 2
 
 export TOKENIZERS_PARALLELISM := false
@@ -38,6 +42,7 @@ check: $(VENV)/.dev-installed node_modules/.installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict mha_viz
+	$(PY) -m mypy tests
 	$(PY) -m pytest -q tests/test_house.py
 	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn mha_viz tests benchmarks *.js
 	$(NODE) node_modules/eslint/bin/eslint.js .
@@ -61,19 +66,25 @@ $(PY):
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # A stamp for each list: the second call installs nothing, a changed list installs again.
-$(VENV)/.run-installed: requirements.txt | $(PY)
+$(VENV)/.run-installed: requirements.txt pyproject.toml | $(PY)
 	@echo "Installing requirements.txt (PyTorch is the large one; this happens once)"
+	@$(PY) tools/cpu_torch.py "$(TORCH_INDEX)"
 	@$(PIP) -r requirements.txt
+	@$(THIS)
 	@touch $@
 
-$(VENV)/.dev-installed: requirements-dev.txt requirements.txt | $(PY)
+$(VENV)/.dev-installed: requirements-dev.txt requirements.txt pyproject.toml | $(PY)
 	@echo "Installing requirements-dev.txt"
+	@$(PY) tools/cpu_torch.py "$(TORCH_INDEX)"
 	@$(PIP) -r requirements-dev.txt
+	@$(THIS)
 	@touch $@ $(VENV)/.run-installed
 
-$(VENV)/.bench-installed: requirements-bench.txt requirements-dev.txt requirements.txt | $(PY)
+$(VENV)/.bench-installed: requirements-bench.txt requirements-dev.txt requirements.txt pyproject.toml | $(PY)
 	@echo "Installing requirements-bench.txt"
+	@$(PY) tools/cpu_torch.py "$(TORCH_INDEX)"
 	@$(PIP) -r requirements-bench.txt -r requirements-dev.txt
+	@$(THIS)
 	@touch $@ $(VENV)/.dev-installed $(VENV)/.run-installed
 
 # What checks JavaScript: ESLint, Prettier and TypeScript, in the versions of package-lock.json.

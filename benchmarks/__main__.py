@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.results import summary
+from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("encode", "grid", "head", "page", "figures", "standalone", "study", "load")
@@ -15,6 +16,7 @@ BY_NAME_ONLY = ("soak", "fuzz")
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the named benchmarks, all without a name, one after the other."""
+    process.prepare()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
     listed = f"{', '.join(NAMES)} (default: all of these), {', '.join(BY_NAME_ONLY)}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {listed}")

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
-from mha_viz import errors
-from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz import errors, process
+from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 
 POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
 NICE = 10  # the app comes first
@@ -34,18 +34,6 @@ THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
 Tell = Callable[[float], None]  # takes the fraction that is done
 Stop = Callable[[], bool]  # True when the work is cancelled
 Work = Callable[[bytes, Tell, Stop], bytes]
-
-
-class Failed(MhaVizError):
-    """Work in a child process ended without a result."""
-
-
-class TooSlow(Failed):
-    """The work took longer than its limit."""
-
-
-class TooLarge(Failed):
-    """The work needed more memory than its limit."""
 
 
 class Bounds(NamedTuple):
@@ -97,7 +85,7 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         [sys.executable, "-P", "-c", _START, module, json.dumps(_limits(bounds))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **threads, "PYTHONPATH": path},
+        env={**process.SETTINGS, **os.environ, **threads, "PYTHONPATH": path},
     )
     try:
         yield child

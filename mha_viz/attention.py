@@ -8,14 +8,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
+from mha_viz.options import AnyFigure, HeadOptions, Options
 from mha_viz.text import TokenizedText, clean, from_names
 from mha_viz.words import averaged, between
+
+__all__ = ["Attention", "Content", "Head", "Shown", "Weights", "called", "draws"]
 
 Weights = npt.NDArray[np.float32]
 
@@ -151,17 +154,20 @@ class Attention:
             )
         return cls(clean(model), clean(revision), from_names([str(t) for t in tokens], sentence_b_start), weights)
 
-    def grid(self, **options: Any) -> Any:
+    def grid(self, **options: Unpack[Options]) -> AnyFigure:
         """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.notebook.grid``)."""
-        return _FIGURES["grid"](self, **options)
+        figure: AnyFigure = _FIGURES["grid"](self, **options)
+        return figure
 
-    def heatmap(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
+    def heatmap(self, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]) -> AnyFigure:
         """One head's matrix as a figure (``mha_viz.notebook.heatmap``)."""
-        return _FIGURES["heatmap"](self, layer, head, **options)
+        figure: AnyFigure = _FIGURES["heatmap"](self, layer, head, **options)
+        return figure
 
-    def links(self, layer: int | None = None, head: int | None = None, **options: Any) -> Any:
+    def links(self, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]) -> AnyFigure:
         """Token links of one head, or of several of a layer, as a figure (``mha_viz.notebook.links``)."""
-        return _FIGURES["links"](self, layer, head, **options)
+        figure: AnyFigure = _FIGURES["links"](self, layer, head, **options)
+        return figure
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         return type(self), (self.model, self.revision, self.text, self.weights, self.hidden, self.made)

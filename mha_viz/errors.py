@@ -6,6 +6,34 @@ shows both in place, the command line prints them on one line, a notebook shows 
 
 from __future__ import annotations
 
+__all__ = [
+    "Busy",
+    "Cancelled",
+    "CorpusError",
+    "EmptyText",
+    "ExportError",
+    "Failed",
+    "Fault",
+    "MhaVizError",
+    "ModelBroken",
+    "ModelError",
+    "ModelNotAllowed",
+    "ModelUnreachable",
+    "ModelUnsupported",
+    "ReadingFailed",
+    "ResultUnreadable",
+    "RunFailed",
+    "SettingError",
+    "ShapeError",
+    "StudyFailed",
+    "TextError",
+    "TooLarge",
+    "TooSlow",
+    "TrayFull",
+    "UnknownHead",
+    "UnknownModel",
+]
+
 
 class MhaVizError(Exception):
     """The root of the family. ``problem`` says what happened, ``remedy`` what to do."""
@@ -67,12 +95,40 @@ class Busy(MhaVizError):
     """Too many requests wait for the one model process."""
 
 
+class Failed(MhaVizError):
+    """Work that was ordered ended without a result."""
+
+
+class TooSlow(Failed):
+    """It took longer than it may."""
+
+
+class TooLarge(Failed):
+    """It needed more memory than it may."""
+
+
+class ReadingFailed(Failed):
+    """The process in which a model reads ended, took too long, or met a fault of the model's library."""
+
+
+class StudyFailed(Failed):
+    """A study of a corpus met a fault that nobody foresaw."""
+
+
+class RunFailed(Failed):
+    """A training of the lab met a fault that nobody foresaw."""
+
+
 class ExportError(MhaVizError):
     """A file cannot be written: unknown suffix, unwritable path."""
 
 
 class CorpusError(MhaVizError):
     """An annotated text cannot be read: the message names the line."""
+
+
+class ResultUnreadable(MhaVizError):
+    """A file is not the result of an experiment of the lab."""
 
 
 class TrayFull(MhaVizError):

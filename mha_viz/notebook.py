@@ -15,7 +15,7 @@ from functools import cached_property
 from io import BytesIO
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
@@ -35,6 +35,21 @@ from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, check_pin, shown
+from mha_viz.options import HeadOptions, Options
+
+__all__ = [
+    "Figure",
+    "Page",
+    "archive",
+    "compare",
+    "difference",
+    "grid",
+    "heatmap",
+    "known",
+    "links",
+    "pin_for",
+    "unknown",
+]
 
 HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # of a notebook's frame, pixels
 
@@ -145,7 +160,7 @@ def unknown(suffix: str) -> tuple[str, str]:
     return said, f"Use one of {', '.join(known())}."
 
 
-def grid(attention: Attention, **options: Any) -> Figure:
+def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
     """All heads at a glance. Options: those of View and Size."""
     view, size, look = _settings(options)
     check_pin(attention.text, view)
@@ -159,7 +174,9 @@ def grid(attention: Attention, **options: Any) -> Figure:
     )
 
 
-def heatmap(attention: Attention, layer: int | None = None, head: int | None = None, **options: Any) -> Figure:
+def heatmap(
+    attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure:
     """One head's matrix. ``layer`` and ``head`` count from 0, or ``heads=["L3H1"]``.
 
     Options: those of View and Size.
@@ -179,7 +196,9 @@ def heatmap(attention: Attention, layer: int | None = None, head: int | None = N
     )
 
 
-def links(attention: Attention, layer: int | None = None, head: int | None = None, **options: Any) -> Figure:
+def links(
+    attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure:
     """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
     heads = _heads(layer, head, options)
     view, size, look = _settings(options)
@@ -204,7 +223,7 @@ def compare(
     columns: int | None = None,
     pin_of: int = 0,
     diff: tuple[int, int] | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Figure:
     """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
 
@@ -229,7 +248,7 @@ def compare(
     )
 
 
-def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Any) -> Figure:
+def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Options]) -> Figure:
     """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
 
     Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
@@ -315,7 +334,7 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
     return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)
 
 
-def _heads(layer: int | None, head: int | None, options: dict[str, Any]) -> tuple[Head, ...]:
+def _heads(layer: int | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
     """The heads that a call names, either way."""
     named = options.pop("heads", None)
     remedy = "Give layer=3, head=1, or heads=['L3H1']."

@@ -16,6 +16,21 @@ from typing import Literal, NamedTuple
 
 from mha_viz.errors import TextError
 
+__all__ = [
+    "Alignment",
+    "Cut",
+    "Piece",
+    "Token",
+    "TokenizedText",
+    "WordPieces",
+    "align",
+    "clean",
+    "from_names",
+    "is_punctuation",
+    "tokenized",
+    "visible",
+]
+
 APOSTROPHES = frozenset("'’ʼ＇")
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mha_viz import apart
 from mha_viz.corpus import treebank
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, TooLarge, TooSlow
 
 CHILD = "mha_viz.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
@@ -36,9 +36,9 @@ def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Sourc
     order = json.dumps({"name": name}).encode() + b"\n" + data
     try:
         facts = json.loads(apart.run(CHILD, order, BOUNDS, cancelled=cancelled))
-    except apart.TooSlow as error:
+    except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
-    except apart.TooLarge as error:
+    except TooLarge as error:
         most = f"{BOUNDS.megabytes:,} MB of memory"
         raise CorpusError(f"This file needs more than {most} to be read.", "Split it.") from error
     return Source(name, facts["digest"], facts["words"], tuple(facts["left_out"]), data)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mha_viz.apart import NICE, Bounds, Failed, TooLarge, TooSlow, run
-from mha_viz.errors import Cancelled, CorpusError
+from mha_viz.apart import NICE, Bounds, run
+from mha_viz.errors import Cancelled, CorpusError, Failed, TooLarge, TooSlow
 from tests.visit import until
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -75,7 +75,8 @@ def test_others_take_turns_and_workers_do_not_wait() -> None:
 
 
 def test_a_crew_that_cannot_start_says_so_and_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, turn, begun = threading.Thread.start, Turn(), []
+    usual, turn = threading.Thread.start, Turn()
+    begun: list[threading.Thread] = []
 
     def start(thread: threading.Thread) -> None:
         if begun:

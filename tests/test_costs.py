@@ -37,7 +37,8 @@ def test_parameters_and_multiply_adds_are_those_of_pytorch(d_model: int, heads: 
 
 @pytest.mark.parametrize(("d_model", "heads", "n"), SETTINGS)
 def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
-    config = BertConfig(hidden_size=d_model, num_attention_heads=heads, attn_implementation="eager")
+    shape = {"hidden_size": d_model, "num_attention_heads": heads}
+    config = BertConfig(**shape, attn_implementation="eager")  # type: ignore[call-arg]
     module = BertAttention(config).eval()
     found = costs(d_model, heads, n)
     norm = 2 * d_model  # the layer norm behind the attention is not counted

@@ -34,9 +34,9 @@ def test_what_is_copied_is_there_and_reaches_the_build() -> None:
 def test_all_that_the_wheel_is_made_of_is_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     hatch = project["tool"]["hatch"]
-    wheel, lists = hatch["build"]["targets"]["wheel"], hatch["metadata"]["hooks"]["requirements_txt"]["files"]
+    wheel = hatch["build"]["targets"]["wheel"]
     needed = [*wheel["packages"], *wheel["force-include"], "pyproject.toml", project["project"]["readme"]]
-    needed += [*project["project"]["license-files"], *lists]
+    needed += [*project["project"]["license-files"], hatch["version"]["path"]]
     places = [PurePosixPath(path) for path in copied()]
     for path in map(PurePosixPath, needed):
         assert any(path == place or place in path.parents for place in places), path

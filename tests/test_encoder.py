@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -393,15 +392,6 @@ def test_a_packed_layer_gives_its_weight_back() -> None:
     assert torch.allclose(packed(x), layer(x), atol=1e-6)
     gelu = torch.nn.functional.gelu(layer(x))
     assert torch.allclose(linear.PackedLinear(layer.weight, layer.bias, gelu=True)(x), gelu, atol=1e-6)
-
-
-@pytest.mark.parametrize("own", [{}, {"LRU_CACHE_CAPACITY": "99", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "98"}])
-def test_few_shapes_are_kept_unless_the_environment_says_how_many(own: dict[str, str]) -> None:
-    names = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-    code = f"import os, mha_viz.models.linear; print(*[os.environ[name] for name in {names}])"
-    others = {name: value for name, value in os.environ.items() if name not in names}
-    said = subprocess.run([sys.executable, "-c", code], env=others | own, capture_output=True, text=True, check=True)
-    assert said.stdout.split() == (["99", "98"] if own else ["8", "16"])
 
 
 # ---- much text -----------------------------------------------------------------------------------------------------

@@ -375,7 +375,7 @@ def test_the_pin_counts_tokens_of_the_panel_that_is_named(minilm: Encoder) -> No
 @pytest.mark.parametrize("pin_of", [0, 1])
 def test_a_difference_of_two_sentences_holds_what_its_caption_says(minilm: Encoder, pin_of: int) -> None:
     panels = [Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, WIDE)]
-    drawing = difference(*panels, View(pin="q13"), pin_of=pin_of)
+    drawing = difference(panels[0], panels[1], View(pin="q13"), pin_of=pin_of)
     assert f"Held: “{('tired', 'wide')[pin_of]}” as query." in drawing.caption
     frames = [m for m in drawing.marks if isinstance(m, Rect) and m.stroke == LIGHT.accent]
     assert len(frames) == 1

@@ -67,7 +67,7 @@ def test_what_the_page_has_no_place_for_is_said_below_it(visit: Visit, monkeypat
 def test_streamlits_own_signals_pass() -> None:
     for signal in (script_runner.StopException, script_runner.RerunException):
         with pytest.raises(signal), guarded():
-            raise signal(None) if signal is script_runner.RerunException else signal()
+            raise signal(None) if signal is script_runner.RerunException else signal()  # type: ignore[call-arg]
 
 
 @pytest.fixture

@@ -35,9 +35,11 @@ FLOORS = {
     "browser": 1,
     "assets": 1,
     "apart": 1,  # work in a process of its own
+    "options": 1,  # what a figure can be asked for
     "words": 1,  # sums and means over the tokens of a word
     "files": 1,  # there whole or not at all
     "errors": 0,
+    "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {
     "streamlit": {"ui", "page", "serving"},

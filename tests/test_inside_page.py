@@ -437,7 +437,9 @@ def made(
 
     wide = heads * d_k
     matrices = [numbers(d_model, wide) for _ in range(3)]
-    parameters = Parameters(*matrices, numbers(wide, d_model), *(numbers(wide) for _ in range(3)), numbers(d_model))
+    biases = [numbers(wide) for _ in range(3)]
+    arrays: list[Any] = [*matrices, numbers(wide, d_model), *biases, numbers(d_model)]
+    parameters = Parameters(*arrays)
     tokens = tuple(Token(WORDS[i % 7], i, 0, i, i + 1) for i in range(n))
     mask = np.triu(np.full((n, n), causal), 1)
     of = ("made", "", 0, TokenizedText("a" * n, "", tokens))

@@ -48,8 +48,8 @@ def same(one: Profile, other: Profile) -> bool:
     for part in ("tables", "control"):
         assert getattr(one, part).keys() == getattr(other, part).keys()
         for name, table in getattr(one, part).items():
-            filled = (t.astype(object).where(t.notna(), "") for t in (getattr(other, part)[name], table))
-            pd.testing.assert_frame_equal(*filled, rtol=1e-8, obj=name)
+            theirs, ours = (t.astype(object).where(t.notna(), "") for t in (getattr(other, part)[name], table))
+            pd.testing.assert_frame_equal(theirs, ours, rtol=1e-8, obj=name)
     return dict(one.facts) == dict(other.facts)
 
 

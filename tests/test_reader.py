@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from mha_viz.corpus import grammar
-from mha_viz.errors import EmptyText, ModelBroken, ShapeError, UnknownHead, UnknownModel
+from mha_viz.errors import EmptyText, ReadingFailed, ShapeError, UnknownHead, UnknownModel
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.reader import Reader, client
@@ -112,7 +112,7 @@ def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(monkey
     reader = Reader()
     reader.load("minilm")
     monkeypatch.setattr(client, "READ_SECONDS", 0.001)
-    with pytest.raises(ModelBroken, match=r"minilm took longer than 0 s and was stopped\."):
+    with pytest.raises(ReadingFailed, match=r"minilm took longer than 0 s and was stopped\."):
         reader.read("minilm", "word " * 900, "", ())
     monkeypatch.undo()
     assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
@@ -122,7 +122,7 @@ def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(monkey
 def test_a_model_that_wants_too_much_memory_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "DATA_BYTES", 60_000_000)
     reader = Reader()
-    with pytest.raises(ModelBroken):
+    with pytest.raises(ReadingFailed):
         reader.load("minilm")
     monkeypatch.undo()
     assert reader.read("minilm", TEXT, "", ()).text.text == TEXT

@@ -258,5 +258,5 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
                     assert (n, int(found.by_row[half, d, r, head])) == count
                 best = [int(table[half, d, r].max()) for table in (found.gold.offset, found.gold.upos)]
                 assert best == [counts.get((tuple(row), direction), (0, 0))[1] for counts in (offsets, tags)]
-    count = int(found.sums["edge_count"])
-    assert [(count, edges) for edges in found.sums["edges"].tolist()] == brute.uas(both)
+    edge_count = int(found.sums["edge_count"])
+    assert [(edge_count, edges) for edges in found.sums["edges"].tolist()] == brute.uas(both)

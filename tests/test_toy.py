@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -276,7 +277,8 @@ def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path, monkey
 
 
 def test_hidden_words_are_predicted() -> None:
-    model, loading = BertForMaskedLM.from_pretrained(SHIPPED, output_loading_info=True)
+    loaded: Any = BertForMaskedLM.from_pretrained(SHIPPED, output_loading_info=True)
+    model, loading = loaded
     assert not loading["missing_keys"]
     pieces = toy_model.tokenizer()
     right = judged = 0

@@ -17,8 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
-from mha_viz.apart import Failed
-from mha_viz.errors import Cancelled, SettingError
+from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder

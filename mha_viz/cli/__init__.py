@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from mha_viz import process
 from mha_viz.cli import attention, figure, profile, serve, toy
 from mha_viz.cli.options import Parser
 from mha_viz.cli.terminal import never_fail_on, one_line
@@ -36,6 +37,7 @@ EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: the process's own) and return its exit code."""
+    process.prepare()
     for stream in (sys.stdout, sys.stderr):
         never_fail_on(stream)
     try:

@@ -38,6 +38,8 @@ from mha_viz.models.folder import check_folder
 from mha_viz.models.trace import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
+__all__ = ["Encoder", "load"]
+
 MAX_PIECES = 512  # more than this no drawing can show
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
 
@@ -51,9 +53,8 @@ _one_pass: AbstractContextManager[Any] = cores.turn
 # Models are made with the process's own random numbers, which nothing else here uses.
 _one_seed = threading.Lock()
 
-# What goes wrong here is said by this file's own errors.
-transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+# What transformers reports while it opens a model belongs to its whole process, too: one thread at a time changes it.
+_one_opening = threading.Lock()
 
 
 def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
@@ -120,7 +121,7 @@ class Encoder:
         check_folder(folder)
         name = name or folder.name
         try:
-            with _panics_in_words(name):
+            with _panics_in_words(name), _reports_silenced():
                 encoder = cls(*_opened(folder, name), name, revision or _revision(folder), device)
                 encoder._prepare()
                 encoder.folder = folder
@@ -358,6 +359,22 @@ def _panics_in_words(name: str) -> Iterator[None]:
         _log.warning("%s: %s", name, error)
         problem = f"The tokenizer or the weights of {quoted(name)} made the library that reads them give up."
         raise ModelBroken(problem, "Try another text, or another model.") from None
+
+
+@contextmanager
+def _reports_silenced() -> Iterator[None]:
+    """What goes wrong is said by this file's own errors; afterwards transformers reports as much as before."""
+    with _one_opening:
+        level = transformers_logging.get_verbosity()
+        bars = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            transformers_logging.set_verbosity(level)
+            if bars:
+                transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _there(device: str) -> torch.device:

@@ -53,11 +53,6 @@ from mha_viz.models.folder import (
 )
 from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
 
-# Before huggingface_hub is first imported: visitors must not use the tokens of the person who runs the server, and
-# telemetry makes that library call home before it answers.
-os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-
 SIZE_SETTING = budget.ONE_SETTING
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
 METADATA_SECONDS = 3.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 import torch
@@ -11,12 +10,6 @@ from transformers.activations import GELUActivation
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.models.families import FAMILIES
-
-# oneDNN and PyTorch's bridge to it keep what they prepared for each shape, half a megabyte each, for 1,024 shapes (the
-# bridge again for every thread). Sentences of many lengths have many shapes, and preparing one anew costs next to
-# nothing. They are read at the first use: too late in a process where PyTorch has worked before.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
-os.environ.setdefault("LRU_CACHE_CAPACITY", "8")
 
 # A linear layer and the exact GELU after it, by the names their families give them: one pass over memory, not two.
 _FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import MhaVizError, ModelBroken
+from mha_viz.errors import MhaVizError, ReadingFailed
 from mha_viz.models import budget, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
@@ -94,7 +94,7 @@ def serve() -> None:
             traceback.print_exc()
             why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
             heading = wire.packed_error(
-                ModelBroken(f"The model could not read this{why}.", "Try another text or another model.")
+                ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
             )
         wire.send(replies, heading | {"loaded": models.names}, arrays)
 

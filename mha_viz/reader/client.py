@@ -9,9 +9,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from mha_viz import process
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, called
-from mha_viz.errors import ModelBroken
+from mha_viz.errors import ReadingFailed
 from mha_viz.inside import Trace
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -30,7 +31,7 @@ _ENDED = "Try again; a smaller model or a shorter text needs less memory."
 class Reader:
     """A process with loaded models that answers one request at a time. Thread-safe.
 
-    Every request raises what the model raises, and ModelBroken when the process ends or misses the deadline; the next
+    Every request raises what the model raises, and ReadingFailed when the process ends or misses the deadline; the next
     request starts a new process.
     """
 
@@ -88,8 +89,8 @@ class Reader:
         return heading, arrays
 
     def _exchange(self, request: Json, seconds: float) -> tuple[Json, list[Array]]:
-        """Send a request and receive its answer. Raises ModelBroken; EOFError when the process ended and a new one may
-        succeed."""
+        """Send a request and receive its answer. Raises ReadingFailed, and EOFError when the process ended and a new
+        one may succeed."""
         is_new, process = self._running()
         timed_out = threading.Event()
         watch = threading.Timer(seconds, _stop, (process, timed_out))
@@ -118,7 +119,7 @@ class Reader:
             [sys.executable, "-c", _START, str(DATA_BYTES)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**WAITING, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**process.SETTINGS, **WAITING, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
         return True, self._process
 
@@ -151,7 +152,7 @@ def _stop(process: subprocess.Popen[bytes], timed_out: threading.Event) -> None:
     process.kill()
 
 
-def _failure(model: str, timed_out: bool, seconds: float) -> ModelBroken:
+def _failure(model: str, timed_out: bool, seconds: float) -> ReadingFailed:
     if timed_out:
-        return ModelBroken(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
-    return ModelBroken(f"The process that runs {called(model)} ended.", _ENDED)
+        return ReadingFailed(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
+    return ReadingFailed(f"The process that runs {called(model)} ended.", _ENDED)

@@ -11,6 +11,7 @@ import click
 from streamlit.web.cli import configurator_options
 from streamlit.web.server.starlette import starlette_server
 
+from mha_viz import process
 from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError
 from mha_viz.serving import settings
@@ -32,6 +33,7 @@ _LOCAL_MODELS = (
 @configurator_options
 def main(**flags: Any) -> None:
     """Serve the app until a signal ends it."""
+    process.prepare()
     options = {name.replace("_", "."): value for name, value in flags.items() if value not in (None, ())}
     try:
         _run(options, settings.read(os.environ))

@@ -16,6 +16,6 @@ BOUNDS = apart.Bounds(
 
 def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Result:
     """Run an experiment in a child process; ``progress`` is called with the fraction done. Raises SettingError,
-    Cancelled, and :class:`mha_viz.apart.Failed`."""
+    Cancelled, and Failed."""
     check(settings)
     return from_bytes(apart.run(CHILD, json.dumps(asdict(settings)).encode(), BOUNDS, progress, cancelled))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.costs import CUTS, Shape, undivided
 from mha_viz.assets import asset
-from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.errors import ResultUnreadable, SettingError
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
     "identical", "output", "random", "penalty", "count", "cut", "removal",
@@ -184,10 +184,6 @@ class Result:
     places: Array
     runs: tuple[Run, ...]
     removal: Removal | None = None
-
-
-class ResultUnreadable(MhaVizError):
-    """A file is not a result of the lab."""
 
 
 _HALF = ("maps", "relation_weights", "overlap", "divergence")  # stored with half precision

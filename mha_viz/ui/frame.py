@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
+from mha_viz import process
 from mha_viz.assets import app_root, page_files, page_name
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
@@ -60,6 +61,7 @@ def page(name: str) -> st.Page:
 
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
+    process.prepare()  # nobody has, under `streamlit run app.py`
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
     every_page = pages()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelBroken
+from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.ui.cache import Shelf
 from mha_viz.ui.visitors import NOBODY, visitor
@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 class Rules(NamedTuple):
     """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about an own
     order; ``places`` may wait or run, ``workers`` run at once; after ``forgotten`` seconds without a look somebody
-    counts as gone; ``apiece`` may be one visitor's."""
+    counts as gone; ``apiece`` may be one visitor's. ``failure`` is the error of an order that met a fault."""
 
     one: str
     many: str
@@ -33,6 +33,7 @@ class Rules(NamedTuple):
     places: int
     forgotten: Callable[[], float]
     workers: int = 1
+    failure: type[Failed] = Failed
     apiece: Callable[[], int] = lambda: 1
 
 
@@ -172,7 +173,7 @@ class Desk(Generic[K]):
         except Exception as raised:  # a fault of ours or of the machine: the page says so, the server lives on
             _LOG.exception("A %s failed", self._rules.one)
             why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
-            error = ModelBroken(f"The {self._rules.one} failed{why}.", "Try again.")
+            error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
         if error is None:
             self._failed.drop(key)
         else:

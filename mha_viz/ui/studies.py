@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from mha_viz import apart, uploads
 from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
 from mha_viz.assets import asset
-from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
+from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
 from mha_viz.models import catalog, hub
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
@@ -44,6 +44,7 @@ STUDIES = Rules(
     stop="Stop it on the page Roles, or wait until it is done.",
     places=8,
     forgotten=lambda: HIDDEN if catalog.hosted() else AT_HOME,
+    failure=StudyFailed,
 )
 FILES = Rules(
     one="file",

@@ -155,7 +155,7 @@ class Site(Generic[P]):
         self._folder = folder
         self.port, self.plain_port = free_port(), free_port()
         self.url = f"https://{HOST}:{self.port}{BASE}"
-        self.servers = dict(zip(NAMES, servers, strict=True))
+        self.servers: dict[str, P] = dict(zip(NAMES, servers, strict=True))
         self._ends = ExitStack()
 
     def __enter__(self) -> Site[P]:

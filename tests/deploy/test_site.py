@@ -7,6 +7,7 @@ import re
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -167,7 +168,7 @@ def test_newcomers_are_spread_and_the_cookie_decides_from_then_on(site: Site[Ser
             path = f"{BASE}/about/{name}{number}"
             again = site.ask(path, Cookie=f"mha_process={name}")
             assert not [cookie for cookie in again.headers.get_all("Set-Cookie") or [] if "mha_process" in cookie]
-            wait_for(lambda path=path: path in site.nginx_log(), "The log does not hold the request")
+            wait_for(partial(_logs, site, path), "The log does not hold the request")
             line = next(line for line in site.nginx_log().splitlines() if path in line)
             assert line.split()[-2] == f"127.0.0.1:{site.servers[name].port}"
     forged = site.ask(f"{BASE}/", Cookie="mha_process=10.0.0.1")
@@ -270,6 +271,10 @@ def returned(guest: Guest, view: dict[str, str]) -> None:
     for control in ("pieces", "hidden, rescaled"):
         expect(guest.page.get_by_role("radio", name=control, exact=True)).to_be_checked()
     assert guest.address == view
+
+
+def _logs(site: Site[Server], path: str) -> bool:
+    return path in site.nginx_log()
 
 
 def wait_for_page(page: Page, condition: Callable[[], bool]) -> None:

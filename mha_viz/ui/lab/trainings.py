@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mha_viz.errors import RunFailed
 from mha_viz.training import apart
 from mha_viz.training.record import Result, Settings, check, size
 from mha_viz.ui.cache import Once, Shelf
@@ -15,6 +16,7 @@ RULES = Rules(
     stop="Stop it first, or wait until it is done; another of your tabs may show it.",
     places=6,
     forgotten=lambda: FORGOTTEN,
+    failure=RunFailed,
 )
 
 

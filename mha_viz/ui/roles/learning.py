@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
@@ -182,7 +182,7 @@ def _told(step: int, attention: Attention | None) -> None:
         st.markdown("\n".join(lines))
 
 
-def _maps(step: int, attention: Attention, look: str) -> None:
+def _maps(step: int, attention: Attention, look: Literal["light", "dark"]) -> None:
     st.markdown(f"**Every head after {step:,} steps**, rows from, columns to:")
     st.markdown(f"*{drawn().text}*")
     alt = f"Grid of all heads after {step} steps"
@@ -190,7 +190,7 @@ def _maps(step: int, attention: Attention, look: str) -> None:
 
 
 @st.cache_data(max_entries=PICTURES, show_spinner=False)
-def _picture(step: int, look: str, _attention: Attention) -> str:
+def _picture(step: int, look: Literal["light", "dark"], _attention: Attention) -> str:
     """The grid of ``_attention`` as SVG in base64; the step and the look say which one it is."""
     from mha_viz.exports.preview import preview
 

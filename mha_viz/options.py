@@ -1,0 +1,66 @@
+"""What a figure can be asked for, by keyword, and what can be done with one: for editors and type checkers.
+
+The values are checked where they are used, by View and Size of ``mha_viz.figures``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypedDict
+
+__all__ = ["AnyFigure", "HeadOptions", "Options"]
+
+
+class Options(TypedDict, total=False):
+    """Options of every figure.
+
+    ``unit``: words or pieces. ``special``: special tokens are kept, hidden, or hidden with rows that sum to 1 again.
+    ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1),
+    head (to the largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10"
+    holds query token 10, "k1" key token 1, "q10k1" one link. ``width_mm`` or ``width_in``: the width of the figure
+    (85 mm fits one column, 178 two). ``font_pt``: the size of its labels in points. ``transparent``: no background.
+    """
+
+    unit: Literal["words", "pieces"]
+    special: Literal["keep", "hide", "rescale"]
+    links: str
+    scale: Literal["fixed", "head", "row", "log"]
+    side: Literal["all", "aa", "ab", "ba", "bb"]
+    pin: str
+    width_mm: float
+    width_in: float
+    font_pt: float
+    look: Literal["light", "dark"]
+    transparent: bool
+
+
+class HeadOptions(Options, total=False):
+    """Options of a figure of chosen heads. ``heads`` names them, as "L3H1" or (3, 1), in place of layer and head."""
+
+    heads: Sequence[str | tuple[int, int]]
+
+
+class AnyFigure(Protocol):
+    """A figure, as ``mha_viz.notebook.Figure`` is one: Jupyter shows it, and it saves itself."""
+
+    @property
+    def caption(self) -> str:
+        """The text to set under it."""
+
+    @property
+    def drawing(self) -> Any:
+        """The static figure: a list of marks in points."""
+
+    def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
+        """Write the figure, or its numbers, in the format that the suffix names."""
+
+    def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
+        """The same file in memory."""
+
+    def to_html(self) -> str:
+        """The interactive figure as one HTML page."""
+
+    def figure(self, ax: Any = None) -> Any:
+        """The static figure drawn into a matplotlib Axes."""

@@ -1,0 +1,30 @@
+"""Settings of libraries for a process that is this program's own: a server, a command, the processes they start.
+
+Importing the package sets none of them, so that a notebook keeps its own. Whoever starts such a process calls
+:func:`prepare`, or hands SETTINGS to it, before a library reads them: each does so once.
+"""
+
+from __future__ import annotations
+
+import os
+from types import MappingProxyType
+
+SETTINGS = MappingProxyType(
+    {
+        # Visitors must not use the tokens of the person who runs the server.
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+        # Telemetry makes huggingface_hub call home before it answers.
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        # oneDNN and PyTorch's bridge to it keep what they prepared for each shape, half a megabyte each, for 1,024
+        # shapes (the bridge again for every thread). Sentences of many lengths have many shapes, and preparing one anew
+        # costs next to nothing.
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
+        "LRU_CACHE_CAPACITY": "8",
+    }
+)
+
+
+def prepare() -> None:
+    """Set them for this process and those it starts, each unless the environment has a value already."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)

@@ -1,0 +1,157 @@
+"""What the package shows to programs: the names of its public modules, one family of errors, typed options."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import inspect
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import mha_viz
+from mha_viz import errors, notebook, options
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.layout import Size
+from mha_viz.figures.view import SETTINGS, View
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "mha_viz"
+
+# What programs of others may import. Whoever adds a module here gives it an __all__; a name that leaves one is a
+# change that the changelog states.
+PUBLIC = {
+    "mha_viz": {"Attention", "Figure", "Head", "MhaVizError", "__version__", "compare", "difference", "load"},
+    "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
+    "mha_viz.errors": {name for name, _ in inspect.getmembers(errors, inspect.isclass)},
+    "mha_viz.exports": {"describe", "suffixes", "to_bytes", "write"},
+    "mha_viz.models.encoder": {"Encoder", "load"},
+    "mha_viz.notebook": {"Figure", "archive", "compare", "difference", "grid", "heatmap", "links"},
+    "mha_viz.options": {"AnyFigure", "HeadOptions", "Options"},
+    "mha_viz.text": {"Cut", "Token", "TokenizedText"},
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_module_lists_its_names(name: str) -> None:
+    module = importlib.import_module(name)
+    assert len(module.__all__) == len(set(module.__all__))
+    assert list(module.__all__) == sorted(module.__all__)
+    assert PUBLIC[name] <= set(module.__all__)
+    for public in module.__all__:
+        assert getattr(module, public) is not None
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_class_or_function_says_what_it_is(name: str) -> None:
+    module = importlib.import_module(name)
+    for public in module.__all__:
+        one = getattr(module, public)
+        if inspect.isclass(one) or inspect.isfunction(one):
+            assert one.__doc__, public
+
+
+def test_all_that_the_readme_names_is_there() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    named = {part.split("mv.")[1].split("(")[0].split(".")[0] for part in readme.split() if "mv." in part}
+    assert named >= {"load", "Head", "compare", "difference", "Attention"}
+    assert {name for name in named if name.isidentifier()} <= set(mha_viz.__all__)
+
+
+def test_every_error_of_the_house_is_in_the_family() -> None:
+    """Classes of errors stand in errors.py; what never leaves a module (its name begins with _) may stay there."""
+    signals = {"LastLayerSeen"}
+    strays = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != PACKAGE / "errors.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in signals
+        for base in node.bases
+        if issubclass(_class(base), BaseException)
+    ]
+    assert strays == []
+    family = [one for _, one in inspect.getmembers(errors, inspect.isclass)]
+    assert len(family) > 20
+    assert all(issubclass(one, MhaVizError) for one in family)
+
+
+def _class(base: ast.expr) -> type:
+    """The class that a base's name stands for among errors, Python's own and ours; object for any other."""
+    name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+    found = getattr(errors, name, None) or getattr(builtins, name, object)
+    return found if inspect.isclass(found) else object
+
+
+def test_the_typed_options_are_those_that_a_figure_takes() -> None:
+    taken = {field.name for kind in (View, Size) for field in fields(kind)} | {"width_in"}
+    assert set(options.Options.__annotations__) == taken
+    assert set(options.HeadOptions.__annotations__) >= {"heads"}
+    hints = options.Options.__annotations__
+    for name in ("unit", "special", "scale", "side"):
+        allowed = eval(hints[name].__forward_arg__, {"Literal": _Listed()})
+        assert "|".join(allowed) == SETTINGS[name]
+
+
+class _Listed:
+    """Stands for Literal: gives what is between its brackets."""
+
+    def __getitem__(self, values: tuple[str, ...]) -> tuple[str, ...]:
+        return values
+
+
+@pytest.mark.parametrize("name", ["grid", "heatmap", "links"])
+def test_the_methods_of_a_reading_take_what_the_functions_take(name: str) -> None:
+    method = inspect.signature(getattr(Attention, name)).parameters
+    function = inspect.signature(getattr(notebook, name)).parameters
+    assert [*method][1:] == [*function][1:]
+    assert [method[one].annotation for one in [*method][1:]] == [function[one].annotation for one in [*function][1:]]
+
+
+WRONG = """
+import mha_viz as mv
+from mha_viz.notebook import Figure
+
+def draw(a: mv.Attention) -> None:
+    a.grid(unit="words", width_mm=85).save("a.svg")
+    a.links(3, 1, pin="q10", heads=["L3H1", (3, 4)]).to_bytes(".pdf")
+    a.grid(colour="red")
+    a.heatmap(3, 1, unit="letters")
+    a.links(layer="3")
+    a.grid(heads=["L3H1"])
+    mv.compare([(a, "L3H1")], width="85")
+    a.grid().show()
+    mv.difference(a, a, scale="row").caption.upper()
+"""
+
+
+def test_a_type_checker_finds_what_is_misspelled(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text(WRONG, "utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+        str(tmp_path / "use.py"),
+    ]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    lines = sorted({int(line.split(":")[1]) for line in said.splitlines() if "use.py:" in line and ": error:" in line})
+    assert lines == [number for number, line in enumerate(WRONG.splitlines(), 1) if _is_wrong(line)], said
+
+
+def _is_wrong(line: str) -> bool:
+    return any(part in line for part in ("colour=", "letters", 'layer="3"', "grid(heads", 'width="85"', ".show()"))
+
+
+def test_a_figure_is_one_by_the_type_that_a_reading_promises() -> None:
+    promised = {name for name in vars(options.AnyFigure) if not name.startswith("_")}
+    assert promised == {"caption", "drawing", "figure", "save", "to_bytes", "to_html"}
+    for name in promised:
+        assert hasattr(notebook.Figure, name)

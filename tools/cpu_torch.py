@@ -1,0 +1,95 @@
+"""Installs PyTorch's build for the CPU, where nothing else is of use: on Linux without an NVIDIA GPU.
+
+    python tools/cpu_torch.py INDEX
+
+There the default index gives a build with CUDA, several GB larger. Whatever else requirements.txt asks for comes from
+the default index afterwards, and so does PyTorch where INDEX cannot be had: one line says so. The machine's own
+settings of pip stay in force.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from importlib import metadata
+from pathlib import Path
+
+DRIVER = Path("/proc/driver/nvidia/version")
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 5  # that the index has to answer: a look-up of its name alone may take a minute where there is no network
+
+
+def wanted(requirements: str) -> str:
+    """The line of a list of requirements that pins torch."""
+    pin = re.search(r"^torch==\S+$", requirements, re.MULTILINE)
+    assert pin, "requirements.txt does not pin torch"
+    return pin[0]
+
+
+def installed() -> str:
+    """The version of torch that is here, without the name of the build; empty where there is none."""
+    try:
+        return metadata.version("torch").partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def has_gpu() -> bool:
+    """True when NVIDIA's driver is loaded, or its own program lists a GPU (as inside WSL)."""
+    if DRIVER.exists():
+        return True
+    program = shutil.which("nvidia-smi")
+    listed = subprocess.run([program, "-L"], capture_output=True, text=True, check=False) if program else None
+    return listed is not None and listed.returncode == 0 and "GPU " in listed.stdout
+
+
+def why_not(index: str, seconds: float = SECONDS) -> str:
+    """Why nothing can be had from an index; empty when it answers. Never takes longer than ``seconds``."""
+    answers: list[str] = []
+    ask = threading.Thread(target=lambda: answers.append(_asked(index, seconds)), daemon=True)
+    ask.start()
+    ask.join(seconds)
+    return answers[0] if answers else f"it did not answer in {seconds:g} s"
+
+
+def _asked(index: str, seconds: float) -> str:
+    try:
+        urllib.request.urlopen(f"{index.rstrip('/')}/torch/", timeout=seconds).close()
+    except urllib.error.HTTPError as error:
+        return f"it answered {error.code}"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return "" if isinstance(reason, ssl.SSLError) else str(reason)  # pip may know the certificate
+    return ""
+
+
+def install(requirement: str, index: str) -> str:
+    """Install it without what it depends on; why that failed, empty when it did not."""
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--index-url", index, requirement],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+
+
+def main(index: str) -> None:
+    """Install it where it is of use and not here yet."""
+    requirement = wanted((ROOT / "requirements.txt").read_text("utf-8"))
+    if not index or not sys.platform.startswith("linux") or f"torch=={installed()}" == requirement or has_gpu():
+        return
+    if reason := why_not(index) or install(requirement, index):
+        print(f"No CPU build of PyTorch from {index} ({reason}): the default index is asked.", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2] or [""])

@@ -393,7 +393,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     if _inside_contraction(previous, piece, typed):
         return False
     own, before = typed[piece.start : piece.end], typed[previous.start : previous.end]
-    if is_punctuation(own) or is_punctuation(before) or not own.strip():  # Llama's "▁" alone leads into the next word
+    if is_punctuation(own) or is_punctuation(before) or own.isspace():  # Llama's "▁" alone leads into the next word
         return True
     return piece.word != previous.word
 

@@ -24,6 +24,7 @@ from mha_viz.reader import Reader
 from mha_viz.ui import downloads, jobs
 from mha_viz.ui.jobs import Job
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
+from tests.visit import Visit, press, until
 
 PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
 TINY = resolve("someone/tiny")
@@ -242,6 +243,38 @@ def test_two_models_travel_at_once_and_others_wait(hub: FakeHub, visitors: Visit
     visitors.cancel(running[0])
     assert third.wait(PATIENCE)
     assert third.error is None
+
+
+# ---- The page --------------------------------------------------------------------------------------------
+
+
+def progress(page: Visit) -> str:
+    """The words at the page's progress bar; empty without one."""
+    return " ".join(bar.proto.text for bar in page.at.get("progress"))
+
+
+def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
+    page = Visit({"model": "someone/tiny"})
+    until(lambda: visitors.start("someone/tiny").size > 0)
+    page.at.run()
+    assert "Downloading someone/tiny" in progress(page)
+    assert "Meanwhile, the picture below is read by MiniLM" in page.said
+    press(page, "cancel_download")
+    assert "model" not in page.url
+    assert not progress(page)
+    assert visitors.jobs[0].wait(PATIENCE)
+    assert isinstance(visitors.jobs[0].error, Cancelled)
+
+
+def test_the_page_says_that_a_download_waits_for_others(hub: FakeHub, visitors: Visitors) -> None:
+    for name in ("a/a", "b/b", "c/c"):
+        hub.add(name, Repository(tiny_bert_files(), stall="body"))
+    for name in ("a/a", "b/b"):
+        visitors.start(name)
+    page = Visit({"model": "c/c"})
+    visitors.start("c/c")
+    assert progress(page) == "c/c waits for other downloads…"
 
 
 # ---- Words -----------------------------------------------------------------------------------------------

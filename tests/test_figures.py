@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import fonts
+from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
@@ -23,7 +25,7 @@ from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
-from mha_viz.figures.theme import LIGHT, palette
+from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, number, shades, share, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
@@ -104,6 +106,14 @@ def test_shades_by_hand() -> None:
     assert shades(w, "head", top=1.0).tolist() == shades(w, "fixed").tolist()
     assert shades(w, "row").tolist() == [[255, 128], [255, 0]]
     assert shades(np.array([[1, 0.001, 0.1, 0.0001]], np.float32), "log").tolist() == [[255, 0, 170, 0]]
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_text_in_figures_has_the_colours_of_the_pages(name: str) -> None:
+    page = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))["theme"][name]
+    theme = THEMES[name]
+    assert (theme.ink, theme.accent) == (page["textColor"], page["primaryColor"])
+    assert theme.ramp[0] == page["secondaryBackgroundColor"], "weight 0"
 
 
 def test_numbers_are_written_as_on_screen() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis.reduce import word_block
+from mha_viz.words import between
 from tests import brute
 
 # [CLS] the play ##ing [SEP]
@@ -54,3 +55,12 @@ def test_as_the_plain_loops_and_rows_sum_to_one_with_what_special_tokens_get(siz
         for word in range(len(sizes)):
             special = [weights[head, i, 0] + weights[head, i, -1] for i, w in enumerate(words) if w == word]
             assert found[head, word].sum() + np.mean(special) == pytest.approx(1, abs=1e-6)
+
+
+def test_rows_and_columns_may_be_grouped_differently_and_some_left_out() -> None:
+    weights = np.array([PIECES], np.float64)
+    found = between(weights, [[2, 3]], [[0], [1, 4]])  # from playing, to [CLS] and to (the + [SEP])
+    assert found.dtype == np.float64
+    assert found == pytest.approx(np.array([[[0.1, (0.4 + 0.1 + 0.2 + 0.1) / 2]]]))
+    assert weights[0] == pytest.approx(np.array(PIECES))
+    assert between(weights, [], [[0, 1]]).shape == (1, 0, 1)

@@ -109,6 +109,13 @@ def test_a_piece_of_nothing_joins_the_word_it_begins() -> None:
     assert text.by_words().tokens == (Token("ab", 0, 0, 0, 2),)
 
 
+def test_a_blank_that_is_a_piece_ends_the_word_before_it_and_nothing_that_is_a_piece_does_not() -> None:
+    found = [Piece("▁a", 0, 1, 0, 0), Piece("▁", 1, 2, 0, 0), Piece("b", 2, 3, 0, 0)]  # Llama: one word in its own eyes
+    assert tokenized("a b", "", found).groups == ((0,), (1, 2))
+    found = [Piece("a", 0, 1, 0, 0), Piece("", 1, 1, 0, 0), Piece("b", 1, 2, 0, 0)]
+    assert tokenized("ab", "", found).groups == ((0, 1, 2),)
+
+
 def test_a_leading_blank_is_not_part_of_the_span() -> None:
     text = tokenized("a  b", "", [Piece("a", 0, 1, 0, 0), Piece("Ġb", 1, 4, 1, 0)])
     assert text.tokens[1] == Token("b", 1, 0, 3, 4)

@@ -1,4 +1,5 @@
 // Numbers and positions only: no page, no colours. Tested by `node --test`.
+import { patternsOf, defaultsOf } from "./view.js";
 
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
@@ -36,14 +37,8 @@ export const paperName = (reading, index) => `${Math.floor(index / reading.heads
 
 // ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
 
-export const DEFAULTS = { unit: "words", special: "keep", links: "all", scale: "fixed", side: "all" };
-const PATTERNS = {
-  unit: /^(words|pieces)$/,
-  special: /^(keep|hide|rescale)$/,
-  links: /^(all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2})$/,
-  scale: /^(fixed|head|row|log)$/,
-  side: /^(all|aa|ab|ba|bb)$/,
-};
+export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side"]);
+const PATTERNS = patternsOf(Object.keys(DEFAULTS));
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Attention, Head, Shown, Weights
+from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import SettingError
 from mha_viz.text import TokenizedText
 from mha_viz.words import averaged, between
@@ -23,14 +24,7 @@ from mha_viz.words import averaged, between
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 
 # What each setting of a view may be.
-SETTINGS = {
-    "unit": r"words|pieces",
-    "special": r"keep|hide|rescale",
-    "links": r"all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2}",
-    "scale": r"fixed|head|row|log",
-    "side": r"all|aa|ab|ba|bb",
-    "pin": r"|q\d{1,4}|k\d{1,4}|q\d{1,4}k\d{1,4}",
-}
+SETTINGS = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "side")} | {"pin": f"|{VALUES['pin']}"}
 
 Mask = npt.NDArray[np.bool_]
 Shades = npt.NDArray[np.uint8]
@@ -48,11 +42,11 @@ class View:
     Raises SettingError for any other value.
     """
 
-    unit: str = "words"
-    special: str = "keep"
-    links: str = "all"
-    scale: str = "fixed"
-    side: str = "all"
+    unit: str = DEFAULTS["unit"]
+    special: str = DEFAULTS["special"]
+    links: str = DEFAULTS["links"]
+    scale: str = DEFAULTS["scale"]
+    side: str = DEFAULTS["side"]
     pin: str = ""
 
     def __post_init__(self) -> None:

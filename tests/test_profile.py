@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pytest
 
+from mha_viz import files
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, ExportError
@@ -45,7 +48,7 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
 
 def same(one: Profile, other: Profile) -> bool:
     """The same tables and facts; a cell without a value may be None, NaN or empty."""
-    for part in ("tables", "control"):
+    for part in ("tables", "untrained"):
         assert getattr(one, part).keys() == getattr(other, part).keys()
         for name, table in getattr(one, part).items():
             theirs, ours = (t.astype(object).where(t.notna(), "") for t in (getattr(other, part)[name], table))
@@ -181,18 +184,20 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_writing_that_fails_leaves_no_part_of_it_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    usual, left = Path.write_text, [after]
+    usual, left = files.whole_file, [after]
 
-    def full(path: Path, text: str, *rest: Any, **more: Any) -> int:
-        if left[0] == 0:
-            usual(path, text[: len(text) // 2], *rest, **more)
-            raise OSError(28, "No space left on device")
-        left[0] -= 1
-        return usual(path, text, *rest, **more)
+    @contextmanager
+    def full(path: Path) -> Iterator[BinaryIO]:
+        with usual(path) as file:
+            if left[0] == 0:
+                file.write(b"half of")
+                raise OSError(28, "No space left on device")
+            left[0] -= 1
+            yield file
 
     profile = profile_of("entropy", "uas")
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", full)
+        patched.setattr("mha_viz.analysis.profile.whole_file", full)
         with pytest.raises(ExportError, match="No space left"):
             profile.write(tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

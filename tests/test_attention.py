@@ -158,7 +158,7 @@ def test_by_words_of_whole_words_is_the_same_object() -> None:
 
 
 def test_content_hides_and_says_how_much() -> None:
-    text, weights, hidden = attention().content()
+    text, _, weights, hidden = attention().content()
     assert [t.text for t in text.tokens] == ["un", "kind", "dog"]
     assert close(weights[0, 0], [[0.2, 0.3, 0.3], [0.1, 0.1, 0.1], [0.1, 0.2, 0.0]])
     assert close(hidden[0, 0], [0.2, 0.7, 0.7])

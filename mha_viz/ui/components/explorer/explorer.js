@@ -1,7 +1,7 @@
 // One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import {
-  block, chosen, encodeView, gridCellAt, headName, heatmapSpotAt, isPair, linksSpotAt, paperName, parseView, shades, units, unpack,
+  block, chosen, encodeView, gridCellAt, headName, heatmapSpotAt, isPair, keysOf, linksSpotAt, paperName, parseView, shades, units, unpack,
 } from "./geometry.js";
 import { isDark, palette } from "./ink.js";
 import { drawGrid } from "./grid.js";
@@ -53,7 +53,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   function keep(next) {
     if (next.link) reading.link = next.link;
     for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-    const room = Math.max(24, KEEP_BYTES / (4 * reading.n * reading.n));
+    const room = Math.max(24, KEEP_BYTES / (4 * reading.n * keysOf(reading).n));
     for (const head of reading.matrices.keys()) {
       if (reading.matrices.size <= room) break;
       if (!view.on.includes(head)) reading.matrices.delete(head);
@@ -218,7 +218,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     part.numbers.replaceChildren(...reading.metrics.map((metric) => {
       const value = metric.values[head] ?? 0;
       const bar = make("dd", { class: "bar", "aria-hidden": true });
-      const top = metric.unit === "nats" ? Math.log(reading.n) : 1;
+      const top = metric.unit === "nats" ? Math.log(keysOf(reading).n) : 1;
       bar.style.setProperty("--share", `${Math.min(100, (100 * value) / (top || 1))}%`);
       return make("div", { title: metric.help }, make("dt", {}, metric.label), bar, make("dd", {}, valueOf(metric, head)));
     }));
@@ -301,7 +301,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   const opened = () => derive().heads.find((h) => h.head === view.head);
 
   function drawAsk() {
-    const all = units(reading, { ...view, special: "keep", side: "all" }).rows;
+    const all = units(reading, { ...view, special: "keep", side: "all" });
     const link = view.link || suggestion(reading, opened(), derived.axes, pinned());
     drawRanks(part, reading, view, link, all, open);
   }

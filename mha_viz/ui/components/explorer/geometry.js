@@ -5,22 +5,26 @@ export function unpack(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const body = bytes.slice(4 + length).buffer;
-  const { n, full, special } = reading;
+  const { n, full } = reading;
+  const { n: m, special } = keysOf(reading);
   const scales = new Float32Array(body, 0, 2 * n * full.length);
-  const levels = new Uint16Array(body, scales.byteLength, n * n * full.length);
+  const levels = new Uint16Array(body, scales.byteLength, n * m * full.length);
   reading.matrices = new Map(full.map((head, i) => {
     const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
-    return [head, decoded(levels.subarray(n * n * i, n * n * (i + 1)), own, special)];
+    return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), own, special)];
   }));
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
   return reading;
 }
 
-// Levels -> weights [query * n + key]: each row has one scale for ordinary keys and one for special ones.
+// What the columns are of: {n, tokens, segments, special, groups, words}. The rows' own, unless there is another text.
+export const keysOf = (reading) => reading.keys ?? reading;
+
+// Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
 function decoded(levels, scales, special) {
-  const n = special.length;
-  const weights = new Float32Array(n * n);
-  for (let q = 0, i = 0; q < n; q++) for (let k = 0; k < n; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
+  const m = special.length;
+  const weights = new Float32Array(levels.length);
+  for (let i = 0, q = 0; i < levels.length; q++) for (let k = 0; k < m; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
   return weights;
 }
 
@@ -65,7 +69,7 @@ function pinOf(value, reading) {
   const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
   if (!match || !value) return null;
   const [query, key] = [match[1], match[2]].map((t) => (t === undefined ? null : +t));
-  return (query ?? 0) < reading.n && (key ?? 0) < reading.n ? { query, key } : null;
+  return (query ?? 0) < reading.n && (key ?? 0) < keysOf(reading).n ? { query, key } : null;
 }
 
 export const pinName = (pin) =>
@@ -95,54 +99,60 @@ export function headIndex(name, reading) {
 
 function linkOf(value, reading) {
   const match = /^(\d{1,4})-(\d{1,4})$/.exec(value || "");
-  if (!match || +match[1] >= reading.n || +match[2] >= reading.n) return null;
+  if (!match || +match[1] >= reading.n || +match[2] >= keysOf(reading).n) return null;
   return { query: +match[1], key: +match[2] };
 }
 
 // ---- Units and blocks: the part of one head's matrix that a view shows -------------------------------
 
 // Rows and columns of a view. A unit is {text, tokens, special, segment}; words join their pieces.
-export function units(reading, view) {
+export const units = (reading, view) => ({
+  rows: unitsAlong(reading, view, view.side[0]),
+  cols: unitsAlong(keysOf(reading), view, view.side[1]),
+});
+
+// The units of one axis; `letter` is the sentence of a pair that a side names.
+function unitsAlong(axis, view, letter) {
   const words = view.unit === "words";
-  const groups = words ? reading.groups : reading.tokens.map((_, i) => [i]);
+  const groups = words ? axis.groups : axis.tokens.map((_, i) => [i]);
   const all = groups.map((tokens, i) => ({
-    text: (words ? reading.words : reading.tokens)[i],
+    text: (words ? axis.words : axis.tokens)[i],
     tokens,
-    special: !!reading.special[tokens[0]],
-    segment: reading.segments[tokens[0]],
+    special: !!axis.special[tokens[0]],
+    segment: axis.segments[tokens[0]],
   }));
   const kept = view.special === "keep" ? all : all.filter((u) => !u.special);
-  const side = isPair(reading) ? view.side : "all";
-  const of = (letter) => (side === "all" ? kept : kept.filter((u) => u.segment === (letter === "a" ? 0 : 1)));
-  return { rows: of(side[0]), cols: of(side[1]) };
+  if (view.side === "all" || !hasSecond(axis)) return kept;
+  return kept.filter((u) => u.segment === (letter === "a" ? 0 : 1));
 }
 
-export const isPair = (reading) => reading.segments.some((s) => s === 1);
+const hasSecond = (axis) => axis.segments.some((s) => s === 1);
+export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(reading));
 
 // One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
 // To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
 export function block(reading, head, view, { rows, cols } = units(reading, view)) {
   const raw = reading.matrices.get(head);
   if (!raw) return null;
-  const n = reading.n;
+  const m = keysOf(reading).n;
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   const hidden = new Float32Array(R);
   const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
-  const sums = new Float64Array(n); // a row's pieces added up
+  const sums = new Float64Array(m); // a row's pieces added up
   let max = 0;
   for (let r = 0; r < R; r++) {
     const pieces = rows[r].tokens;
-    let column = raw.subarray(pieces[0] * n, pieces[0] * n + n);
+    let column = raw.subarray(pieces[0] * m, pieces[0] * m + m);
     if (pieces.length > 1) {
       sums.fill(0);
-      for (const q of pieces) for (let k = 0; k < n; k++) sums[k] += raw[q * n + k];
+      for (const q of pieces) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
       column = sums;
     }
     const share = 1 / pieces.length;
     const from = r * C;
     let [total, shown] = [0, 0];
-    for (let k = 0; k < n; k++) total += column[k];
+    for (let k = 0; k < m; k++) total += column[k];
     for (let c = 0; c < C; c++) {
       let sum = 0;
       if (plain) sum = column[plain[c]];
@@ -165,22 +175,25 @@ export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.leng
 
 // The same for the grid where only pooled thumbnails travelled: first the rows and columns of a view…
 export function pooledUnits(reading, view) {
-  const { starts, special } = reading.bins;
-  const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-  const side = isPair(reading) ? view.side : "all";
-  const of = (letter) =>
-    side === "all" ? kept : kept.filter((i) => reading.segments[starts[i]] === (letter === "a" ? 0 : 1));
-  return { rows: of(side[0]), cols: of(side[1]) };
+  const along = (axis, { starts, special }, letter) => {
+    const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+    if (view.side === "all" || !hasSecond(axis)) return kept;
+    return kept.filter((i) => axis.segments[starts[i]] === (letter === "a" ? 0 : 1));
+  };
+  return {
+    rows: along(reading, reading.bins, view.side[0]),
+    cols: along(keysOf(reading), reading.bins.keys ?? reading.bins, view.side[1]),
+  };
 }
 
 // …then the block of one head.
 export function pooled(reading, head, { rows, cols }) {
-  const side = reading.bins.starts.length;
+  const [down, across] = [reading.bins, reading.bins.keys ?? reading.bins].map(({ starts }) => starts.length);
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   let max = 0;
   for (let r = 0; r < R; r++) {
-    const from = (head * side + rows[r]) * side;
+    const from = (head * down + rows[r]) * across;
     for (let c = 0; c < C; c++) {
       const root = reading.thumbs[from + cols[c]] / 255;
       w[r * C + c] = root * root;
@@ -248,13 +261,14 @@ export function ranking(reading, view) {
   const sent = reading.link;
   if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
   if (reading.matrices.size < reading.layers * reading.heads) return null;
-  const group = (token) => (words ? reading.groups.find((g) => g.includes(token)) : [token]);
-  const [queries, keys] = [group(query), group(key)];
+  const columns = keysOf(reading);
+  const group = (axis, token) => (words ? axis.groups.find((g) => g.includes(token)) : [token]);
+  const [queries, keys] = [group(reading, query), group(columns, key)];
   const weights = [];
   for (let head = 0; head < reading.layers * reading.heads; head++) {
     const raw = reading.matrices.get(head);
     let sum = 0;
-    for (const q of queries) for (const k of keys) sum += raw[q * reading.n + k];
+    for (const q of queries) for (const k of keys) sum += raw[q * columns.n + k];
     weights.push(sum / queries.length);
   }
   return ranked(weights);

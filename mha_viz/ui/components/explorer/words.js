@@ -74,19 +74,19 @@ export function suggestion(reading, head, { rows, cols }, at) {
   return { query: rows[at.row].tokens[0], key: cols[col].tokens[0] };
 }
 
-// The ranking of all heads by `link`, under its two menus. `all` = units to choose from, `open` opens a head.
+// The ranking of all heads by `link`, under its two menus. `all` = {rows, cols} to choose from, `open` opens a head.
 export function drawRanks(p, reading, view, link, all, open) {
   const options = JSON.stringify([reading.key, view.unit]);
   if (p.ask.options !== options) {
     p.ask.options = options;
-    for (const select of [p.askQuery, p.askKey]) {
+    for (const [select, side] of [[p.askQuery, all.rows], [p.askKey, all.cols]]) {
       select.replaceChildren(make("option", { value: "", textContent: "choose…" }),
-        ...all.map((u, i) => make("option", { value: u.tokens[0], textContent: `${i} ${u.text}` })));
+        ...side.map((u, i) => make("option", { value: u.tokens[0], textContent: `${i} ${u.text}` })));
     }
   }
-  const unitOf = (token) => all.find((u) => u.tokens.includes(token))?.tokens[0] ?? "";
-  p.askQuery.value = link ? unitOf(link.query) : "";
-  p.askKey.value = link ? unitOf(link.key) : "";
+  const unitOf = (side, token) => side.find((u) => u.tokens.includes(token))?.tokens[0] ?? "";
+  p.askQuery.value = link ? unitOf(all.rows, link.query) : "";
+  p.askKey.value = link ? unitOf(all.cols, link.key) : "";
   const ranked = link && ranking(reading, { ...view, link });
   const shown = (ranked || []).slice(0, p.ask.all ? undefined : RANKS);
   const held = p.ranks.contains(p.ranks.getRootNode().activeElement) ? view.head : null; // keep the keyboard's place

@@ -49,13 +49,15 @@ def unpack(raw: bytes) -> Unpacked:
     header = json.loads(raw[4 : 4 + length].decode())
     assert (4 + length) % 4 == 0
     n, full = header["n"], header["full"]
+    keys = header.get("keys", header)
     start = 4 + length + 8 * n * len(full)
-    end = start + 2 * n * n * len(full)
+    end = start + 2 * n * keys["n"] * len(full)
     scales = np.frombuffer(raw[4 + length : start], "<f4").reshape(len(full), n, 2)
-    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, n)
-    cells = levels * scales[:, :, header["special"]]
-    side = len(header["bins"]["starts"]) if "bins" in header else 0
-    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, side, side) if side else np.zeros((0, 0, 0), np.uint8)
+    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, keys["n"])
+    cells = levels * scales[:, :, keys["special"]]
+    bins = header.get("bins", {"starts": []})
+    sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]
+    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
     assert side or len(raw) == end, "bytes are left over"
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
 

@@ -24,13 +24,13 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from mha_viz.attention import QUANTITIES, Attention, Weights
-from mha_viz.errors import MhaVizError, OpenError
+from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import TokenizedText, text_of
 
 VERSION = 1
 LARGEST = 1 << 35  # bytes of a file: 32 GiB
 LARGEST_HEADING = 1 << 26  # bytes of the JSON
-LONGEST_NAME = 20_000  # characters of a model's name, a revision, a step
+LONGEST_NAME = 100_000  # characters of a model's name, a revision, a step
 MEMBERS = 100  # arrays in one file; a reading has some twenty
 SUFFIXES = (".npz", ".safetensors")
 FIELDS = {"version", "model", "revision", "quantity", "made", "queries", "keys", "digest"}
@@ -39,12 +39,20 @@ _AGAIN = "Save the reading again."
 
 
 def heading(attention: Attention) -> str:
-    """All that a reading is but its numbers, as JSON in ASCII, with a digest over both."""
+    """All that a reading is but its numbers, as JSON in ASCII, with a digest over both. Raises ExportError for what
+    could not be opened again: a text made by hand whose tokens lie outside it."""
     fields: dict[str, Any] = {"version": VERSION}
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity", "made")}
     fields |= {"queries": asdict(attention.queries)}
     fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
-    return json.dumps(fields)
+    said = json.dumps(fields)
+    try:
+        _texts(_fields(said.encode()))
+    except (ValueError, MhaVizError) as error:
+        raise ExportError(
+            f"This reading cannot be saved: {str(error).rstrip('.')}.", "Mend its text, or write .csv or .json."
+        ) from error
+    return said
 
 
 def open_attention(path: str | os.PathLike[str]) -> Attention:
@@ -173,13 +181,18 @@ def _fields(said: bytes) -> dict[str, Any]:
 
 def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:
     """Raises OpenError where the numbers are not those that were saved, TextError, ShapeError."""
-    queries = text_of(fields["queries"])
-    keys: TokenizedText = queries if fields["keys"] is None else text_of(fields["keys"])
+    queries, keys = _texts(fields)
     made, named = tuple(fields["made"]), (fields["model"], fields["revision"])
     attention = Attention(*named, queries, weights, hidden, made, keys, fields["quantity"])
     if _digest(attention) != fields["digest"]:
         raise OpenError("The file was changed after it was saved: its numbers or words are others.", _AGAIN)
     return attention
+
+
+def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
+    """Queries and keys, one object in self-attention. Raises TextError."""
+    queries = text_of(fields["queries"])
+    return queries, queries if fields["keys"] is None else text_of(fields["keys"])
 
 
 def _digest(attention: Attention) -> str:

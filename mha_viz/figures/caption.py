@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from mha_viz.attention import QUANTITIES, READ, Attention, Head, called
+from mha_viz.attention import QUANTITIES, Attention, Head, called
 from mha_viz.figures.view import Block, View, focus, number, share, span, units
 from mha_viz.text import Cut
 
@@ -56,7 +56,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     }
     which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
     sentences = [stopped(f"{KINDS[kind]}: {which} of {reading(attention)}")]
-    sentences += [history([attention]), done([attention], view, kind), held(attention, view)]
+    sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
     sentences += [scale(view, parts, kind), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
     alt = f"{KINDS[kind]}, {which}, for the text “{attention.queries.text[:200]}”. {strong}"
@@ -69,13 +69,15 @@ def both(head: Head) -> str:
 
 
 def reading(attention: Attention) -> str:
-    """The model with its revision, and the text: 'minilm (revision 53aa…) reading “The cat sat.”'."""
+    """The model with its revision, the text, and what was done since: 'minilm (revision 53aa…) reading “The cat sat.”',
+    'minilm reading “The cat sat.”, by words, special hidden'."""
     said = identity(attention)
     revision = f" (revision {attention.revision})" if attention.revision else ""
     pair = f" and “{said['pair']}”" if "pair" in said else ""
     cut = f" ({said['read']})" if "read" in said else ""
     keys = f" and attending to “{said['keys']}”" if "keys" in said else ""
-    return f"{called(attention.model)}{revision} reading “{said['text']}”{pair}{cut}{keys}"
+    taken = f", {steps(attention)}" if steps(attention) else ""
+    return f"{called(attention.model)}{revision} reading “{said['text']}”{pair}{cut}{keys}{taken}"
 
 
 def identity(attention: Attention) -> dict[str, str]:
@@ -99,19 +101,16 @@ def _read(cut: Cut) -> str:
     return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} pieces"
 
 
-def history(attentions: Sequence[Attention]) -> str:
-    """What the numbers are and what was done to them before they were drawn; empty for the attention weights of a text
-    as it was typed."""
-    quantities = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
-    lines = [quantity.about for quantity in quantities if quantity.name != "weight"]
-    if any(attention.made[:1] == ("given words",) for attention in attentions):
-        lines.append("The text was given as words.")
-    steps = dict.fromkeys(", ".join(_steps(attention)) for attention in attentions if _steps(attention))
-    return " ".join([*lines, *(f"Done before it was drawn: {done}." for done in steps)])
+def steps(attention: Attention) -> str:
+    """How the text was given and what was done since, in order; empty for a text as it was typed."""
+    listed = [{"given words": "given as words"}.get(step, step) for step in attention.made if step != "typed"]
+    return ", ".join(listed)
 
 
-def _steps(attention: Attention) -> tuple[str, ...]:
-    return attention.made[1:] if attention.made[:1] in READ else attention.made
+def quantities(attentions: Sequence[Attention]) -> str:
+    """What the numbers are, where they are not attention weights."""
+    found = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
+    return " ".join(quantity.about for quantity in found if quantity.name != "weight")
 
 
 def stopped(sentence: str) -> str:

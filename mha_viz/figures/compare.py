@@ -214,13 +214,15 @@ def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:
-    """The model and the sentence, where panels differ in them."""
+    """The model, the sentence and what was done since, where panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     texts = {(p.attention.text.text, p.attention.text.pair) for p in panels}
     model = called(panel.attention.model) if len(models) > 1 else ""
     text = panel.attention.text
     said = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
-    return ": ".join(s for s in (model, said) if s)
+    steps = {p.attention.made for p in panels}
+    done = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
+    return ": ".join(s for s in (model, ", ".join(s for s in (said, done) if s)) if s)
 
 
 def _rows(sets: Sequence[_Set], width: float, across: int) -> tuple[list[Mark], float]:
@@ -319,7 +321,8 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme) -> _Set:
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
-    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ."""
+    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ, then what
+    was done to them."""
     heads = [caption.both(panel.head) for panel in (first, second)]
     models = [panel.attention.model for panel in (first, second)]
     if heads[0] != heads[1]:
@@ -327,6 +330,8 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     if models[0] != models[1]:
         return f"{heads[0]} of {called(models[0])}", f"{heads[1]} of {called(models[1])}"
     own = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
+    if own[0] == own[1]:
+        own = [caption.steps(panel.attention) or "as read" for panel in (first, second)]
     return (f"{heads[0]} {own[0]}", f"{heads[1]} {own[1]}") if own[0] != own[1] else ("the first", "the second")
 
 
@@ -421,7 +426,7 @@ def _words(
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
     every = [panel.attention for panel in panels]
-    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.history(every)]
+    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.quantities(every)]
     said += [caption.done(every, view, drawn), caption.held(pinned, view), scale]
     said += [caption.hidden_note(every, view, parts)]
     about = {

@@ -58,7 +58,7 @@ def unpack(raw: bytes) -> Unpacked:
     bins = header.get("bins", {"starts": []})
     sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]
     thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
-    assert side or len(raw) == end, "bytes are left over"
+    assert all(sides) or len(raw) == end, "bytes are left over"
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
 
 

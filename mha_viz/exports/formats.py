@@ -115,10 +115,8 @@ def _integers(values: Iterator[int | None]) -> npt.NDArray[np.int64]:
 
 
 def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
-    for layer in range(attention.layers):
-        for index in range(attention.heads):
-            head = Head(layer, index)
-            yield head, attention[head]
+    for head in attention.every_head():
+        yield head, attention[head]
 
 
 def decimals(row: Weights) -> list[float]:

@@ -47,7 +47,8 @@ def _reading(name: str, attention: Attention) -> str:
     """The lines that make a reading again: how the model read the text, then each step that was taken since. Where a
     call cannot say that, the reading is opened from a file."""
     steps = [_step(step) for step in attention.made[1:]]
-    if attention.made[:1] not in READ or attention.is_cross or None in steps:
+    is_read = attention.made[:1] in READ and attention.quantity == "weight" and not attention.is_cross
+    if not is_read or None in steps:
         file = f"{attention.key[:8]}.npz"
         return f"# The reading, as it was saved with save({file!r})\n{name} = mv.open_attention({file!r})"
     return (

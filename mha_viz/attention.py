@@ -451,7 +451,7 @@ def _stacked(attentions: Sequence[Any]) -> Weights:
 
 def _check_one_stack(layers: Sequence[Any]) -> None:
     """Raises ShapeError where what should be layers are whole stacks of them, as ``generate`` returns."""
-    depths = [len(layer) for layer in layers if isinstance(layer, tuple | list) and _holds_tensors(layer)]
+    depths = [len(layer) for layer in layers if isinstance(layer, tuple | list) and _is_stack(layer)]
     if depths:
         deep = ", ".join(map(str, sorted(set(depths))))
         raise ShapeError(
@@ -461,8 +461,9 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
         )
 
 
-def _holds_tensors(layer: Sequence[Any]) -> bool:
-    return any(getattr(part, "ndim", 0) >= 3 for part in layer)
+def _is_stack(layer: Sequence[Any]) -> bool:
+    """True for layers of [1, head, query, key], or several of [head, query, key]; one of these is a batch of one."""
+    return any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
 
 
 def _array(layer: Any) -> npt.NDArray[Any]:

@@ -28,6 +28,12 @@ def test_the_tuple_of_transformers_as_it_is() -> None:
     assert (attention[Head(1, 2)] == layers[1][0, 2]).all()
 
 
+def test_a_layer_may_be_a_list_with_the_one_text_of_a_batch() -> None:
+    layers = [layer(3, 10, seed=i) for i in range(2)]
+    listed = Attention.from_tensors([[one[0]] for one in layers], BERT)
+    assert listed.key == Attention.from_tensors(layers, BERT).key
+
+
 def test_torch_tensors_with_a_graph_and_in_half_precision() -> None:
     torch = pytest.importorskip("torch")
     scores = torch.randn(1, 2, 4, 4, requires_grad=True)

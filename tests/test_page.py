@@ -104,6 +104,13 @@ def test_what_rows_and_columns_are_stands_together_over_a_small_matrix(tab: Tab,
     assert columns["x"] - (rows["x"] + rows["width"]) < 60
 
 
+def test_a_reading_without_special_tokens_never_claims_that_nothing_is_hidden(tab: Tab, tmp_path: Path) -> None:
+    attention = reading(3, 4).without_special()
+    page_ = tab.open(saved(attention.heatmap(2, 3, unit="pieces"), tmp_path))
+    share = 100 * attention.hidden[2, 3].mean()
+    expect(page_.locator(".note")).to_have_text(f"{share:.0f} % of this head’s attention was hidden before rescaling.")
+
+
 def test_attention_from_one_text_to_another_is_painted_and_pinned_on_both_sides(tab: Tab, tmp_path: Path) -> None:
     rows, columns = ["▁Das", "▁Ti", "er"], ["▁The", "▁ani", "mal", "▁was", "▁tired", "</s>"]
     weights = np.random.default_rng(0).dirichlet(np.full(6, 0.4), (2, 3, 3)).astype(np.float32)

@@ -118,6 +118,8 @@ def packet(
     special = [t.special for t in attention.keys.tokens]
     parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), known.thumbs]
     header = _header(attention, full, start or Start(), known)
+    if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
+        header["hidden"] = [_rounded(attention.hidden[head]) for head in full]
     if known.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _rounded(link_weights(attention, link))}
     return _packed(header, parts)

@@ -139,6 +139,7 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
   const w = new Float32Array(R * C);
   const hidden = new Float32Array(R);
   const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
+  const before = reading.hidden?.[reading.full.indexOf(head)]; // by row, of a reading that was rescaled already
   const sums = new Float64Array(m); // a row's pieces added up
   let max = 0;
   for (let r = 0; r < R; r++) {
@@ -161,6 +162,10 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
       shown += sum;
     }
     hidden[r] = total ? 1 - shown / total : 0;
+    if (before) {
+      const known = mean(pieces.map((q) => before[q]));
+      hidden[r] = known + (1 - known) * hidden[r];
+    }
     if (view.special === "rescale") rescale(w, from, C, shown * share);
     for (let i = from; i < from + C; i++) if (w[i] > max) max = w[i];
   }

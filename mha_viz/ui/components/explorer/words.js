@@ -40,12 +40,13 @@ function strongest(w, rows, cols) {
 
 // The share that is not shown; never silent while something is hidden.
 export function hiddenNote({ part: { hidden } }, { rows }, at, view, reading) {
-  if (view.special === "keep" && !(isPair(reading) && view.side !== "all")) return "0 % hidden: every weight is shown.";
+  const whole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
+  if (whole && !reading.hidden) return "0 % hidden: every weight is shown.";
   if (!hidden.length) return "100 % of this head’s attention is hidden.";
   const own = at && at.row !== null;
   const share = own ? hidden[at.row] : mean(Array.from(hidden));
   const whose = own ? `the attention from “${rows[at.row].text}”` : "this head’s attention";
-  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${view.special === "rescale" ? "was hidden before rescaling" : "is hidden"}.`;
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${view.special === "rescale" || whole ? "was hidden before rescaling" : "is hidden"}.`;
 }
 
 export function table(head, { rows, cols }, reading) {

@@ -5,8 +5,7 @@
 >>> a[mv.Head(3, 1)]  # [query, key], each row sums to 1
 >>> a.links(layer=3, head=1, pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
 >>> mv.compare([(a, "L3H1"), (a, "L5H11")])
->>> a.save("animal.npz")
->>> mv.open_attention("animal.npz").key == a.key
+>>> mv.open_attention(a.save("animal.npz")).key == a.key
 True
 """
 

@@ -240,8 +240,8 @@ class Attention:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the reading as .npz or .safetensors, from which ``mha_viz.open_attention`` gives an equal one, or its
         numbers as .csv or .json. Raises ExportError; no half-written file is left."""
-        path_: Path = _FIGURES["save"](self, path)
-        return path_
+        written: Path = _FIGURES["save"](self, path)
+        return written
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         given = (self.model, self.revision, self.queries, self.weights, self.hidden, self.made)
@@ -249,7 +249,7 @@ class Attention:
 
     def __getitem__(self, head: Head | tuple[int, int] | str) -> Weights:
         """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
-        layer, number = self._there(head)
+        layer, number = self._existing(head)
         matrix: Weights = self.weights[layer, number]
         return matrix
 
@@ -321,7 +321,7 @@ class Attention:
 
     def only(self, heads: Sequence[Head | tuple[int, int] | str]) -> Attention:
         """A reading with one layer, which has just these heads in their order. Raises UnknownHead."""
-        named = [self._there(head) for head in heads]
+        named = [self._existing(head) for head in heads]
         if not named:
             raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
         weights = np.stack([self.weights[head] for head in named])[None]
@@ -338,11 +338,11 @@ class Attention:
         if not rows or not columns:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
         drop = [i for i, t in enumerate(self.keys.tokens) if t.special]
-        kept = self.weights[:, :, rows, :]
-        hidden = kept[..., drop].sum(axis=3, dtype=np.float64)
+        whole = self.weights[:, :, rows, :]  # rows of ordinary tokens, all columns
+        hidden = whole[..., drop].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
-            hidden /= np.maximum(kept.sum(axis=3, dtype=np.float64), 1e-12)
-        return Content(*self._each(TokenizedText.without_special), kept[..., columns], hidden.astype(np.float32))
+            hidden /= np.maximum(whole.sum(axis=3, dtype=np.float64), 1e-12)
+        return Content(*self._each(TokenizedText.without_special), whole[..., columns], hidden.astype(np.float32))
 
     def without_special(self) -> Attention:
         """Ordinary tokens only; ``hidden`` says what share of each row was removed. Rows that are shares are rescaled
@@ -359,7 +359,7 @@ class Attention:
         before = self.hidden[:, :, [not t.special for t in self.queries.tokens]]
         return self._next("special hidden", queries, keys, _own(weights), _own(before + (1 - before) * hidden))
 
-    def _there(self, given: Head | tuple[int, int] | str) -> Head:
+    def _existing(self, given: Head | tuple[int, int] | str) -> Head:
         """The head that is meant. Raises UnknownHead for one that the model does not have."""
         head = Head.of(given)
         if not (0 <= head.layer < self.layers and 0 <= head.head < self.heads):

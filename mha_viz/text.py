@@ -251,7 +251,7 @@ def _replaced(first: Sequence[Token], second: Sequence[Token], same: Sequence[in
 # ---- From a file or from another process ----------------------------------------------------------------
 
 
-def text_of(fields: Any) -> TokenizedText:
+def parse_text(fields: Any) -> TokenizedText:
     """The text that ``dataclasses.asdict`` took apart, also after JSON.
 
     Raises TextError for anything else: every token's span must lie in the sentence that it names.
@@ -263,22 +263,22 @@ def text_of(fields: Any) -> TokenizedText:
     _expect(_is(given, list, tuple) and all(_is(word, str) for word in given), "a list of words", given)
     _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
     _expect(_is(tokens, list, tuple), "a list of tokens", tokens)
-    cut = None if fields["cut"] is None else _cut_of(fields["cut"])
-    read = tuple(_token_of(token, typed) for token in tokens)
+    cut = None if fields["cut"] is None else _parse_cut(fields["cut"])
+    read = tuple(_parse_token(token, typed) for token in tokens)
     return TokenizedText(*typed, read, cut, fields["unit"], tuple(given))
 
 
-def _cut_of(fields: Any) -> Cut:
+def _parse_cut(fields: Any) -> Cut:
     _expect(_is(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "what was cut", fields)
-    kept = fields["kept"]
-    _expect(_is(kept, list, tuple) and len(kept) == 2, "two numbers of characters", kept)
-    numbers = (fields["pieces"], fields["limit"], *kept)
+    lengths = fields["kept"]
+    _expect(_is(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
+    numbers = (fields["pieces"], fields["limit"], *lengths)
     _expect(all(_is(number, int) and number >= 0 for number in numbers), "numbers from 0", numbers)
     _expect(_is(fields["more"], bool), "true or false", fields["more"])
-    return Cut(fields["pieces"], fields["limit"], (kept[0], kept[1]), fields["more"])
+    return Cut(fields["pieces"], fields["limit"], (lengths[0], lengths[1]), fields["more"])
 
 
-def _token_of(fields: Any, typed: tuple[str, str]) -> Token:
+def _parse_token(fields: Any, typed: tuple[str, str]) -> Token:
     names = {"text", "word", "segment", "start", "end", "known"}
     _expect(_is(fields, dict) and set(fields) == names, "a token", fields)
     _expect(_is(fields["text"], str) and _is(fields["known"], bool), "a token", fields)

@@ -25,7 +25,7 @@ from safetensors import SafetensorError, safe_open
 
 from mha_viz.attention import QUANTITIES, Attention, Weights
 from mha_viz.errors import ExportError, MhaVizError, OpenError
-from mha_viz.text import TokenizedText, text_of
+from mha_viz.text import TokenizedText, parse_text
 
 VERSION = 1
 LARGEST = 1 << 35  # bytes of a file: 32 GiB
@@ -45,14 +45,14 @@ def heading(attention: Attention) -> str:
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity", "made")}
     fields |= {"queries": asdict(attention.queries)}
     fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
-    said = json.dumps(fields)
+    written = json.dumps(fields)
     try:
-        _texts(_fields(said.encode()))
+        _texts(_fields(written.encode()))
     except (ValueError, MhaVizError) as error:
         raise ExportError(
             f"This reading cannot be saved: {str(error).rstrip('.')}.", "Mend its text, or write .csv or .json."
         ) from error
-    return said
+    return written
 
 
 def open_attention(path: str | os.PathLike[str]) -> Attention:
@@ -69,8 +69,8 @@ def open_attention(path: str | os.PathLike[str]) -> Attention:
         raise OpenError(given, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
     with _in_words(file):
         _check_size(file)
-        said, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
-        return _reading(_fields(said), weights, hidden)
+        head, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
+        return _reading(_fields(head), weights, hidden)
 
 
 def _check_size(file: Path) -> None:
@@ -116,8 +116,8 @@ def _arrays(file: Path) -> tuple[bytes, Weights, Weights]:
             raise ValueError("a member would be larger than the file")
         if "reading.npy" not in names:
             raise _foreign(file)
-        said = _array(archive, "reading.npy", "|u1")
-        return said.tobytes(), _array(archive, "weights.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
+        head = _array(archive, "reading.npy", "|u1")
+        return head.tobytes(), _array(archive, "weights.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
 
 
 def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
@@ -139,15 +139,15 @@ def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
 def _tensors(file: Path) -> tuple[bytes, Weights, Weights]:
     """Of a .safetensors."""
     with safe_open(file, framework="numpy") as opened:
-        said = (opened.metadata() or {}).get("reading")
-        if said is None:
+        head = (opened.metadata() or {}).get("reading")
+        if head is None:
             raise _foreign(file)
         weights, hidden = (opened.get_tensor(name) for name in ("weights", "hidden"))
     for array in (weights, hidden):
         if array.dtype != np.float32:
             raise ValueError(f"{array.dtype} is not float32")
         array.flags.writeable = False
-    return said.encode(), weights, hidden
+    return head.encode(), weights, hidden
 
 
 def _foreign(file: Path) -> OpenError:
@@ -157,11 +157,11 @@ def _foreign(file: Path) -> OpenError:
 # ---- The heading -----------------------------------------------------------------------------------------------
 
 
-def _fields(said: bytes) -> dict[str, Any]:
+def _fields(head: bytes) -> dict[str, Any]:
     """The JSON of a heading, checked. Raises OpenError for what a later version wrote, ValueError for other things."""
-    if len(said) > LARGEST_HEADING:
+    if len(head) > LARGEST_HEADING:
         raise ValueError("the heading is too long")
-    fields = json.loads(said)
+    fields = json.loads(head)
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
         raise ValueError("not the heading of a reading")
     if fields["version"] > VERSION:
@@ -191,8 +191,8 @@ def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Atten
 
 def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
     """Queries and keys, one object in self-attention. Raises TextError."""
-    queries = text_of(fields["queries"])
-    return queries, queries if fields["keys"] is None else text_of(fields["keys"])
+    queries = parse_text(fields["queries"])
+    return queries, queries if fields["keys"] is None else parse_text(fields["keys"])
 
 
 def _digest(attention: Attention) -> str:

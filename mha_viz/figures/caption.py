@@ -109,8 +109,8 @@ def steps(attention: Attention) -> str:
 
 def quantities(attentions: Sequence[Attention]) -> str:
     """What the numbers are, where they are not attention weights."""
-    found = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
-    return " ".join(quantity.about for quantity in found if quantity.name != "weight")
+    distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
+    return " ".join(quantity.about for quantity in distinct if quantity.name != "weight")
 
 
 def stopped(sentence: str) -> str:

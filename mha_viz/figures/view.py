@@ -165,9 +165,9 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     rows = _joined(matrix, axes.rows) / sizes[:, None]  # [row, key]
     w = _joined(rows.T, axes.cols).T
     shown = w.sum(axis=1)
-    known = _joined(before, axes.rows) / sizes
+    earlier = _joined(before, axes.rows) / sizes
     part = shown if QUANTITIES[attention.quantity].is_share else shown / np.maximum(rows.sum(axis=1), 1e-12)
-    hidden = known + (1 - known) * (1 - part)
+    hidden = earlier + (1 - earlier) * (1 - part)
     if view.special == "rescale" and w.size:
         left = shown[:, None]
         w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])

@@ -20,7 +20,7 @@ from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.inside import Agreement, Parameters, Trace
-from mha_viz.text import text_of
+from mha_viz.text import parse_text
 
 Array = npt.NDArray[Any]
 Json = dict[str, Any]
@@ -72,8 +72,8 @@ def packed_attention(attention: Attention) -> tuple[Json, list[Array]]:
 
 def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
     """The reading that :func:`packed_attention` packed."""
-    queries = text_of(heading["queries"])
-    keys = text_of(heading["keys"]) if "keys" in heading else queries
+    queries = parse_text(heading["queries"])
+    keys = parse_text(heading["keys"]) if "keys" in heading else queries
     weights, hidden = arrays
     named = heading["model"], heading["revision"]
     return Attention(*named, queries, weights, hidden, tuple(heading["made"]), keys, heading["quantity"])
@@ -92,7 +92,7 @@ def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
     fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling")}
     fields |= dict(zip(_TRACE_ARRAYS, arrays[:count], strict=True))
     agreement, parameters = Agreement(*heading["agreement"]), Parameters(*arrays[count:])
-    return Trace(**fields, text=text_of(heading["text"]), parameters=parameters, agreement=agreement)
+    return Trace(**fields, text=parse_text(heading["text"]), parameters=parameters, agreement=agreement)
 
 
 def packed_pointers(pointers: Sequence[Pointers | None]) -> tuple[Json, list[Array]]:

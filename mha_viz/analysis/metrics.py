@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention import Attention
+from mha_viz.attention import QUANTITIES, Attention
 from mha_viz.text import is_punctuation
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]
@@ -51,7 +51,10 @@ def metric(
 
 
 def mass_at(attention: Attention, offset: int) -> PerHead:
-    """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN without any."""
+    """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN without any, and
+    where keys are of another text than queries, which has no such offset."""
+    if attention.is_cross:
+        return np.full(attention.weights.shape[:2], np.nan)
     n = len(attention.text)
     ordinary = np.array([not t.special for t in attention.text.tokens])
     rows = np.arange(max(0, -offset), max(0, min(n, n - offset)))
@@ -91,19 +94,19 @@ def same(attention: Attention) -> PerHead:
 @metric("on [CLS]")
 def cls(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the special token at the start ([CLS], <s>)."""
-    return _mass_on(attention, [0] if attention.text.tokens[0].special else [])
+    return _mass_on(attention, [0] if attention.keys.tokens[0].special else [])
 
 
 @metric("on [SEP]")
 def sep(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the other special tokens ([SEP], </s>)."""
-    return _mass_on(attention, [i for i, t in enumerate(attention.text.tokens) if t.special and i > 0])
+    return _mass_on(attention, [i for i, t in enumerate(attention.keys.tokens) if t.special and i > 0])
 
 
 @metric("on punctuation")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
-    text = attention.text
+    text = attention.keys
     return _mass_on(
         attention, [i for i, t in enumerate(text.tokens) if not t.special and is_punctuation(text.typed(t).strip())]
     )
@@ -112,6 +115,8 @@ def punctuation(attention: Attention) -> PerHead:
 @metric("entropy", unit="nats")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
+    if not QUANTITIES[attention.quantity].is_share:  # rows that are not shares have no entropy
+        return np.full(attention.weights.shape[:2], np.nan)
     nats = np.empty(attention.weights.shape[:2])
     for layer, weights in enumerate(attention.weights):  # a layer at a time: the logarithms are as large as the weights
         logs = np.log(np.maximum(weights, np.float32(1e-38)))  # 0 · log 0 = 0

@@ -138,7 +138,7 @@ def _every_head(asked: argparse.Namespace, attention: Attention, suffix: str, op
     from mha_viz import notebook
 
     make_folder(asked.all_heads)
-    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    every = attention.every_head()
     figure = None
     with bar("files") as show:
         for done, head in enumerate(every, 1):

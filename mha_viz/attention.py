@@ -254,6 +254,8 @@ class Attention:
         given = (self.model, self.revision, self.queries, self.weights, self.hidden, self.made)
         return type(self), (*given, self.keys, self.quantity)
 
+    __iter__ = None  # heads are asked for by name: without this, Python would try a[0], a[1], …
+
     def __getitem__(self, head: Head | tuple[int, int] | str) -> Weights:
         """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
         layer, number = self._existing(head)

@@ -266,6 +266,8 @@ def test_a_head_is_asked_for_by_any_of_its_names() -> None:
     for wrong in ("L9H9", "head", 3, (True, 0), (0.5, 1), (0, 1, 2), (-1, 0)):
         with pytest.raises(UnknownHead):
             one[wrong]  # type: ignore[index]
+    with pytest.raises(TypeError):
+        iter(one)  # type: ignore[call-overload]
     assert one.only(["L1H2", (0, 1)]).made == ("only L1H2, L0H1",)
     with pytest.raises(UnknownHead, match="No head was named"):
         one.only([])

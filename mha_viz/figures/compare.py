@@ -418,10 +418,10 @@ def _words(
     """Caption, description and metadata of panels that may come from several readings. ``figure``: what it is, and as
     what its heads are drawn."""
     kind, drawn = figure
-    readings = list(dict.fromkeys(caption.reading(p.attention) for p in panels))
+    readings = {p.attention.key: caption.reading(p.attention) for p in panels}
     named = [f"{caption.both(p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
     if len(readings) == 1:
-        listed = f"{', '.join(named)} of {readings[0]}"
+        listed = f"{', '.join(named)} of {readings[panels[0].attention.key]}"
     else:
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention

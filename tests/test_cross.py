@@ -37,7 +37,7 @@ STEP = 2e-5
 def outputs() -> Any:
     """What transformers gives for the two texts."""
     torch.manual_seed(0)
-    sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 64}
+    sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 64, "decoder_start_token_id": 0}
     config = T5Config(**sizes, num_layers=2, num_decoder_layers=LAYERS, num_heads=HEADS)
     model = T5Model._from_config(config, attn_implementation="eager").eval()
     for parameter in model.parameters():

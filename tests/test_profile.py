@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from pathlib import Path
@@ -177,22 +178,27 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         read_profile(tmp_path / "nowhere")
 
 
+class FullDisk(io.FileIO):
+    """Takes half of what it is given."""
+
+    def write(self, data: Any) -> int:
+        super().write(data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+
 @pytest.mark.parametrize("after", range(5))
 def test_writing_that_fails_leaves_no_part_of_it_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    usual, left = Path.write_text, [after]
+    usual, left = Path.open, [after]
 
-    def full(path: Path, text: str, *rest: Any, **more: Any) -> int:
-        if left[0] == 0:
-            usual(path, text[: len(text) // 2], *rest, **more)
-            raise OSError(28, "No space left on device")
-        left[0] -= 1
-        return usual(path, text, *rest, **more)
+    def full(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        left[0] -= mode == "xb"
+        return FullDisk(path, mode) if mode == "xb" and left[0] < 0 else usual(path, mode, *rest, **more)
 
     profile = profile_of("entropy", "uas")
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", full)
+        patched.setattr(Path, "open", full)
         with pytest.raises(ExportError, match="No space left"):
             profile.write(tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

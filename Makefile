@@ -23,7 +23,7 @@ run: $(VENV)/.run-installed
 
 test: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
-	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --test tests/js/*.test.mjs
+	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 
 # The lane for every save: no pages, no servers, no browser.
 test-unit: $(VENV)/.dev-installed

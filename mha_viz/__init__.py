@@ -5,22 +5,37 @@
 >>> a[mv.Head(3, 1)]  # [query, key], each row sums to 1
 >>> a.links(layer=3, head=1, pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
 >>> mv.compare([(a, "L3H1"), (a, "L5H11")])
+>>> mv.open_attention(a.save("animal.npz")).key == a.key
+True
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
+    from mha_viz.exports import open_attention
     from mha_viz.models.encoder import load
     from mha_viz.notebook import Figure, compare, difference
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "Figure", "Head", "MhaVizError", "__version__", "compare", "difference", "load"]
+__all__ = [
+    "Attention",
+    "Figure",
+    "Head",
+    "MhaVizError",
+    "__version__",
+    "compare",
+    "difference",
+    "load",
+    "open_attention",
+]
 
 _NOTEBOOK = ("Figure", "compare", "difference")
 
@@ -30,6 +45,10 @@ def __getattr__(name: str) -> Any:
         from mha_viz.models.encoder import load
 
         return load
+    if name == "open_attention":
+        from mha_viz.exports import open_attention
+
+        return open_attention
     if name in _NOTEBOOK:
         from mha_viz import notebook
 
@@ -53,5 +72,12 @@ def _drawn_by(name: str) -> Callable[..., Any]:
     return draw
 
 
+def _save(attention: Attention, path: str | os.PathLike[str]) -> Path:
+    from mha_viz.exports import write
+
+    return write(attention, path)
+
+
+draws("save", _save)
 for _name in ("grid", "heatmap", "links"):
     draws(_name, _drawn_by(_name))

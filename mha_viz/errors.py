@@ -123,6 +123,10 @@ class ExportError(MhaVizError):
     """A file cannot be written: unknown suffix, unwritable path."""
 
 
+class OpenError(MhaVizError):
+    """A saved reading cannot be opened: it is not there, damaged, or something else."""
+
+
 class CorpusError(MhaVizError):
     """An annotated text cannot be read: the message names the line."""
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from io import BytesIO
-from operator import index
 from pathlib import Path
 from typing import Any, Unpack
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -21,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import POINTS_PER_MM, Drawing
-from mha_viz.errors import ExportError, SettingError, UnknownHead
+from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
@@ -163,12 +162,11 @@ def unknown(suffix: str) -> tuple[str, str]:
 def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
     """All heads at a glance. Options: those of View and Size."""
     view, size, look = _settings(options)
-    check_pin(attention.text, view)
-    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    check_pin(attention, view)
     return Figure(
         lambda size: grid_drawing(attention, view, size),
         _explorer(attention, (Head(0, 0),), view, "all"),
-        lambda: shown(attention, every, view),
+        lambda: shown(attention, attention.every_head(), view),
         size,
         look,
     )
@@ -185,7 +183,7 @@ def heatmap(
     if len(heads) != 1:
         raise SettingError(f"A heatmap shows one head, {len(heads)} were named.", "Use compare for several.")
     view, size, look = _settings(options)
-    check_pin(attention.text, view)
+    check_pin(attention, view)
     _ = attention[heads[0]]
     return Figure(
         lambda size: heatmap_drawing(attention, heads[0], view, size),
@@ -202,7 +200,7 @@ def links(
     """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
     heads = _heads(layer, head, options)
     view, size, look = _settings(options)
-    check_pin(attention.text, view)
+    check_pin(attention, view)
     for one in heads:
         _ = attention[one]
     if len({one.layer for one in heads}) > 1:
@@ -309,7 +307,7 @@ def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: V
     """The pin of a comparison as the difference of two of its panels has it: of which of the two, and what it holds."""
     pinned = panels[pin_of].attention
     for side, number in enumerate(diff):
-        if panels[number].attention is pinned:
+        if panels[number].attention.key == pinned.key:
             return side, view.pin
     return 0, pin_in(panels, diff[0], view, pin_of)
 
@@ -341,24 +339,12 @@ def _heads(layer: int | None, head: int | None, options: HeadOptions) -> tuple[H
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise SettingError(f"heads is {str(named)[:40]!r}, which is no list.", remedy)
-        found = tuple(_head(one) for one in named)
+        found = tuple(Head.of(one) for one in named)
     else:
-        found = () if layer is None or head is None else (_head((layer, head)),)
+        found = () if layer is None or head is None else (Head.of((layer, head)),)
     if not found:
         raise SettingError("No head was named.", remedy)
     return found
-
-
-def _head(given: Any) -> Head:
-    if isinstance(given, str):
-        return Head.parse(given)
-    try:
-        layer, head = (index(part) for part in given)
-    except (TypeError, ValueError) as error:
-        raise UnknownHead(f"{str(given)[:40]!r} is not a head.", "Write it as 'L3H1' or (3, 1).") from error
-    if any(isinstance(part, bool) for part in given):
-        raise UnknownHead(f"{str(given)[:40]!r} is not a head.", "Write it as 'L3H1' or (3, 1).")
-    return Head(layer, head)
 
 
 def _panel(given: Any) -> Panel:
@@ -370,7 +356,7 @@ def _panel(given: Any) -> Panel:
         raise SettingError(f"{str(given)[:60]!r} is not a head to compare.", "Give (attention, 'L3H1').") from error
     if not isinstance(attention, Attention):
         raise SettingError(f"{str(attention)[:60]!r} is not an Attention.", "Give (attention, 'L3H1').")
-    panel = Panel(attention, _head(head), str(name[0]) if name else "")
+    panel = Panel(attention, Head.of(head), str(name[0]) if name else "")
     _ = attention[panel.head]
     return panel
 

@@ -145,3 +145,15 @@ MODEL_IDS: dict[str, str] = {
     "template": "{{config}}",
     "case": "MINILM",
 }
+
+# One text of each kind, for what is slow: a page that is run, a browser that draws it. Text, drawings, exports and
+# models take all of them.
+KINDS = {
+    name: TEXTS[name]
+    for name in (
+        "empty", "line breaks", "one megabyte without a blank", "only nul", "control characters",
+        "high surrogate alone", "emoji family of seven code points", "right-to-left override", "thai without blanks",
+        "many marks on one letter", "only zero width", "lengthening lower case", "closing script", "stylesheet",
+        "markdown image", "tex unfinished", "json breaker", "template", "typed special tokens", "two thousand words",
+    )
+}  # fmt: skip

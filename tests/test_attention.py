@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mha_viz.attention import Attention, Head, Weights, called
+from mha_viz.attention import QUANTITIES, Attention, Head, Weights, called
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.text import Token, TokenizedText
 
@@ -158,7 +158,7 @@ def test_by_words_of_whole_words_is_the_same_object() -> None:
 
 
 def test_content_hides_and_says_how_much() -> None:
-    text, weights, hidden = attention().content()
+    text, _, weights, hidden = attention().content()
     assert [t.text for t in text.tokens] == ["un", "kind", "dog"]
     assert close(weights[0, 0], [[0.2, 0.3, 0.3], [0.1, 0.1, 0.1], [0.1, 0.2, 0.0]])
     assert close(hidden[0, 0], [0.2, 0.7, 0.7])
@@ -211,3 +211,63 @@ def test_only_special_tokens_leave_nothing() -> None:
 )  # fmt: skip
 def test_a_folder_is_called_by_its_own_name(model: str, name: str) -> None:
     assert called(model) == name
+
+
+# ---- Two texts, other quantities, heads by name ---------------------------------------------------------------------
+
+OTHER = TokenizedText("it ran", "", (Token("it", 0, 0, 0, 2), Token("ran", 1, 0, 3, 6)))
+
+
+def test_without_keys_rows_and_columns_are_one_object() -> None:
+    one = attention()
+    assert one.queries is one.keys is one.text
+    assert not one.is_cross
+    for made in (one.by_words(), one.without_special(), one.only([Head(0, 0)]), pickle.loads(pickle.dumps(one))):
+        assert made.queries is made.keys
+
+
+def test_axes_of_two_texts_must_fit() -> None:
+    fits = Attention("m", "", TEXT, np.full((1, 1, 5, 2), 0.5, np.float32), keys=OTHER)
+    assert repr(fits) == "Attention(m, 1 layers × 1 heads, 5 queries × 2 keys)"
+    for shape in ((1, 1, 2, 5), (1, 1, 5, 5)):
+        with pytest.raises(ShapeError, match="queries × 5 keys, the texts have 5 and 2 tokens"):
+            Attention("m", "", TEXT, np.full(shape, 0.2, np.float32), keys=OTHER)
+
+
+def test_norms_may_sum_to_anything_but_are_not_negative() -> None:
+    norms = Attention("m", "", TEXT, 3 * np.array([[MATRIX]], np.float32), quantity="norm")
+    assert repr(norms).endswith("5 tokens, norm)")
+    for wrong, said in ((-0.1, "A norm is -0.1"), (np.nan, "not numbers")):
+        with pytest.raises(ShapeError, match=said):
+            Attention("m", "", TEXT, np.full((1, 1, 5, 5), wrong, np.float32), quantity="norm")
+    with pytest.raises(ShapeError, match=r"quantity is 'mood'. Expected one of: weight, norm"):
+        Attention("m", "", TEXT, np.array([[MATRIX]], np.float32), quantity="mood")
+
+
+def test_every_quantity_says_what_it_is_and_nobody_adds_one() -> None:
+    assert all(name == row.name and row.about.endswith(".") for name, row in QUANTITIES.items())
+    with pytest.raises(TypeError):
+        QUANTITIES["mood"] = QUANTITIES["norm"]  # type: ignore[index]
+
+
+def test_hiding_special_tokens_rescales_weights_and_leaves_norms_as_they_are() -> None:
+    norms = Attention("m", "", TEXT, 3 * np.array([[MATRIX]], np.float32), quantity="norm").without_special()
+    np.testing.assert_allclose(norms["L0H0"], 3 * np.array(MATRIX)[1:4, 1:4], rtol=1e-6)
+    np.testing.assert_allclose(norms.hidden[0, 0], [0.2, 0.7, 0.7], rtol=1e-6)  # of each row's sum
+    assert (norms.quantity, norms.made) == ("norm", ("special hidden",))
+
+
+def test_a_head_is_asked_for_by_any_of_its_names() -> None:
+    one = Attention("model", "r1", TEXT, np.full((2, 3, 5, 5), 0.2, np.float32))
+    assert one.every_head() == tuple(Head(layer, head) for layer in (0, 1) for head in (0, 1, 2))
+    assert one["L1H2"] is not None
+    for name in (Head(1, 2), (1, 2), "L1H2", "l1h2", (np.int64(1), np.int64(2))):
+        assert np.shares_memory(one[name], one.weights[1, 2])
+    for wrong in ("L9H9", "head", 3, (True, 0), (0.5, 1), (0, 1, 2), (-1, 0)):
+        with pytest.raises(UnknownHead):
+            one[wrong]  # type: ignore[index]
+    with pytest.raises(TypeError):
+        iter(one)  # type: ignore[call-overload]
+    assert one.only(["L1H2", (0, 1)]).made == ("only L1H2, L0H1",)
+    with pytest.raises(UnknownHead, match="No head was named"):
+        one.only([])

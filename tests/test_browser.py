@@ -633,7 +633,7 @@ RUNS = {
     "leaves an attribute": "\" onmouseover=\"window.__xss='a'\" x='",
     "script address": "[x](javascript:window.__xss='md') <a href=\"javascript:window.__xss='a'\">x</a>",
 }
-TYPED = hostile.TEXTS | RUNS
+TYPED = hostile.KINDS | RUNS
 
 SET = """(field, text) => {
     field.value = JSON.parse(text);

@@ -41,6 +41,12 @@ def test_comments_and_indentation_are_left_out(tmp_path: Path) -> None:
     assert bundle.joined(write(tmp_path, entry=source)) == "function f(a) {\nreturn a; // how\n}\n"
 
 
+def test_what_a_module_imports_from_json_stands_in_the_text(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{\n  "b": "\\\\d"\n}\n', "utf-8")
+    entry = write(tmp_path, entry='import A from "./a.json" with { type: "json" };\nlog(A.b);\n')
+    assert bundle.joined(entry) == 'const A = {"b":"\\\\d"};\nlog(A.b);\n'
+
+
 def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
     source = "/** @type {any} */ (a).b();\nkeep();\n/** @type {any} */\nconst c = 1;\n"
     assert bundle.joined(write(tmp_path, entry=source)) == "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"

@@ -30,9 +30,9 @@ OPEN = GOOD.replace("bark\tVERB\t_\t_\t0\troot\t_\t_", "bark\tVERB\t_\t_\t0\troo
 @pytest.fixture(autouse=True)
 def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call of the command would load the model anew; its twin need not be made anew either."""
-    twin = minilm.untrained()
+    untrained = minilm.untrained()
     monkeypatch.setattr(encoder, "load", lambda name, device="cpu": minilm)
-    monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: twin)
+    monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: untrained)
 
 
 def profile(corpus: str | Path, out: Path, *more: str) -> int:

@@ -263,6 +263,14 @@ def test_only_what_changed_is_drawn(sheet: Callable[..., Sheet]) -> None:
     assert shown.page.evaluate("drawn") <= 3 * 14, "of each row passed one label a panel, and no cell"
 
 
+def test_the_tab_key_returns_to_the_tool_that_was_used_last(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), editable=True)
+    stops = "buttons => buttons.filter((b) => b.tabIndex === 0).map((b) => b.dataset.tool)"
+    assert shown.panel(2).locator("[data-tool]").evaluate_all(stops) == ["left"]
+    shown.tool(2, "duplicate").focus()
+    assert shown.panel(2).locator("[data-tool]").evaluate_all(stops) == ["duplicate"]
+
+
 def test_two_tokenizations_of_one_text_meet_by_characters(
     sheet: Callable[..., Sheet], tiny: Callable[[str], Encoder]
 ) -> None:

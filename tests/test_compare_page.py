@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 FIRST = examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 PAGE = "pages/20_compare.py"
-SOME = [clean(text) for text in hostile.TEXTS.values() if 0 < len(text) < 1500]  # what a URL can carry
+SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500]  # what a URL can carry
 L3H1, L0H2 = Pin(FIRST, "", "minilm", Head(3, 1)), Pin(FIRST, "", "minilm", Head(0, 2), "previous")
 
 

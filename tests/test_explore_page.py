@@ -184,7 +184,7 @@ def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
 # ---- Texts -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> None:
     visit = Visit({"text": "Before."})
     visit.read(text)
@@ -198,7 +198,7 @@ def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> Non
     assert visit.picture is not None or visit.said
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_a_hostile_second_sentence_gives_a_picture_or_a_message(text: str) -> None:
     visit = Visit()
     visit.read("The cat sat.", text)

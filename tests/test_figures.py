@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import fonts
+from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
@@ -23,7 +25,7 @@ from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
-from mha_viz.figures.theme import LIGHT, palette
+from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, number, shades, share, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
@@ -45,7 +47,7 @@ def pair_reading() -> Attention:
 
 def test_words_are_those_of_the_reading_by_words(pair_reading: Attention) -> None:
     view = View(unit="words")
-    part = block(pair_reading, H, view, units(pair_reading.text, view))
+    part = block(pair_reading, H, view, units(pair_reading, view))
     assert part.w == pytest.approx(pair_reading.by_words()[H], abs=1e-6)
     assert part.hidden == pytest.approx(0, abs=1e-6)
 
@@ -58,26 +60,26 @@ def test_hidden_and_rescaled_are_those_of_the_reading_itself(pair_reading: Atten
         ("rescale", whole.without_special().weights, whole.without_special().hidden),
     ):
         view = View(unit=unit, special=special)
-        part = block(pair_reading, H, view, units(pair_reading.text, view))
+        part = block(pair_reading, H, view, units(pair_reading, view))
         assert part.w == pytest.approx(expected[H], abs=1e-6)
         assert part.hidden == pytest.approx(hidden[H], abs=1e-6)
 
 
 def test_a_reading_that_was_rescaled_before_still_says_what_is_hidden(pair_reading: Attention) -> None:
     done = pair_reading.without_special()
-    part = block(done, H, View(unit="pieces"), units(done.text, View(unit="pieces")))
+    part = block(done, H, View(unit="pieces"), units(done, View(unit="pieces")))
     assert part.hidden == pytest.approx(done.hidden[H], abs=1e-5)
 
 
 def test_one_side_of_a_pair() -> None:
     attention = reading(words=(1, 3, 1), pair=(2, 1))
     view = View(unit="pieces", side="ab", special="hide")
-    axes = units(attention.text, view)
+    axes = units(attention, view)
     assert {u.segment for u in axes.rows} == {0}
     assert {u.segment for u in axes.cols} == {1}
     part = block(attention, H, view, axes)
     assert part.hidden == pytest.approx(1 - part.w.sum(axis=1), abs=1e-6)
-    assert units(reading().text, View(side="ab")) == units(reading().text, View())  # one sentence has no sides
+    assert units(reading(), View(side="ab")) == units(reading(), View())  # one sentence has no sides
 
 
 @given(st.integers(1, 10))
@@ -104,6 +106,14 @@ def test_shades_by_hand() -> None:
     assert shades(w, "head", top=1.0).tolist() == shades(w, "fixed").tolist()
     assert shades(w, "row").tolist() == [[255, 128], [255, 0]]
     assert shades(np.array([[1, 0.001, 0.1, 0.0001]], np.float32), "log").tolist() == [[255, 0, 170, 0]]
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_text_in_figures_has_the_colours_of_the_pages(name: str) -> None:
+    page = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))["theme"][name]
+    theme = THEMES[name]
+    assert (theme.ink, theme.accent) == (page["textColor"], page["primaryColor"])
+    assert theme.ramp[0] == page["secondaryBackgroundColor"], "weight 0"
 
 
 def test_numbers_are_written_as_on_screen() -> None:
@@ -133,11 +143,11 @@ def test_a_size_that_no_page_has_is_refused(size: dict[str, Any]) -> None:
 
 def test_a_pin_counts_pieces_and_holds_the_unit_around_them() -> None:
     attention = reading(words=(1, 3, 1))
-    assert focus(units(attention.text, View(pin="q3")), View(pin="q3")) == (2, None)
-    assert focus(units(attention.text, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
+    assert focus(units(attention, View(pin="q3")), View(pin="q3")) == (2, None)
+    assert focus(units(attention, View(unit="pieces")), View(unit="pieces", pin="q3k1")) == (3, 1)
     hidden = View(special="hide", pin="q0")
-    assert focus(units(attention.text, hidden), hidden) is None
-    assert focus(units(attention.text, View()), View(pin="q99")) is None
+    assert focus(units(attention, hidden), hidden) is None
+    assert focus(units(attention, View()), View(pin="q99")) is None
 
 
 def test_the_numbers_of_a_picture(pair_reading: Attention) -> None:
@@ -274,7 +284,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden(minilm: E
     assert "Held: “it” as query" in said
     assert "rows rescaled to sum to 1; " in said
     view = View(special="rescale")
-    gone = block(attention, Head(3, 1), view, units(attention.text, view)).hidden.mean()
+    gone = block(attention, Head(3, 1), view, units(attention, view)).hidden.mean()
     assert f"{share(float(gone))} of this head’s attention was hidden" in said
     about = heatmap(attention, Head(3, 1), View(special="hide")).about
     assert about["heads"] == "L3H1"
@@ -351,7 +361,7 @@ def test_a_pin_is_held_in_every_panel_where_the_word_stands(minilm: Encoder) -> 
     at = held_in(tired, other, view)
     assert at is not None
     assert at.row is not None
-    assert units(other.text, view).rows[at.row].text == "animal"
+    assert units(other, view).rows[at.row].text == "animal"
     assert held_in(tired, other, View(pin="q10")) is None  # no “it” there
     assert held_in(tired, other, View()) is None
 

@@ -28,6 +28,12 @@ def test_the_tuple_of_transformers_as_it_is() -> None:
     assert (attention[Head(1, 2)] == layers[1][0, 2]).all()
 
 
+def test_a_layer_may_be_a_list_with_the_one_text_of_a_batch() -> None:
+    layers = [layer(3, 10, seed=i) for i in range(2)]
+    listed = Attention.from_tensors([[one[0]] for one in layers], BERT)
+    assert listed.key == Attention.from_tensors(layers, BERT).key
+
+
 def test_torch_tensors_with_a_graph_and_in_half_precision() -> None:
     torch = pytest.importorskip("torch")
     scores = torch.randn(1, 2, 4, 4, requires_grad=True)
@@ -66,9 +72,9 @@ REFUSED: list[tuple[Any, list[str], str]] = [
     ((), ["a"], "the tuple is empty"),
     (None, ["a"], "was given: None. Load the model with attn"),
     ((None,), ["a"], "is None"),
-    (3, ["a"], "no list of layers"),
-    ((layer(2, 1),), None, "tokens is 'None', which is no list"),
-    ((layer(2, 1),), "a", "tokens is 'a', which is no list"),
+    (3, ["a"], "not a list of layers"),
+    ((layer(2, 1),), None, "tokens is 'None', which is not a list"),
+    ((layer(2, 1),), "a", "tokens is 'a', which is not a list"),
     ((layer(2, 3, 5),), ["a", "b", "c"], "3 queries to 5 keys: cross-attention"),
     ((layer(2, 3), layer(2, 4)), ["a", "b", "c"], "different axes"),
     ((layer(2, 3), layer(4, 3)), ["a", "b", "c"], "different axes"),

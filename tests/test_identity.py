@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import Panel
@@ -52,10 +53,13 @@ class Silenced(Tap):
 
 
 def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Attention]:
-    """Twenty readings, each of which says something else."""
+    """More than twenty readings, each of which says something else."""
     typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
     pair = minilm.encode(TYPED, "He sat.")
     bert = tiny("bert")
+    two = np.full((1, 1, len(typed.text), len(pair.text)), 1 / len(pair.text), np.float32)
+    one = np.full((1, 1, len(pair.text), len(typed.text)), 1 / len(typed.text), np.float32)
+    cross = Attention("minilm", minilm.revision, typed.text, two, keys=pair.text)
     elsewhere = Attention("minilm", minilm.revision, typed.text, typed.weights)
     others = np.ascontiguousarray(typed.weights[::-1])
     return {
@@ -80,6 +84,15 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
         "the same numbers from elsewhere": replace(elsewhere, model="tensors"),
         "some heads": typed.only([Head(3, 1)]),
         "other heads": typed.only([Head(3, 1), Head(3, 2)]),
+        "the same heads in another order": typed.only([Head(3, 2), Head(3, 1)]),
+        "untrained minilm": minilm.untrained().encode(TYPED),
+        "without a head": replace(typed, made=("typed", "without L3H1")),
+        "without another head": replace(typed, made=("typed", "without L3H2")),
+        "without two heads, one after the other": replace(typed, made=("typed", "without L3H1", "without L3H2")),
+        "another quantity": replace(typed, quantity="norm"),
+        "to another text": cross,
+        "to another text, words": cross.by_words(),
+        "from the other text": Attention("minilm", minilm.revision, pair.text, one, keys=typed.text),
     }
 
 
@@ -98,6 +111,17 @@ def test_equal_readings_have_equal_keys(minilm: Encoder) -> None:
     stacked = list(typed.weights)
     one, two = (Attention.from_tensors(stacked, SPLIT[: len(typed.text)]) for _ in range(2))
     assert one.key == two.key
+
+
+def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
+    minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path
+) -> None:
+    """Opened in a process of its own, which knows no model."""
+    each = list(readings(minilm, tiny).values())
+    files = [attention.save(tmp_path / f"{number}.npz") for number, attention in enumerate(each)]
+    code = "import sys, mha_viz as mv; print(*(mv.open_attention(path).key for path in sys.argv[1:]))"
+    run = subprocess.run([sys.executable, "-c", code, *files], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.split() == [attention.key for attention in each]
 
 
 def test_a_key_is_the_same_in_another_process(minilm: Encoder) -> None:
@@ -127,7 +151,7 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
 def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, tiny: Callable[[str], Encoder]) -> None:
     """Each of the office's shelves, asked in turn by all readings: the second asking gives what the first one did."""
     office = Office()
-    each = list(readings(minilm, tiny).values())
+    each = [attention for attention in readings(minilm, tiny).values() if not attention.is_cross]
 
     def asked(office: Office, attention: Attention) -> list[Any]:
         packet = office.packet(attention, (Head(0, 0),), None, Start())
@@ -157,21 +181,93 @@ def test_a_view_of_the_pasted_words_is_not_taken_for_one_of_the_typed_words() ->
     assert pasted.url["pin"] == "q2"
 
 
-@pytest.mark.parametrize(
-    "made", ["typed", "given", "typed, words", "given, words", "given, special hidden", "typed, words, special hidden"]
-)
-def test_the_recipe_makes_the_same_bytes(
-    made: str, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path
-) -> None:
-    import mha_viz as mv
+RECIPES = {
+    "typed": ".encode('A well-known man .')",
+    "pair": ".encode('A well-known man .', 'He sat.')",
+    "given": ".encode_words(['A', 'well-known', 'man', '.'])",
+    "typed, words": ".encode('A well-known man .').by_words()",
+    "given, words": ".encode_words(['A', 'well-known', 'man', '.']).by_words()",
+    "given, special hidden": ".without_special()",
+    "typed, words, special hidden": ".by_words().without_special()",
+    "typed, special hidden, words": ".without_special().by_words()",
+    "other heads": ".only(['L3H1', 'L3H2'])",
+    "untrained minilm": ".untrained(0).encode('A well-known man .')",
+    "through another tap": "mv.open_attention(",
+    "without a head": "mv.open_attention(",
+    "another quantity": "mv.open_attention(",
+    "to another text": "mv.open_attention(",
+    "other numbers for the same text": "mv.open_attention(",
+}
 
-    attention = readings(minilm, tiny)[made]
-    code = recipe.of_head(attention, "heatmap", [Head(3, 1)], View(), Size(), str(tmp_path / "again.svg"))
+
+@pytest.mark.parametrize("kind", ["heatmap", "links", "grid"])
+def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
+    kind: str, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    each = readings(minilm, tiny)
+    for made, said in RECIPES.items():
+        attention = each[made]
+        heads = [] if kind == "grid" else [Head(0, 1)]
+        if attention.heads == 1:
+            heads = [Head(0, 0)] if heads else []
+        code = recipe.of_head(attention, kind, heads, View(), Size(), "again.svg")
+        assert said in code, made
+        if said == "mv.open_attention(":
+            attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it says
+        exec(code, {})
+        figure = getattr(attention, kind)(**({"heads": heads} if heads else {}))
+        assert (tmp_path / "again.svg").read_bytes() == figure.to_bytes(".svg"), made
+
+
+def test_the_recipe_of_a_comparison_tells_readings_of_one_text_apart(
+    minilm: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
+    panels = [Panel(a, Head(3, 1)) for a in (typed, given, typed.without_special(), minilm.encode(TYPED))]
+    code = recipe.of_panels(panels, View(), Size(), {}, "compare", "again.svg")
+    assert code.count("mv.load(") == 3
     exec(code, {})
-    attention.heatmap(3, 1).save(tmp_path / "first.svg")
-    assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "first.svg").read_bytes()
-    assert ("encode_words" in code) == made.startswith("given")
-    assert mv.__name__ in code
+    assert (tmp_path / "again.svg").read_bytes() == mv.compare(panels).to_bytes(".svg")
+
+
+# ---- Captions ----------------------------------------------------------------------------------------------
+
+
+def test_a_caption_says_how_a_reading_was_made(minilm: Encoder, tiny: Callable[[str], Encoder]) -> None:
+    each = readings(minilm, tiny)
+    captions = {made: each[made].heatmap(0, 0).caption for made in RECIPES}
+    assert "reading “A well-known man .” Attention to a word" in captions["typed"]
+    assert "reading “A well-known man .”, given as words. " in captions["given"]
+    assert "reading “A well-known man .”, given as words, by words. " in captions["given, words"]
+    assert "”, only L3H1, L3H2. " in captions["other heads"]
+    assert "”, without L3H1. " in captions["without a head"]
+    assert "Norm of the value vector" in captions["another quantity"]
+    about = each["given, words"].heatmap(0, 0).drawing.about
+    assert about["made"] == "given words; by words"
+    assert "made" not in each["typed"].heatmap(0, 0).drawing.about
+
+
+def test_what_a_reading_hides_is_said_whatever_the_view_keeps(minilm: Encoder) -> None:
+    attention = minilm.encode(TYPED).without_special()
+    share = 100 * attention.hidden[3, 1].mean()
+    said = (
+        f"Special tokens are hidden and rows rescaled to sum to 1; {share:.0f} % of this head’s attention was hidden."
+    )
+    assert said in attention.heatmap(3, 1, unit="pieces").caption
+
+
+def test_panels_of_one_text_say_what_tells_them_apart(minilm: Encoder) -> None:
+    typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
+    texts = mv.compare([(typed, "L3H1"), (typed.without_special(), "L3H1"), (given, "L3H1")]).drawing.texts()
+    assert [text for text in texts if text in ("as read", "special hidden", "given as words")] == [
+        "as read",
+        "special hidden",
+        "given as words",
+    ]
+    hidden = mv.compare([(typed, "L3H1"), (given, "L3H1")]).caption
+    assert "reading “A well-known man .”; L3H1 (4-2) of" in hidden
 
 
 def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:

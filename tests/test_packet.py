@@ -27,6 +27,7 @@ from mha_viz.figures.packet import (
     quantised,
     thumbnails,
 )
+from mha_viz.figures.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import first_reading
 from tests import hostile
@@ -49,14 +50,16 @@ def unpack(raw: bytes) -> Unpacked:
     header = json.loads(raw[4 : 4 + length].decode())
     assert (4 + length) % 4 == 0
     n, full = header["n"], header["full"]
+    keys = header.get("keys", header)
     start = 4 + length + 8 * n * len(full)
-    end = start + 2 * n * n * len(full)
+    end = start + 2 * n * keys["n"] * len(full)
     scales = np.frombuffer(raw[4 + length : start], "<f4").reshape(len(full), n, 2)
-    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, n)
-    cells = levels * scales[:, :, header["special"]]
-    side = len(header["bins"]["starts"]) if "bins" in header else 0
-    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, side, side) if side else np.zeros((0, 0, 0), np.uint8)
-    assert side or len(raw) == end, "bytes are left over"
+    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, keys["n"])
+    cells = levels * scales[:, :, keys["special"]]
+    bins = header.get("bins", {"starts": []})
+    sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]
+    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
+    assert all(sides) or len(raw) == end, "bytes are left over"
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
 
 
@@ -296,6 +299,17 @@ def test_javascript_filters_the_sides_of_a_pair(unit: str, side: str) -> None:
     expected = whole.weights[1, 1][np.ix_(rows, columns)]
     assert np.abs(shown(answer) - expected).max() <= 4 * STEP
     assert np.abs(np.array(answer["hidden"]) - (1 - expected.sum(axis=1))).max() <= 9 * STEP
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_javascript_adds_what_was_hidden_before_to_what_a_view_hides(view: dict[str, str]) -> None:
+    attention = reading(1, 2, (1, 3, 2), (2, 1)).without_special()
+    assert "hidden" not in unpack(packet(reading(), [Head(0, 0)])).header
+    raw = packet(attention, [Head(0, 0)])
+    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 1, "view": view}])
+    expected = block(attention, Head(0, 1), View(**view), units(attention, View(**view)))
+    assert np.abs(np.array(answer["hidden"]) - expected.hidden).max() <= 1e-4
+    assert expected.hidden.min() > 0
 
 
 def test_javascript_leaves_a_single_sentence_whole_whatever_side_is_asked() -> None:

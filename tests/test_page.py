@@ -104,6 +104,31 @@ def test_what_rows_and_columns_are_stands_together_over_a_small_matrix(tab: Tab,
     assert columns["x"] - (rows["x"] + rows["width"]) < 60
 
 
+def test_a_reading_without_special_tokens_never_claims_that_nothing_is_hidden(tab: Tab, tmp_path: Path) -> None:
+    attention = reading(3, 4).without_special()
+    page_ = tab.open(saved(attention.heatmap(2, 3, unit="pieces"), tmp_path))
+    share = 100 * attention.hidden[2, 3].mean()
+    expect(page_.locator(".note")).to_have_text(f"{share:.0f} % of this head’s attention was hidden before rescaling.")
+
+
+def test_attention_from_one_text_to_another_is_painted_and_pinned_on_both_sides(tab: Tab, tmp_path: Path) -> None:
+    rows, columns = ["▁Das", "▁Ti", "er"], ["▁The", "▁ani", "mal", "▁was", "▁tired", "</s>"]
+    weights = np.random.default_rng(0).dirichlet(np.full(6, 0.4), (2, 3, 3)).astype(np.float32)
+    cross = Attention.from_tensors(weights, rows, columns)
+    page_ = tab.open(saved(cross.grid(), tmp_path))
+    for canvas in (".grid canvas", ".links canvas", ".heat canvas"):
+        assert tab.colours(canvas) > 4
+    selects = page_.locator(".ask select")
+    expect(selects.nth(0).locator("option")).to_have_text(["choose…", "0 Das", "1 Tier"])
+    expect(selects.nth(1).locator("option")).to_have_count(6)
+    page_ = tab.open(saved(cross.heatmap(1, 2, pin="q1k4"), tmp_path))
+    link = f"{cross.by_words()['L1H2'][1, 3]:.3f}"
+    expect(page_.locator(".readout")).to_have_text(f"Tier → tired {link}")
+    page_.get_by_text("These weights as a table").click()
+    expect(page_.locator(".tablebox tbody th")).to_have_text(["Das", "Tier"])
+    expect(page_.locator(".tablebox thead th")).to_have_text(["The", "animal", "was", "tired", "</s>"])
+
+
 def test_a_comparison_has_its_panels_and_no_tools_that_need_a_server(tab: Tab, tmp_path: Path) -> None:
     one, two = reading(seed=1), reading(seed=2)
     page_ = tab.open(saved(mv.compare([(one, "L0H1"), (two, "L1H2", "mine")]), tmp_path))

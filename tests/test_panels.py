@@ -260,7 +260,7 @@ def test_one_scale_on_the_page_and_in_the_figure(scale: str) -> None:
     panels = [Panel(first(), Head(0, 2)), Panel(first(), Head(5, 11)), Panel(first(), Head(3, 3))]
     view = View(special="hide", scale=scale)
     ask = {"packet": pack(panels), "ask": "shades", "view": {"special": "hide", "scale": scale}}
-    parts = [block(p.attention, p.head, view, units(p.attention.text, view)) for p in panels]
+    parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     top = max(part.top for part in parts)
     for answer, part in zip(in_page(ask)[0], parts, strict=True):
         assert np.abs(np.array(answer) - shades(part.w, scale, top).ravel().astype(int)).max() <= 1

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pytest
 
+from mha_viz import files
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, ExportError
@@ -46,7 +48,7 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
 
 def same(one: Profile, other: Profile) -> bool:
     """The same tables and facts; a cell without a value may be None, NaN or empty."""
-    for part in ("tables", "control"):
+    for part in ("tables", "untrained"):
         assert getattr(one, part).keys() == getattr(other, part).keys()
         for name, table in getattr(one, part).items():
             theirs, ours = (t.astype(object).where(t.notna(), "") for t in (getattr(other, part)[name], table))
@@ -178,27 +180,24 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         read_profile(tmp_path / "nowhere")
 
 
-class FullDisk(io.FileIO):
-    """Takes half of what it is given."""
-
-    def write(self, data: Any) -> int:
-        super().write(data[: len(data) // 2])
-        raise OSError(28, "No space left on device")
-
-
 @pytest.mark.parametrize("after", range(5))
 def test_writing_that_fails_leaves_no_part_of_it_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    usual, left = Path.open, [after]
+    usual, left = files.whole_file, [after]
 
-    def full(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
-        left[0] -= mode == "xb"
-        return FullDisk(path, mode) if mode == "xb" and left[0] < 0 else usual(path, mode, *rest, **more)
+    @contextmanager
+    def full(path: Path) -> Iterator[BinaryIO]:
+        with usual(path) as file:
+            if left[0] == 0:
+                file.write(b"half of")
+                raise OSError(28, "No space left on device")
+            left[0] -= 1
+            yield file
 
     profile = profile_of("entropy", "uas")
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "open", full)
+        patched.setattr("mha_viz.analysis.profile.whole_file", full)
         with pytest.raises(ExportError, match="No space left"):
             profile.write(tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -199,12 +199,12 @@ class Both:
         return brute.results(CORPUS, self.model)
 
     @cached_property
-    def twin(self) -> brute.Model:
+    def untrained_model(self) -> brute.Model:
         return brute.Model(self.folder, seed=0)
 
     @cached_property
     def untrained(self) -> brute.Results:
-        return brute.results(CORPUS, self.twin)
+        return brute.results(CORPUS, self.untrained_model)
 
     @cached_property
     def untrained_syntax(self) -> dict[brute.Key, brute.Count]:
@@ -214,8 +214,8 @@ class Both:
         """Heads of all layers in order."""
         return int(line.layer) * self.encoder.heads + int(line.head)
 
-    def lines(self, table: str, *, control: bool = False) -> Iterator[Any]:
-        tables = self.profile.control if control else self.profile.tables
+    def lines(self, table: str, *, untrained: bool = False) -> Iterator[Any]:
+        tables = self.profile.untrained if untrained else self.profile.tables
         return tables[table].itertuples(index=False)
 
 
@@ -301,33 +301,33 @@ def test_the_head_that_is_chosen_on_even_sentences(both: Both) -> None:
             assert found == pytest.approx([correct / n, *brute.wilson(correct, n), *others], abs=1e-9)
 
 
-@pytest.mark.parametrize("control", [False, True], ids=["trained", "untrained"])
-def test_undirected_edges(both: Both, control: bool) -> None:
-    expected = brute.uas((both.untrained if control else both.loops).of())
-    assert [(x.n, x.correct) for x in both.lines("uas", control=control)] == expected
+@pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
+def test_undirected_edges(both: Both, untrained: bool) -> None:
+    expected = brute.uas((both.untrained if untrained else both.loops).of())
+    assert [(x.n, x.correct) for x in both.lines("uas", untrained=untrained)] == expected
 
 
-@pytest.mark.parametrize("control", [False, True], ids=["trained", "untrained"])
-def test_position(both: Both, control: bool) -> None:
-    expected = brute.position((both.untrained if control else both.loops).readings)
-    found = {(both.number(x), x.offset): x for x in both.lines("position", control=control)}
+@pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
+def test_position(both: Both, untrained: bool) -> None:
+    expected = brute.position((both.untrained if untrained else both.loops).readings)
+    found = {(both.number(x), x.offset): x for x in both.lines("position", untrained=untrained)}
     assert found.keys() == expected.keys()
     for key, (mass, share) in expected.items():
         assert found[key].mass == pytest.approx(mass, abs=1e-6)
         assert found[key].share_of_maxima == pytest.approx(share, abs=1e-12)
 
 
-@pytest.mark.parametrize("control", [False, True], ids=["trained", "untrained"])
-def test_delimiters(both: Both, control: bool) -> None:
-    expected = brute.delimiter((both.untrained if control else both.loops).readings)
-    found = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", control=control)]
+@pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
+def test_delimiters(both: Both, untrained: bool) -> None:
+    expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
+    found = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", untrained=untrained)]
     assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
 
 
-@pytest.mark.parametrize("control", [False, True], ids=["trained", "untrained"])
-def test_entropy(both: Both, control: bool) -> None:
-    expected = brute.entropy((both.untrained if control else both.loops).readings)
-    found = [(x.nats, x.normalised) for x in both.lines("entropy", control=control)]
+@pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
+def test_entropy(both: Both, untrained: bool) -> None:
+    expected = brute.entropy((both.untrained if untrained else both.loops).readings)
+    found = [(x.nats, x.normalised) for x in both.lines("entropy", untrained=untrained)]
     assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
 
 
@@ -339,10 +339,10 @@ def test_distance(both: Both) -> None:
     assert [found[pair] for pair in expected] == pytest.approx(list(expected.values()), abs=1e-6)
 
 
-@pytest.mark.parametrize("control", [False, True], ids=["trained", "untrained"])
-def test_coreference(both: Both, control: bool) -> None:
-    expected = brute.coreference((both.untrained if control else both.loops).chunks)
-    found = {(x.mention_type, both.number(x)): (x.n, x.correct) for x in both.lines("coreference", control=control)}
+@pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
+def test_coreference(both: Both, untrained: bool) -> None:
+    expected = brute.coreference((both.untrained if untrained else both.loops).chunks)
+    found = {(x.mention_type, both.number(x)): (x.n, x.correct) for x in both.lines("coreference", untrained=untrained)}
     assert found == {key: count for key, count in expected.items() if isinstance(key[1], int)}
     assert {kind: n for (kind, head), (n, _) in found.items() if head == 0}.keys() == {
         *("all", "pronoun", "third_person", "proper", "nominal")
@@ -372,8 +372,8 @@ def test_gap(both: Both) -> None:
     expected = brute.gap(GAP, both.model)
     assert [(x.n, x.correct) for x in profile.tables["gap"].itertuples()] == expected
     assert expected[0][0] == 4  # five rows, one of which is "neither"
-    control = brute.gap(GAP, both.twin)
-    assert [(x.n, x.correct) for x in profile.control["gap"].itertuples()] == control
+    untrained = brute.gap(GAP, both.untrained_model)
+    assert [(x.n, x.correct) for x in profile.untrained["gap"].itertuples()] == untrained
 
 
 def test_roles_without_gold(both: Both) -> None:
@@ -396,7 +396,7 @@ def test_roles_without_gold(both: Both) -> None:
 def assert_same(one: Profile, other: Profile, tables: Iterable[str] = ()) -> None:
     """Counts and names equal, other numbers to 1e-9."""
     assert one.tables.keys() == other.tables.keys()
-    for part in ("tables", "control"):
+    for part in ("tables", "untrained"):
         for name in tables or getattr(one, part):
             a, b = getattr(one, part).get(name), getattr(other, part).get(name)
             if a is not None:

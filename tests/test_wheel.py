@@ -23,8 +23,11 @@ LOWEST = {name: next(part.version for part in both if part.operator == ">=") for
 HIGHEST = {name: next(part.version for part in both if part.operator == "<") for name, both in RANGES.items()}
 
 JOB = """
-import sys
+from importlib import metadata, resources
 import mha_viz as mv
+
+assert resources.files(mv).joinpath("py.typed").is_file()
+assert metadata.version("mha-viz") == mv.__version__
 
 a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")
 assert abs(a[mv.Head(3, 1)][10, 2] - 0.677) < 1e-3

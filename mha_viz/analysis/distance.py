@@ -60,7 +60,7 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
     entropies = _entropies(flat)
     distances = np.zeros((count, count))
     for i in range(count - 1):
-        distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.text))[i + 1 :]
+        distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.queries))[i + 1 :]
         if progress is not None:
             done = i + 1
             progress(done * (2 * count - done - 1) / (count * (count - 1)))  # of all pairs
@@ -71,7 +71,7 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
 def from_head(attention: Attention, head: Head) -> Sums:
     """[head]: the divergence of every head of a reading from ``head``: one row of :func:`between_heads`."""
     flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
-    return _apart(flat, _entropies(flat), head.layer * attention.heads + head.head, len(attention.text))
+    return _apart(flat, _entropies(flat), head.layer * attention.heads + head.head, len(attention.queries))
 
 
 def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mha_viz.analysis import patterns
 from mha_viz.analysis.distance import entropy as nats_of
 from mha_viz.analysis.roles import share
-from mha_viz.attention import Attention, Weights
+from mha_viz.attention import QUANTITIES, Attention, Weights
 from mha_viz.text import is_punctuation
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]
@@ -57,15 +57,20 @@ def metric(
 
 
 def mass_at(attention: Attention, offset: int) -> PerHead:
-    """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN without any."""
+    """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN without any, and
+    where keys are of another text than queries, which has no such offset."""
+    if attention.is_cross:
+        return _undefined(attention)
     return _shared(attention, *patterns.mass_at(_batch(attention), _ordinary(attention), offset))
 
 
 def maxima_at(attention: Attention, offset: int) -> PerHead:
     """The share of rows of ordinary tokens whose largest weight, special columns aside, lies at ``offset``, among those
     that have an ordinary token there; NaN without any."""
-    found, rows = patterns.maxima_at(_batch(attention), _ordinary(attention), (offset,))
-    return _shared(attention, found[:, 0], rows[0])
+    if attention.is_cross:
+        return _undefined(attention)
+    maxima, rows = patterns.maxima_at(_batch(attention), _ordinary(attention), (offset,))
+    return _shared(attention, maxima[:, 0], rows[0])
 
 
 def _batch(attention: Attention) -> Weights:
@@ -74,7 +79,11 @@ def _batch(attention: Attention) -> Weights:
 
 
 def _ordinary(attention: Attention) -> patterns.Ordinary:
-    return np.array([not token.special for token in attention.text.tokens])
+    return np.array([not token.special for token in attention.keys.tokens])
+
+
+def _undefined(attention: Attention) -> PerHead:
+    return np.full(attention.weights.shape[:2], np.nan)
 
 
 def _shared(attention: Attention, total: npt.ArrayLike, rows: int | None = None) -> PerHead:
@@ -116,7 +125,7 @@ def sep(attention: Attention) -> PerHead:
 @metric("on punctuation")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
-    text = attention.text
+    text = attention.keys
     marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
     return _shared(attention, patterns.mass_on(_batch(attention), np.array(marks)))
 
@@ -124,6 +133,8 @@ def punctuation(attention: Attention) -> PerHead:
 @metric("entropy", unit="nats")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
+    if not QUANTITIES[attention.quantity].is_share:  # rows that are not shares have no entropy
+        return _undefined(attention)
     flat = attention.weights.reshape(attention.layers, attention.heads, -1)
     nats = [nats_of(layer) for layer in flat]  # a layer at a time: the logarithms are as large as the weights
     return _shared(attention, np.stack(nats))

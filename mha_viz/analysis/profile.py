@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = "profile.json"
-TWIN = "untrained/"  # the folder of the control's tables
+UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 DEFINITIONS = "2"  # of the measures; goes up when a number comes to mean something else
 
 _ACCURACY = ("n", "correct", "accuracy")
@@ -78,12 +78,12 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """``facts`` is what stands in profile.json; ``tables`` has those of HEADINGS that the corpus allows; ``control``
-    the same measures of the untrained model, for the tables in UNTRAINED."""
+    """``facts``: the contents of profile.json; ``tables``: those of HEADINGS that the corpus allows; ``untrained``: the
+    same measures of the untrained model, for the tables in UNTRAINED."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
-    control: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    untrained: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -114,7 +114,7 @@ class Profile:
         """The text of each file by its path in the folder of the profile; profile.json comes last."""
         texts = {
             f"{below}{name}.csv": table.to_csv(index=False, float_format="%.9g", lineterminator="\n")
-            for below, tables in (("", self.tables), (TWIN, self.control))
+            for below, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
             for name, table in tables.items()
         }
         return texts | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
@@ -185,20 +185,20 @@ def profile_of(files: Mapping[str, str]) -> Profile:
 
     try:
         facts = json.loads(files[FACTS])
-        tables, control = (
+        tables, untrained = (
             {n: _table(pd, files[f"{below}{n}.csv"], n) for n in HEADINGS if f"{below}{n}.csv" in files}
-            for below in ("", TWIN)
+            for below in ("", UNTRAINED_FOLDER)
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
     except (KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    return Profile(facts, tables, control)
+    return Profile(facts, tables, untrained)
 
 
 def _every_table() -> list[str]:
-    return [f"{below}{name}.csv" for below in ("", TWIN) for name in HEADINGS]
+    return [f"{below}{name}.csv" for below in ("", UNTRAINED_FOLDER) for name in HEADINGS]
 
 
 def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:

@@ -18,6 +18,7 @@ FOLDER = Path(__file__).resolve().parent
 COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.stem == path.parent.name))
 
 _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
+_JSON_IMPORT = re.compile(r'^import (\w+) from "(\.[^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
 _NAMED_IMPORT = re.compile(r'import \{[^}]*\} from "(\.[^"]+)";\n')
 _EXPORT = re.compile(r"^export (?=const|let|class|async|function)", re.MULTILINE)
 _DECLARED = re.compile(r"^(?:export )?(?:const|let|class|(?:async )?function\*?) (\w+|[{[][^=]*)", re.MULTILINE)
@@ -51,7 +52,7 @@ def joined(entry: Path) -> str:
     Raises ValueError where modules cannot share one scope: two declare one name at their top level, they import each
     other in a circle, or an import is not of the form ``import { a, b } from "./module.js";``.
     """
-    modules = {path: path.read_text("utf-8") for path in _in_order(entry.resolve(), ())}
+    modules = {path: _source(path) for path in _in_order(entry.resolve(), ())}
     _refuse_equal_names(modules)
     source = "\n".join(modules.values())
     for pattern in (_IMPORT, _EXPORT, _COMMENT_BLOCK, _COMMENT_LINE, _INDENT):
@@ -68,9 +69,19 @@ def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
     return dict.fromkeys([*(module for modules in needed for module in modules), path])
 
 
+def _source(path: Path) -> str:
+    """The text of a module, with what it imports from JSON files in it."""
+
+    def constant(statement: re.Match[str]) -> str:
+        content = json.loads((path.parent / statement[2]).read_text("utf-8"))
+        return f"const {statement[1]} = {json.dumps(content, separators=(',', ':'))};\n"
+
+    return _JSON_IMPORT.sub(constant, path.read_text("utf-8"))
+
+
 def _imported(path: Path) -> Iterator[Path]:
     """The files that a module imports, as they are written."""
-    for statement in _IMPORT.findall(path.read_text("utf-8")):
+    for statement in _IMPORT.findall(_source(path)):
         named = _NAMED_IMPORT.fullmatch(statement)
         if not named or re.search(r"\bas\b", statement):
             first = statement.strip().splitlines()[0]

@@ -1,4 +1,5 @@
 // Numbers and positions only: no page, no colours. Tested by `node --test`.
+import { defaultsOf, patternsOf } from "./view.js";
 
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
@@ -6,26 +7,31 @@ export function unpack(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const body = bytes.slice(4 + length).buffer;
-  const { n, full, special } = reading;
+  const { n, full } = reading;
+  const { n: m, special } = keysOf(reading);
   const scales = new Float32Array(body, 0, 2 * n * full.length);
-  const levels = new Uint16Array(body, scales.byteLength, n * n * full.length);
+  const levels = new Uint16Array(body, scales.byteLength, n * m * full.length);
   reading.matrices = new Map(
     full.map((head, i) => {
       const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [head, decoded(levels.subarray(n * n * i, n * n * (i + 1)), own, special)];
+      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), own, special)];
     }),
   );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
   return reading;
 }
 
-// Levels -> weights [query * n + key]: each row has one scale for ordinary keys and one for special ones.
+// What the columns are of: {n, tokens, segments, special, groups, words}. The rows' own, unless there is another text.
+/** @type {(reading: Reading) => Axis} */
+export const keysOf = (reading) => reading.keys ?? reading;
+
+// Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
 /** @type {(levels: Uint16Array, scales: Float32Array, special: number[]) => Float32Array} */
 function decoded(levels, scales, special) {
-  const n = special.length;
-  const weights = new Float32Array(n * n);
-  for (let q = 0, i = 0; q < n; q++)
-    for (let k = 0; k < n; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
+  const m = special.length;
+  const weights = new Float32Array(levels.length);
+  for (let i = 0, q = 0; i < levels.length; q++)
+    for (let k = 0; k < m; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
   return weights;
 }
 
@@ -36,14 +42,8 @@ export const paperName = (reading, index) => `${Math.floor(index / reading.heads
 
 // ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
 
-export const DEFAULTS = { unit: "words", special: "keep", links: "all", scale: "fixed", side: "all" };
-const PATTERNS = {
-  unit: /^(words|pieces)$/,
-  special: /^(keep|hide|rescale)$/,
-  links: /^(all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2})$/,
-  scale: /^(fixed|head|row|log)$/,
-  side: /^(all|aa|ab|ba|bb)$/,
-};
+export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side"]);
+const PATTERNS = patternsOf(Object.keys(DEFAULTS));
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
@@ -75,7 +75,7 @@ function pinOf(value, reading) {
   const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
   if (!match || !value) return null;
   const [query, key] = [match[1], match[2]].map((t) => (t === undefined ? null : +t));
-  return (query ?? 0) < reading.n && (key ?? 0) < reading.n ? { query, key } : null;
+  return (query ?? 0) < reading.n && (key ?? 0) < keysOf(reading).n ? { query, key } : null;
 }
 
 /** @type {(pin: Pin | null) => string | null} */
@@ -109,7 +109,7 @@ export function headIndex(name, reading) {
 /** @type {(value: string | null, reading: Reading) => Link | null} */
 function linkOf(value, reading) {
   const match = /^(\d{1,4})-(\d{1,4})$/.exec(value || "");
-  if (!match || +match[1] >= reading.n || +match[2] >= reading.n) return null;
+  if (!match || +match[1] >= reading.n || +match[2] >= keysOf(reading).n) return null;
   return { query: +match[1], key: +match[2] };
 }
 
@@ -117,23 +117,31 @@ function linkOf(value, reading) {
 
 // Rows and columns of a view. A unit is {text, tokens, special, segment}; words join their pieces.
 /** @type {(reading: Reading, view: Settings) => Axes} */
-export function units(reading, view) {
+export const units = (reading, view) => ({
+  rows: unitsAlong(reading, view, view.side[0]),
+  cols: unitsAlong(keysOf(reading), view, view.side[1]),
+});
+
+// The units of one axis; `letter` is the sentence of a pair that a side names.
+/** @type {(axis: Axis, view: Settings, letter: string) => Unit[]} */
+function unitsAlong(axis, view, letter) {
   const words = view.unit === "words";
-  const groups = words ? reading.groups : reading.tokens.map((_, i) => [i]);
+  const groups = words ? axis.groups : axis.tokens.map((_, i) => [i]);
   const all = groups.map((tokens, i) => ({
-    text: (words ? reading.words : reading.tokens)[i],
+    text: (words ? axis.words : axis.tokens)[i],
     tokens,
-    special: !!reading.special[tokens[0]],
-    segment: reading.segments[tokens[0]],
+    special: !!axis.special[tokens[0]],
+    segment: axis.segments[tokens[0]],
   }));
   const kept = view.special === "keep" ? all : all.filter((u) => !u.special);
-  const side = isPair(reading) ? view.side : "all";
-  const of = (letter) => (side === "all" ? kept : kept.filter((u) => u.segment === (letter === "a" ? 0 : 1)));
-  return { rows: of(side[0]), cols: of(side[1]) };
+  if (view.side === "all" || !hasSecond(axis)) return kept;
+  return kept.filter((u) => u.segment === (letter === "a" ? 0 : 1));
 }
 
+/** @type {(axis: Axis) => boolean} */
+const hasSecond = (axis) => axis.segments.some((s) => s === 1);
 /** @type {(reading: Reading) => boolean} */
-export const isPair = (reading) => reading.segments.some((s) => s === 1);
+export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(reading));
 
 // One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
 // To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
@@ -141,26 +149,21 @@ export const isPair = (reading) => reading.segments.some((s) => s === 1);
 export function block(reading, head, view, { rows, cols } = units(reading, view)) {
   const raw = reading.matrices.get(head);
   if (!raw) return null;
-  const n = reading.n;
+  const m = keysOf(reading).n;
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   const hidden = new Float32Array(R);
   const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
-  const sums = new Float64Array(n); // a row's pieces added up
+  const before = reading.hidden?.[reading.full.indexOf(head)]; // by row, of a reading that was rescaled already
+  const sums = new Float64Array(m); // a row's pieces added up
   let max = 0;
   for (let r = 0; r < R; r++) {
     const pieces = rows[r].tokens;
-    /** @type {Float32Array | Float64Array} */
-    let column = raw.subarray(pieces[0] * n, pieces[0] * n + n);
-    if (pieces.length > 1) {
-      sums.fill(0);
-      for (const q of pieces) for (let k = 0; k < n; k++) sums[k] += raw[q * n + k];
-      column = sums;
-    }
+    const column = rowOf(raw, pieces, m, sums);
     const share = 1 / pieces.length;
     const from = r * C;
     let [total, shown] = [0, 0];
-    for (let k = 0; k < n; k++) total += column[k];
+    for (let k = 0; k < m; k++) total += column[k];
     for (let c = 0; c < C; c++) {
       let sum = 0;
       if (plain) sum = column[plain[c]];
@@ -169,10 +172,23 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
       shown += sum;
     }
     hidden[r] = total ? 1 - shown / total : 0;
+    if (before) {
+      const known = mean(pieces.map((q) => before[q]));
+      hidden[r] = known + (1 - known) * hidden[r];
+    }
     if (view.special === "rescale") rescale(w, from, C, shown * share);
     for (let i = from; i < from + C; i++) if (w[i] > max) max = w[i];
   }
   return { w, R, C, hidden, max };
+}
+
+// The row of a word: that of its piece, or the sum of those of its pieces, written into `sums`.
+/** @type {(raw: Float32Array, pieces: number[], m: number, sums: Float64Array) => Float32Array | Float64Array} */
+function rowOf(raw, pieces, m, sums) {
+  if (pieces.length === 1) return raw.subarray(pieces[0] * m, pieces[0] * m + m);
+  sums.fill(0);
+  for (const q of pieces) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
+  return sums;
 }
 
 /** @type {(w: Float32Array, from: number, count: number, sum: number) => void} */
@@ -186,23 +202,26 @@ export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.leng
 // The same for the grid where only pooled thumbnails travelled: first the rows and columns of a view…
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function pooledUnits(reading, view) {
-  const { starts, special } = reading.bins;
-  const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-  const side = isPair(reading) ? view.side : "all";
-  const of = (letter) =>
-    side === "all" ? kept : kept.filter((i) => reading.segments[starts[i]] === (letter === "a" ? 0 : 1));
-  return { rows: of(side[0]), cols: of(side[1]) };
+  const along = (axis, { starts, special }, letter) => {
+    const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+    if (view.side === "all" || !hasSecond(axis)) return kept;
+    return kept.filter((i) => axis.segments[starts[i]] === (letter === "a" ? 0 : 1));
+  };
+  return {
+    rows: along(reading, reading.bins, view.side[0]),
+    cols: along(keysOf(reading), reading.bins.keys ?? reading.bins, view.side[1]),
+  };
 }
 
 // …then the block of one head.
 /** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => Block & { max: number }} */
 export function pooled(reading, head, { rows, cols }) {
-  const side = reading.bins.starts.length;
+  const [down, across] = [reading.bins, reading.bins.keys ?? reading.bins].map(({ starts }) => starts.length);
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   let max = 0;
   for (let r = 0; r < R; r++) {
-    const from = (head * side + rows[r]) * side;
+    const from = (head * down + rows[r]) * across;
     for (let c = 0; c < C; c++) {
       const root = reading.thumbs[from + cols[c]] / 255;
       w[r * C + c] = root * root;
@@ -277,13 +296,14 @@ export function ranking(reading, view) {
   const sent = reading.link;
   if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
   if (reading.matrices.size < reading.layers * reading.heads) return null;
-  const group = (token) => (words ? reading.groups.find((g) => g.includes(token)) : [token]);
-  const [queries, keys] = [group(query), group(key)];
+  const columns = keysOf(reading);
+  const group = (axis, token) => (words ? axis.groups.find((g) => g.includes(token)) : [token]);
+  const [queries, keys] = [group(reading, query), group(columns, key)];
   const weights = [];
   for (let head = 0; head < reading.layers * reading.heads; head++) {
     const raw = reading.matrices.get(head);
     let sum = 0;
-    for (const q of queries) for (const k of keys) sum += raw[q * reading.n + k];
+    for (const q of queries) for (const k of keys) sum += raw[q * columns.n + k];
     weights.push(sum / queries.length);
   }
   return ranked(weights);

@@ -54,7 +54,7 @@ export function readLook(look, root, themes, quiet) {
   }
   look.ink = value("--st-text-color", "#222");
   look.paper = value("--st-background-color", "#fff");
-  look.accent = value("--st-primary-color", "#0b5cad");
+  look.accent = value("--st-primary-color", look.ink);
   look.muted = getComputedStyle(quiet).color;
   const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
   look.small = `11px ${mono}`;

@@ -84,6 +84,11 @@ interface Theme {
   heads: string[];
 }
 
+interface Bins {
+  starts: number[];
+  special: number[];
+}
+
 interface Metric {
   label: string;
   help: string;
@@ -91,8 +96,22 @@ interface Metric {
   values: (number | null)[];
 }
 
-/** One reading (figures/packet.py); in panels also its texts and its words by token. */
-interface Reading {
+/** What rows or columns are drawn from: the tokens of a text, and the words that join them. */
+interface Axis {
+  n: number;
+  tokens: string[];
+  segments: number[];
+  special: number[];
+  groups: number[][];
+  words: string[];
+}
+
+/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; in panels also
+ * its texts and its words by token. */
+interface Reading extends Axis {
+  keys?: Axis;
+  quantity?: string;
+  hidden?: number[][];
   key: string;
   of: string;
   model: string;
@@ -100,17 +119,11 @@ interface Reading {
   layers: number;
   heads: number;
   together: number;
-  n: number;
-  tokens: string[];
-  segments: number[];
-  special: number[];
-  groups: number[][];
-  words: string[];
   full: number[];
   metrics: Metric[];
   themes: { light: Theme; dark: Theme };
   start?: { head?: string | null; pin?: string | null };
-  bins?: { starts: number[]; special: number[] };
+  bins?: Bins & { keys?: Bins };
   thumbs?: Uint8Array;
   matrices: Map<number, Float32Array>;
   link?: Link & { words: boolean; weights: number[] };

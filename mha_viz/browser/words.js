@@ -58,12 +58,13 @@ export function strongest({ w, R, C }, rows, cols) {
 // The share that is not shown; never silent while something is hidden.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
 export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
-  if (view.special === "keep" && !(isPair(reading) && view.side !== "all")) return "0 % hidden: every weight is shown.";
+  const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
+  if (isWhole && !reading.hidden) return "0 % hidden: every weight is shown.";
   if (!hidden.length) return "100 % of this head’s attention is hidden.";
   const isOne = focus && focus.row !== null;
   const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));
   const whose = isOne ? `the attention from “${rows[focus.row].text}”` : "this head’s attention";
-  const how = view.special === "rescale" ? "was hidden before rescaling" : "is hidden";
+  const how = view.special === "rescale" || isWhole ? "was hidden before rescaling" : "is hidden";
   return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${how}.`;
 }
 

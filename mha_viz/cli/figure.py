@@ -146,7 +146,7 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, opt
     from mha_viz import notebook
 
     make_folder(args.all_heads)
-    every = [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
+    every = attention.every_head()
     figure = None
     with bar("files") as show:
         for done, head in enumerate(every, 1):

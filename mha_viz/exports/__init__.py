@@ -1,4 +1,4 @@
-"""Files: a reading's numbers (``write(attention, "heads.npz")``), a figure, the numbers behind a figure."""
+"""Files: a reading (``write(attention, "heads.npz")``, and back), a figure, the numbers behind a figure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mha_viz.drawing import Drawing
 from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
 from mha_viz.exports.drawings import drawing_bytes, drawing_suffixes, write_drawing
 from mha_viz.exports.registry import describe, suffixes, to_bytes, write, write_bytes, writer
+from mha_viz.exports.saved import open_attention
 from mha_viz.exports.shown import Numbers, Several, Subtracted, shown_bytes, shown_suffixes
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "draw",
     "drawing_bytes",
     "drawing_suffixes",
+    "open_attention",
     "room",
     "shown_bytes",
     "shown_suffixes",

@@ -15,7 +15,8 @@ from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.exports.registry import writer
-from mha_viz.text import clean
+from mha_viz.exports.saved import heading
+from mha_viz.text import TokenizedText, clean
 
 FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")  # a spreadsheet would run a cell that begins so
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
@@ -26,23 +27,38 @@ def npz(attention: Attention, file: BinaryIO) -> None:
     """NumPy arrays: weights, hidden, model, revision, unit, text, pair, and one array per field of the tokens.
 
     Readable with ``numpy.load(path, allow_pickle=False)``. ``weights`` is float32 [layer, head, query, key];
-    ``tokens`` holds the texts; ``word``, ``start`` and ``end`` are -1 where there is none (special tokens).
+    ``tokens`` holds the texts; ``word``, ``start`` and ``end`` are -1 where there is none (special tokens). Of
+    cross-attention these are of the queries, and those of the keys follow as ``keys_text``, ``keys_tokens`` and so on.
+    ``reading`` is what ``open_attention`` reads: JSON in bytes.
     """
-    heading = _heading(attention)
-    tokens = heading.pop("tokens")
-    arrays = {name: np.array(value) for name, value in heading.items()}
-    arrays |= {name: _integers(t[name] for t in tokens) for name in ("word", "segment", "start", "end")}
-    arrays |= {"tokens": np.array([t["text"] for t in tokens])}
+    about = _heading(attention)
+    made, keys = about.pop("made"), about.pop("keys", None)
+    arrays = _text_arrays(about)
+    arrays |= {f"keys_{name}": array for name, array in _text_arrays(keys).items()} if keys else {}
+    arrays |= {"made": np.array(made, dtype=np.str_), "reading": np.frombuffer(heading(attention).encode(), np.uint8)}
     arrays |= {"weights": attention.weights, "hidden": attention.hidden}
     np.savez(file, allow_pickle=False, **arrays)
 
 
+def _text_arrays(fields: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """The fields of a text, or of a reading, as arrays; each field of the tokens by itself."""
+    tokens = fields.pop("tokens")
+    arrays = {name: np.array(value) for name, value in fields.items()}
+    arrays |= {name: _integers(t[name] for t in tokens) for name in ("word", "segment", "start", "end")}
+    return arrays | {"tokens": np.array([t["text"] for t in tokens])}
+
+
 @writer(".safetensors")
 def safetensors(attention: Attention, file: BinaryIO) -> None:
-    """Two tensors, weights and hidden; model, revision, unit, text, pair and tokens (JSON) in the metadata."""
-    heading = _heading(attention)
-    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
-    file.write(save({"weights": attention.weights, "hidden": attention.hidden}, metadata))
+    """Two tensors, weights and hidden; model, revision, unit, text, pair and tokens (JSON) in the metadata.
+
+    ``reading`` is what ``open_attention`` reads.
+    """
+    fields = _heading(attention)
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+    tensors = {"weights": attention.weights, "hidden": attention.hidden}
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    file.write(save(tensors, metadata | {"reading": heading(attention)}))
 
 
 @writer(".csv")
@@ -53,8 +69,8 @@ def table(attention: Attention, file: BinaryIO) -> None:
     would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
     """
     file.write((",".join(COLUMNS) + "\n").encode())
-    cells = [cell(clean(token)) for token in attention.tokens]
-    keys = [f"{index},{cell}," for index, cell in enumerate(cells)]
+    cells, columns = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
+    keys = [f"{index},{cell}," for index, cell in enumerate(columns)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
             start = f"{head.layer},{head.head},{query},{cells[query]},"
@@ -65,8 +81,8 @@ def table(attention: Attention, file: BinaryIO) -> None:
 @writer(".json")
 def tree(attention: Attention, file: BinaryIO) -> None:
     """Everything in one object; weights are nested lists [layer][head][query][key], hidden [layer][head][query]."""
-    heading = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
-    file.write(json.dumps(heading, ensure_ascii=False)[:-1].encode())  # [:-1]: the object stays open for the weights
+    fields = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
+    file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1]: the object stays open for the weights
     file.write(b', "weights": ')
     for head, matrix in _matrices(attention):
         opening = "[[" if head == (0, 0) else "], [" if head.head == 0 else ", "
@@ -77,10 +93,13 @@ def tree(attention: Attention, file: BinaryIO) -> None:
 
 def _heading(attention: Attention) -> dict[str, Any]:
     """What every format says besides the numbers, as JSON values."""
-    text = attention.text
+    about = {"model": clean(attention.model), "revision": clean(attention.revision), "quantity": attention.quantity}
+    keys = {"keys": _text(attention.keys)} if attention.is_cross else {}
+    return {**about, "made": [clean(step) for step in attention.made], **_text(attention.queries), **keys}
+
+
+def _text(text: TokenizedText) -> dict[str, Any]:
     return {
-        "model": clean(attention.model),
-        "revision": clean(attention.revision),
         "unit": text.unit,
         "text": clean(text.text),
         "pair": clean(text.pair),
@@ -96,10 +115,8 @@ def _integers(values: Iterator[int | None]) -> npt.NDArray[np.int64]:
 
 
 def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:
-    for layer in range(attention.layers):
-        for index in range(attention.heads):
-            head = Head(layer, index)
-            yield head, attention[head]
+    for head in attention.every_head():
+        yield head, attention[head]
 
 
 def decimals(row: Weights) -> list[float]:

@@ -9,21 +9,27 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import tomllib
 import zlib
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 from typing import Literal
 from urllib.parse import quote
 
+from mha_viz.assets import app_root
 from mha_viz.browser.bundle import script, style
 
 Look = Literal["auto", "light", "dark"]
 
+# The page's colours by the names of their CSS variables, as Streamlit's configuration has them.
 _COLOURS = {
-    "light": {"primary": "#0b5cad", "background": "#fffefb", "secondary-background": "#f5f3ee", "text": "#1c1b19"},
-    "dark": {"primary": "#79c0f1", "background": "#14171a", "secondary-background": "#1d2125", "text": "#ebe8e2"},
+    "primary": "primaryColor",
+    "background": "backgroundColor",
+    "secondary-background": "secondaryBackgroundColor",
+    "text": "textColor",
+    "border": "borderColor",
 }
-_BORDERS = {"light": "#dedad2", "dark": "#33383d"}
 
 _STYLE = """
 html { background: var(--st-background-color); color: var(--st-text-color); }
@@ -134,10 +140,18 @@ def _variables(look: Look) -> str:
 
 
 def _sheet(look: str) -> str:
-    colours = "".join(f"--st-{name}-color: {value}; " for name, value in _COLOURS[look].items())
+    theme = _themes()[look]
+    colours = "".join(f"--st-{name}-color: {theme[key]}; " for name, key in _COLOURS.items())
     fonts = '--st-font: "Source Sans 3", "Source Sans Pro", "Source Sans", system-ui, sans-serif; '
     code = '--st-code-font: "Source Code Pro", ui-monospace, monospace; '
-    return f"{colours}--st-border-color: {_BORDERS[look]}; --st-base-radius: 6px; {fonts}{code}"
+    return f"{colours}--st-base-radius: 6px; {fonts}{code}"
+
+
+@cache
+def _themes() -> dict[str, dict[str, str]]:
+    """The colours of the app's pages, light and dark."""
+    configuration = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))
+    return {look: configuration["theme"][look] for look in ("light", "dark")}
 
 
 def _hash(text: str) -> str:

@@ -220,12 +220,14 @@ def _one(shown: Shown) -> dict[str, Any]:
 
 
 def _heading(shown: Shown) -> dict[str, Any]:
-    text = shown.text
     said = {
         "model": called(shown.model),
         "revision": shown.revision,
-        "text": text.text,
-        "pair": text.pair,
+        "text": shown.queries.text,
+        "pair": shown.queries.pair,
+        **({} if shown.keys is shown.queries else {"keys_text": shown.keys.text, "keys_pair": shown.keys.pair}),
+        "quantity": shown.quantity,
+        "made": "; ".join(shown.made),
         **shown.view,
     }
     lists = {

@@ -8,8 +8,9 @@ from typing import TypedDict
 
 import numpy as np
 
-from mha_viz.attention import Attention, Head, called
+from mha_viz.attention import QUANTITIES, Attention, Head, called
 from mha_viz.figures.view import Block, View, focus, number, share, span, units
+from mha_viz.text import Cut
 
 KINDS = {
     "heatmap": "Attention matrix",
@@ -55,9 +56,10 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     }
     which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
     sentences = [stopped(f"{KINDS[kind]}: {which} of {reading(attention)}")]
-    sentences += [done(view, kind), held(attention, view), scale(view, parts, kind), hidden_note(view, parts)]
+    sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
+    sentences += [scale(view, parts, kind), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
-    alt = f"{KINDS[kind]}, {which}, for the text “{attention.text.text[:200]}”. {strong}"
+    alt = f"{KINDS[kind]}, {which}, for the text “{attention.queries.text[:200]}”. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
 
 
@@ -67,26 +69,48 @@ def both(head: Head) -> str:
 
 
 def reading(attention: Attention) -> str:
-    """The model with its revision, and the text: 'minilm (revision 53aa…) reading “The cat sat.”'."""
+    """The model with its revision, the text, and what was done since: 'minilm (revision 53aa…) reading “The cat sat.”',
+    'minilm reading “The cat sat.”, by words, special hidden'."""
     said = identity(attention)
     revision = f" (revision {attention.revision})" if attention.revision else ""
     pair = f" and “{said['pair']}”" if "pair" in said else ""
     cut = f" ({said['read']})" if "read" in said else ""
-    return f"{called(attention.model)}{revision} reading “{said['text']}”{pair}{cut}"
+    keys = f" and attending to “{said['keys']}”" if "keys" in said else ""
+    taken = f", {steps(attention)}" if steps(attention) else ""
+    return f"{called(attention.model)}{revision} reading “{said['text']}”{pair}{cut}{keys}{taken}"
 
 
 def identity(attention: Attention) -> dict[str, str]:
     """Model, revision and the text that was read; ``read`` says how much of what was typed that is, where it is not
-    all."""
-    text, cut = attention.text, attention.text.cut
+    all, ``keys`` the other text of cross-attention, ``quantity`` and ``made`` what the numbers are and what was done to
+    them, where that is not the attention weights of a text as it was typed."""
+    text, cut = attention.queries, attention.queries.cut
     first, second = cut.kept if cut else (None, None)
     said = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
     said |= {"pair": text.pair[:second]} if text.pair else {}
-    if cut is None:
-        return said
+    said |= {"read": _read(cut)} if cut else {}
+    said |= {"keys": attention.keys.text} if attention.is_cross else {}
+    said |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
+    return said | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
+
+
+def _read(cut: Cut) -> str:
+    """How much of what was typed was read."""
     if cut.pieces <= cut.limit:
-        return said | {"read": f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"}
-    return said | {"read": f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} pieces"}
+        return f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"
+    return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} pieces"
+
+
+def steps(attention: Attention) -> str:
+    """How the text was given and what was done since, in order; empty for a text as it was typed."""
+    listed = [{"given words": "given as words"}.get(step, step) for step in attention.made if step != "typed"]
+    return ", ".join(listed)
+
+
+def quantities(attentions: Sequence[Attention]) -> str:
+    """What the numbers are, where they are not attention weights."""
+    distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
+    return " ".join(quantity.about for quantity in distinct if quantity.name != "weight")
 
 
 def stopped(sentence: str) -> str:
@@ -100,8 +124,9 @@ def settings(view: View) -> dict[str, str]:
     return found | ({"pin": view.pin} if view.pin else {})
 
 
-def done(view: View, kind: str) -> str:
+def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
     """What was done to the weights, and which of them are drawn."""
+    unit = "words" if all(attention.queries.unit == "words" for attention in attentions) else view.unit
     rule = view.links
     drawn = {
         "top": f"Links: the {rule[3:]} heaviest keys of each query.",
@@ -110,12 +135,12 @@ def done(view: View, kind: str) -> str:
     }
     chosen = drawn.get(rule[:3], "") if kind == "links" else ""
     side = f"Only the {SIDES[view.side]}." if view.side != "all" else ""
-    return " ".join(s for s in (UNITS[view.unit], side, chosen) if s)
+    return " ".join(s for s in (UNITS[unit], side, chosen) if s)
 
 
 def held(attention: Attention, view: View) -> str:
     """What the pin holds."""
-    axes = units(attention.text, view)
+    axes = units(attention, view)
     at = focus(axes, view)
     if at is None:
         return ""
@@ -139,13 +164,14 @@ def hidden(parts: Sequence[Block]) -> float:
     return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding leaves a trace below nothing
 
 
-def hidden_note(view: View, parts: Sequence[Block]) -> str:
+def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
     """The share that is not shown; never silent while something is hidden."""
-    what = SPECIAL.get(view.special, "")
+    is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
+    what = SPECIAL["rescale" if is_before else view.special] if is_before or view.special != "keep" else ""
     if not what and view.side == "all":
         return ""
     said = f"{what}; " if what else ""
-    was = "was hidden" if view.special == "rescale" else "is hidden"
+    was = "was hidden" if is_before or view.special == "rescale" else "is hidden"
     whose = "this head’s attention" if len(parts) == 1 else "these heads’ attention"
     line = f"{said}{share(hidden(parts))} of {whose} {was}."
     return line[0].upper() + line[1:]
@@ -156,7 +182,7 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     there are any, for most heads rest on [CLS] or [SEP]."""
     if len(heads) != 1 or not parts[0].w.size:
         return ""
-    axes, w = units(attention.text, view), parts[0].w
+    axes, w = units(attention, view), parts[0].w
     special = [np.array([unit.special for unit in side]) for side in axes]
     words = ~(special[0][:, None] | special[1][None])  # [row, column]
     row, col = divmod(int(np.where(words, w, w - 1).argmax()), w.shape[1])

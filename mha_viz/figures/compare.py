@@ -67,7 +67,7 @@ def compare(
     check_kind(kind, columns)
     check_diff(diff, len(panels))
     theme = THEMES[size.look]
-    parts = [block(p.attention, p.head, view, units(p.attention.text, view)) for p in panels]
+    parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     top = max(part.top for part in parts)
     across = columns or max(1, min(len(panels), int((size.pixels + GAP) // (NARROWEST[kind] + GAP))))
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
@@ -101,6 +101,11 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """Raises SettingError for panels that cannot stand side by side in a view."""
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
+    if any(panel.attention.is_cross for panel in panels):
+        raise SettingError(
+            "A comparison shows attention of a text to itself; one of these readings leads from one text to another.",
+            "Draw it by itself: a.heatmap(layer, head), a.links(layer, head) or a.grid().",
+        )
     if view.scale == "row":
         raise SettingError("scale is 'row', which gives each row its own.", "A comparison takes fixed, head or log.")
     if view.side != "all":
@@ -109,7 +114,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         )
     if not _is_whole(pin_of) or not 0 <= pin_of < len(panels):
         raise SettingError(f"pin_of is {str(pin_of)[:40]!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
-    check_pin(panels[pin_of].attention.text, view)
+    check_pin(panels[pin_of].attention, view)
 
 
 def check_kind(kind: str, columns: int | None) -> None:
@@ -146,11 +151,12 @@ def held_by_panels(
     two = [panels[i].attention for i in diff or ()]
     if two and mismatch(two[0], two[1], view):
         two = []
-    order = [id(panel.attention) for panel in panels]  # the page aligns each reading to those that come after it
+    subtracted = {attention.key for attention in two}
+    order = [panel.attention.key for panel in panels]  # the page aligns each reading to those that come after it
     return [
-        focus(units(pinned.text, view), view)  # units of both stand in one order
-        if any(pinned is one for one in two) and any(panel.attention is one for one in two)
-        else held_in(pinned, panel.attention, view, order.index(id(panel.attention)) < order.index(id(pinned)))
+        focus(units(pinned, view), view)  # units of both stand in one order
+        if {pinned.key, panel.attention.key} <= subtracted
+        else held_in(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
         for panel in panels
     ]
 
@@ -166,7 +172,7 @@ def plates_of(
     largest: float = math.inf,
 ) -> list[_Set]:
     """What is drawn under each panel's title. All have one layout, so that cells can be compared by place."""
-    every = [units(p.attention.text, view) for p in panels]
+    every = [units(p.attention, view) for p in panels]
     most = max(len(axes.rows) for axes in every)
     room = Room(max((token_room if kind == "links" else label_room)(axes) for axes in every), most)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
@@ -208,13 +214,15 @@ def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:
-    """The model and the sentence, where panels differ in them."""
+    """The model, the sentence and what was done since, where panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     texts = {(p.attention.text.text, p.attention.text.pair) for p in panels}
     model = called(panel.attention.model) if len(models) > 1 else ""
     text = panel.attention.text
     said = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
-    return ": ".join(s for s in (model, said) if s)
+    steps = {p.attention.made for p in panels}
+    done = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
+    return ": ".join(s for s in (model, ", ".join(s for s in (said, done) if s)) if s)
 
 
 def _rows(sets: Sequence[_Set], width: float, across: int) -> tuple[list[Mark], float]:
@@ -233,7 +241,7 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
 
     Texts may be aligned in several ways that are as good; ``back`` takes that of ``other`` to ``first``.
     """
-    axes = units(other.text, view)
+    axes = units(other, view)
     if first.text == other.text:
         return focus(axes, view)
     query, key = (_unit_for(first, other, token, back) for token in view.pinned)
@@ -246,7 +254,7 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
 def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
     """The pin, which counts tokens of panel ``pin_of``, as it counts those of panel ``number``; empty where nothing
     stands for it."""
-    axes, held = units(panels[number].attention.text, view), held_by_panels(panels, view, pin_of)[number]
+    axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
     if held is None:
         return ""
     query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
@@ -313,7 +321,8 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme) -> _Set:
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
-    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ."""
+    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ, then what
+    was done to them."""
     heads = [caption.both(panel.head) for panel in (first, second)]
     models = [panel.attention.model for panel in (first, second)]
     if heads[0] != heads[1]:
@@ -321,6 +330,8 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     if models[0] != models[1]:
         return f"{heads[0]} of {called(models[0])}", f"{heads[1]} of {called(models[1])}"
     own = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
+    if own[0] == own[1]:
+        own = [caption.steps(panel.attention) or "as read" for panel in (first, second)]
     return (f"{heads[0]} {own[0]}", f"{heads[1]} {own[1]}") if own[0] != own[1] else ("the first", "the second")
 
 
@@ -334,12 +345,12 @@ def _only(text: TokenizedText, other: TokenizedText) -> str:
 def difference_matrix(found: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
     pixels = palette(theme.signed)[levels(found.d, float(np.abs(found.d).max(initial=0)))]
-    return Matrix(pixels, found.axes, focus(units(pinned.attention.text, view), view))
+    return Matrix(pixels, found.axes, focus(units(pinned.attention, view), view))
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:
     """The signed difference, second minus first, unit by unit. Raises SettingError where units do not correspond."""
-    pairs = [(units(p.attention.text, view), p) for p in (first, second)]
+    pairs = [(units(p.attention, view), p) for p in (first, second)]
     one, two = (axes for axes, _ in pairs)
     reason = mismatch(first.attention, second.attention, view)
     if reason:
@@ -355,11 +366,13 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     place = align(a, b).place
     ours, theirs = (_kept(text, view) for text in (a, b))
     number = "Their words differ in number. Compare two sentences of which one has some words replaced."
+    if first.quantity != second.quantity:
+        return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
     if [place[i] for i in ours] != theirs:
         return number
     if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
         return "They are cut into different pieces. Compare them by words."
-    return "" if [*map(len, units(a, view))] == [*map(len, units(b, view))] else number
+    return "" if [*map(len, units(first, view))] == [*map(len, units(second, view))] else number
 
 
 def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
@@ -405,15 +418,17 @@ def _words(
     """Caption, description and metadata of panels that may come from several readings. ``figure``: what it is, and as
     what its heads are drawn."""
     kind, drawn = figure
-    readings = list(dict.fromkeys(caption.reading(p.attention) for p in panels))
+    readings = {p.attention.key: caption.reading(p.attention) for p in panels}
     named = [f"{caption.both(p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
     if len(readings) == 1:
-        listed = f"{', '.join(named)} of {readings[0]}"
+        listed = f"{', '.join(named)} of {readings[panels[0].attention.key]}"
     else:
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
-    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.done(view, drawn), caption.held(pinned, view)]
-    said += [scale, caption.hidden_note(view, parts)]
+    every = [panel.attention for panel in panels]
+    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.quantities(every)]
+    said += [caption.done(every, view, drawn), caption.held(pinned, view), scale]
+    said += [caption.hidden_note(every, view, parts)]
     about = {
         "figure": kind,
         **_joined([caption.identity(p.attention) for p in panels]),

@@ -26,7 +26,7 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
     """Every head at a glance."""
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
-    axes = units(attention.text, view)
+    axes = units(attention, view)
     layout = grid_layout(size.pixels, attention.layers, attention.heads, largest=size.pixels)
     parts = [
         [block(attention, Head(layer, head), view, axes) for head in range(attention.heads)]

@@ -53,7 +53,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     """One head's matrix. Raises UnknownHead."""
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
-    axes = units(attention.text, view)
+    axes = units(attention, view)
     part = block(attention, head, view, axes)
     matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent)

@@ -55,7 +55,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         raise SettingError("No head was named.", "Name one, as in L3H1.")
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
-    axes = units(attention.text, view)
+    axes = units(attention, view)
     strands = [strand(attention, head, view, axes, theme) for head in heads]
     marks, layout = link_marks(strands, axes, focus(axes, view), size.pixels, theme)
     below = layout.height + TOP

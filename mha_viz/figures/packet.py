@@ -6,6 +6,9 @@ scale for ordinary keys and one for special ones, so that a weight is right to 8
 part of the row: three decimals on screen are right, also where little is left after special tokens are
 hidden and the rest is rescaled. Thumbnails are uint8, 255 × √weight.
 
+The header's ``tokens`` and what goes with them are the rows, and the columns too unless it has ``keys``: then those are
+the columns, of the text that is attended to.
+
 Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer
 where it fits) and the grid is drawn from max-pooled thumbnails: with one head open, a long text sends under 1 MB.
 """
@@ -53,7 +56,8 @@ def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
     """[layer, head]: the weight from ``link.query`` to ``link.key`` (to a word the sum, from a word the mean)."""
     queries, keys = [link.query], [link.key]
     if link.words:
-        queries, keys = (list(_group_of(attention.text, i)) for i in (link.query, link.key))
+        queries = list(_group_of(attention.queries, link.query))
+        keys = list(_group_of(attention.keys, link.key))
     return between(attention.weights, [queries], [keys])[..., 0, 0]
 
 
@@ -81,8 +85,15 @@ def overview(attention: Attention) -> Overview:
     ]
     if _all_fit(attention):
         return Overview(metrics, {}, b"")
-    starts, special = bins(attention.text, _thumb_side(attention))
-    return Overview(metrics, {"starts": starts, "special": special}, thumbnails(attention, starts))
+    side = _thumb_side(attention)
+    starts, special = bins(attention.queries, side)
+    rows: dict[str, object] = {"starts": starts, "special": special}
+    if not attention.is_cross:
+        return Overview(metrics, rows, thumbnails(attention, starts))
+    columns, special = bins(attention.keys, side)
+    return Overview(
+        metrics, rows | {"keys": {"starts": columns, "special": special}}, thumbnails(attention, starts, columns)
+    )
 
 
 def packet(
@@ -101,10 +112,13 @@ def packet(
     part of the row, and the bytes deflate to three quarters. Raises UnknownHead for a head that is not there.
     """
     known = known or overview(attention)
-    full = _every(attention) if everything and _total_bytes(attention) <= ALONE_BYTES else full_heads(attention, wanted)
-    special = [t.special for t in attention.text.tokens]
+    whole = everything and _total_bytes(attention) <= ALONE_BYTES
+    full = attention.every_head() if whole else full_heads(attention, wanted)
+    special = [t.special for t in attention.keys.tokens]
     parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), known.thumbs]
     header = _header(attention, full, start or Start(), known)
+    if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
+        header["hidden"] = [_rounded(attention.hidden[head]) for head in full]
     if known.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _rounded(link_weights(attention, link))}
     return _packed(header, parts)
@@ -114,7 +128,7 @@ def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
     """The heads that travel in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
-    every = _every(attention)
+    every = list(attention.every_head())
     if _all_fit(attention):
         return every
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
@@ -129,7 +143,7 @@ def together(attention: Attention) -> int:
 
 
 def _matrix_bytes(attention: Attention) -> int:
-    return 2 * len(attention.text) ** 2
+    return 2 * len(attention.queries) * len(attention.keys)
 
 
 def _total_bytes(attention: Attention) -> int:
@@ -138,10 +152,6 @@ def _total_bytes(attention: Attention) -> int:
 
 def _all_fit(attention: Attention) -> bool:
     return _total_bytes(attention) <= FULL_BYTES
-
-
-def _every(attention: Attention) -> list[Head]:
-    return [Head(layer, head) for layer in range(attention.layers) for head in range(attention.heads)]
 
 
 def quantised(matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16) -> list[bytes]:
@@ -175,19 +185,21 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
     return starts, [i in own for i in starts]
 
 
-def thumbnails(attention: Attention, starts: Sequence[int]) -> bytes:
-    """Every head max-pooled over ``starts``: [layer, head, row, column] as uint8, 255 × √weight."""
-    spans = list(zip(starts, [*starts[1:], len(attention.text)], strict=True))
-    side = len(spans)
-    pooled = np.empty((attention.layers, attention.heads, side, side), np.float32)
-    rows = np.empty((attention.heads, side, len(attention.text)), np.float32)
+def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
+    """Every head max-pooled over bins of rows and of columns, the same unless told: [layer, head, row, column] as
+    uint8, 255 × √weight."""
+    column_starts = row_starts if column_starts is None else column_starts
+    row_spans = list(zip(row_starts, [*row_starts[1:], len(attention.queries)], strict=True))
+    column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
+    pooled = np.empty((attention.layers, attention.heads, len(row_spans), len(column_spans)), np.float32)
+    rows = np.empty((attention.heads, len(row_spans), len(attention.keys)), np.float32)
     for layer, weights in enumerate(attention.weights):
-        for i, (start, end) in enumerate(spans):
+        for i, (start, end) in enumerate(row_spans):
             weights[:, start:end].max(axis=1, out=rows[:, i])
         columns = np.ascontiguousarray(rows.transpose(0, 2, 1))  # whole rows again, which is what max is fast on
-        for i, (start, end) in enumerate(spans):
+        for i, (start, end) in enumerate(column_spans):
             columns[:, start:end].max(axis=1, out=pooled[layer, :, :, i])
-    return bytes(np.rint(np.sqrt(pooled) * np.float32(255)).astype(np.uint8).tobytes())
+    return bytes(np.rint(np.sqrt(np.minimum(pooled, 1)) * np.float32(255)).astype(np.uint8).tobytes())
 
 
 def _thumb_side(attention: Attention) -> int:
@@ -201,7 +213,7 @@ def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
 
 
 def _header(attention: Attention, full: Sequence[Head], start: Start, known: Overview) -> dict[str, object]:
-    text = attention.text
+    text = attention.queries
     return {
         "key": attention.key,
         "of": text_key(text.text, text.pair, text.given),
@@ -210,16 +222,25 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, known: Ove
         "layers": attention.layers,
         "heads": attention.heads,
         "together": together(attention),
+        **_axis(text),
+        **({"keys": _axis(attention.keys)} if attention.is_cross else {}),
+        **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
+        "full": [h.layer * attention.heads + h.head for h in full],
+        "metrics": known.metrics,
+        "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
+    } | ({"bins": known.bins} if known.bins else {})
+
+
+def _axis(text: TokenizedText) -> dict[str, object]:
+    """What rows, or columns, are drawn from: the tokens, and the words that join them."""
+    return {
         "n": len(text),
         "tokens": [t.text for t in text.tokens],
         "segments": [t.segment for t in text.tokens],
         "special": [int(t.special) for t in text.tokens],
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
-        "full": [h.layer * attention.heads + h.head for h in full],
-        "metrics": known.metrics,
-        "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
-    } | ({"bins": known.bins} if known.bins else {})
+    }
 
 
 def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:

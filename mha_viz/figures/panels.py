@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from mha_viz.analysis.distance import divergence
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import QUANTITIES, Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.compare import MOST, Panel, mismatch
 from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
@@ -164,7 +164,8 @@ def _divergences(
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
-        unit = _unit(pairs, of[p], of[q])
+        shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))  # else there is no divergence
+        unit = _unit(pairs, of[p], of[q]) if shares else None
         matrices = [
             panels[x].attention[panels[x].head]
             if unit == "pieces"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import READ, Attention, Head
 from mha_viz.figures.compare import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -43,12 +44,37 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 
 
 def _reading(name: str, attention: Attention) -> str:
-    """The line that makes a reading again: how the model read the text, then each step that was taken since."""
-    text = attention.text
+    """The lines that make a reading again: how the model read the text, then each step that was taken since. Where a
+    call cannot say that, the reading is opened from a file."""
+    steps = [_step(step) for step in attention.made[1:]]
+    is_read = attention.made[:1] in READ and attention.quantity == "weight" and not attention.is_cross
+    if not is_read or None in steps:
+        file = f"{attention.key[:8]}.npz"
+        return f"# The reading, as it was saved with save({file!r})\n{name} = mv.open_attention({file!r})"
+    return (
+        f"{name} = mv.load({attention.model!r}){_untrained(attention)}.{_read(attention)}{''.join(filter(None, steps))}"
+    )
+
+
+def _read(attention: Attention) -> str:
+    text = attention.queries
+    if attention.made[0] == "given words":
+        return f"encode_words({list(text.given)!r})"
     pair = f", {text.pair!r}" if text.pair else ""
-    read = f"encode_words({list(text.given)!r})" if text.given else f"encode({text.text!r}{pair})"
-    steps = "".join(STEPS.get(step, "") for step in attention.made)
-    return f"{name} = mv.load({attention.model!r}).{read}{steps}"
+    return f"encode({text.text!r}{pair})"
+
+
+def _untrained(attention: Attention) -> str:
+    """How its model was made of the one that is loaded, where that is another."""
+    match = re.fullmatch(r"untrained, seed (\d+)", attention.revision)
+    return f".untrained({match[1]})" if match else ""
+
+
+def _step(step: str) -> str | None:
+    """The call that takes one step of ``Attention.made``; None where no call does."""
+    if step.startswith("only "):
+        return f".only({step.removeprefix('only ').split(', ')!r})"
+    return STEPS.get(step)
 
 
 def _changed(settings: View | Size) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention import Attention, Head, Shown, Weights
+from mha_viz.attention import QUANTITIES, Attention, Head, Shown, Weights
+from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import SettingError
 from mha_viz.text import TokenizedText
 from mha_viz.words import averaged, between
@@ -23,14 +24,7 @@ from mha_viz.words import averaged, between
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 
 # What each setting of a view may be.
-SETTINGS = {
-    "unit": r"words|pieces",
-    "special": r"keep|hide|rescale",
-    "links": r"all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2}",
-    "scale": r"fixed|head|row|log",
-    "side": r"all|aa|ab|ba|bb",
-    "pin": r"|q\d{1,4}|k\d{1,4}|q\d{1,4}k\d{1,4}",
-}
+SETTINGS = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "side")} | {"pin": f"|{VALUES['pin']}"}
 
 Mask = npt.NDArray[np.bool_]
 Shades = npt.NDArray[np.uint8]
@@ -48,11 +42,11 @@ class View:
     Raises SettingError for any other value.
     """
 
-    unit: str = "words"
-    special: str = "keep"
-    links: str = "all"
-    scale: str = "fixed"
-    side: str = "all"
+    unit: str = DEFAULTS["unit"]
+    special: str = DEFAULTS["special"]
+    links: str = DEFAULTS["links"]
+    scale: str = DEFAULTS["scale"]
+    side: str = DEFAULTS["side"]
     pin: str = ""
 
     def __post_init__(self) -> None:
@@ -106,21 +100,28 @@ class Block(NamedTuple):
         return float(self.w.max(initial=0))
 
 
-def units(text: TokenizedText, view: View) -> Axes:
-    """Rows and columns of a view."""
+def units(attention: Attention, view: View) -> Axes:
+    """Rows and columns of a view: of the queries and of the keys."""
+    rows = _side(attention.queries, view, view.side[0])
+    if not attention.is_cross and view.side[0] == view.side[1]:
+        return Axes(rows, rows)
+    return Axes(rows, _side(attention.keys, view, view.side[1]))
+
+
+def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
+    """The units of one axis; ``letter`` names the sentence of a pair, "a" or "b", where ``side`` is not all."""
     names = (text.by_words() if view.unit == "words" else text).tokens
     groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
-    every = [
+    every = (
         Unit(name.text, group, text.tokens[group[0]].special, text.tokens[group[0]].segment)
         for name, group in zip(names, groups, strict=True)
-    ]
-    kept = [u for u in every if view.special == "keep" or not u.special]
-    paired = any(t.segment == 1 for t in text.tokens)
-
-    def of(letter: str) -> tuple[Unit, ...]:
-        return tuple(u for u in kept if view.side == "all" or not paired or u.segment == "ab".index(letter))
-
-    return Axes(of(view.side[0]), of(view.side[1]))
+    )
+    is_whole = view.side == "all" or all(t.segment == 0 for t in text.tokens)
+    return tuple(
+        unit
+        for unit in every
+        if (view.special == "keep" or not unit.special) and (is_whole or unit.segment == "ab".index(letter))
+    )
 
 
 def focus(axes: Axes, view: View) -> Focus | None:
@@ -132,15 +133,15 @@ def focus(axes: Axes, view: View) -> Focus | None:
     return None if -1 in (row, col) else Focus(row, col)
 
 
-def check_pin(text: TokenizedText, view: View) -> None:
+def check_pin(attention: Attention, view: View) -> None:
     """Raises SettingError for a pin that holds nothing: there is no such token, or it is not shown."""
-    if not view.pin or focus(units(text, view), view) is not None:
+    if not view.pin or focus(units(attention, view), view) is not None:
         return
-    number = max(token for token in view.pinned if token is not None)
-    if number >= len(text):
-        raise SettingError(
-            f"pin is {view.pin!r}: there is no token {number}.", f"Tokens count from 0 to {len(text) - 1}."
-        )
+    for number, text in zip(view.pinned, (attention.queries, attention.keys), strict=True):
+        if number is not None and number >= len(text):
+            raise SettingError(
+                f"pin is {view.pin!r}: there is no token {number}.", f"Tokens count from 0 to {len(text) - 1}."
+            )
     raise SettingError(f"pin is {view.pin!r}, which this view does not show.", "Pin a token that is shown, or show it.")
 
 
@@ -158,8 +159,11 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = between(matrix, rows, cols)
     shown = w.sum(axis=1)
-    known = averaged(before, rows, 0)
-    hidden = known + (1 - known) * (1 - shown)
+    before_view = averaged(before, rows, 0)
+    part = shown
+    if not QUANTITIES[attention.quantity].is_share:
+        part = shown / np.maximum(averaged(matrix, rows, 0).sum(axis=1), 1e-12)
+    hidden = before_view + (1 - before_view) * (1 - part)
     if view.special == "rescale" and w.size:
         left = shown[:, None]
         w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])
@@ -169,20 +173,23 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
     """The numbers of ``heads`` as a view shows them; links that a rule leaves out are still numbers. Raises
     UnknownHead."""
-    axes = units(attention.text, view)
-    every = units(attention.text, View(unit=view.unit)).rows
+    axes = units(attention, view)
+    every = units(attention, View(unit=view.unit))
     parts = [block(attention, head, view, axes) for head in heads]
     return Shown(
         attention.model,
         attention.revision,
-        attention.text,
+        attention.queries,
+        attention.keys,
+        attention.quantity,
+        attention.made,
         tuple(heads),
         np.stack([part.w for part in parts]),
         np.stack([part.hidden for part in parts]),
         tuple(unit.text for unit in axes.rows),
         tuple(unit.text for unit in axes.cols),
-        tuple(every.index(unit) for unit in axes.rows),
-        tuple(every.index(unit) for unit in axes.cols),
+        tuple(every.rows.index(unit) for unit in axes.rows),
+        tuple(every.cols.index(unit) for unit in axes.cols),
         {"unit": view.unit, "special": view.special, "side": view.side},
     )
 

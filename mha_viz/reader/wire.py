@@ -20,7 +20,7 @@ from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.inside import Agreement, Parameters, Trace
-from mha_viz.text import Cut, Token, TokenizedText
+from mha_viz.text import parse_text
 
 Array = npt.NDArray[Any]
 Json = dict[str, Any]
@@ -64,15 +64,19 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 
 def packed_attention(attention: Attention) -> tuple[Json, list[Array]]:
     """A reading as a heading and arrays."""
-    heading = {"model": attention.model, "revision": attention.revision, "made": attention.made}
-    return heading | {"text": asdict(attention.text)}, [attention.weights, attention.hidden]
+    heading: Json = {name: getattr(attention, name) for name in ("model", "revision", "made", "quantity")}
+    heading |= {"queries": asdict(attention.queries)}
+    heading |= {"keys": asdict(attention.keys)} if attention.is_cross else {}
+    return heading, [attention.weights, attention.hidden]
 
 
 def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
     """The reading that :func:`packed_attention` packed."""
+    queries = parse_text(heading["queries"])
+    keys = parse_text(heading["keys"]) if "keys" in heading else queries
     weights, hidden = arrays
-    text = _text(heading["text"])
-    return Attention(heading["model"], heading["revision"], text, weights, hidden, tuple(heading["made"]))
+    named = heading["model"], heading["revision"]
+    return Attention(*named, queries, weights, hidden, tuple(heading["made"]), keys, heading["quantity"])
 
 
 def packed_trace(trace: Trace) -> tuple[Json, list[Array]]:
@@ -88,7 +92,7 @@ def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
     fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling", "pre_norm")}
     fields |= dict(zip(_TRACE_ARRAYS, arrays[:count], strict=True))
     agreement, parameters = Agreement(*heading["agreement"]), Parameters(*arrays[count:])
-    return Trace(**fields, text=_text(heading["text"]), parameters=parameters, agreement=agreement)
+    return Trace(**fields, text=parse_text(heading["text"]), parameters=parameters, agreement=agreement)
 
 
 def packed_pointers(pointers: Sequence[Pointers | None]) -> tuple[Json, list[Array]]:
@@ -114,9 +118,3 @@ def error_of(heading: Json) -> MhaVizError:
     """The error that :func:`packed_error` packed."""
     kind: type[MhaVizError] = getattr(errors, heading["error"], MhaVizError)
     return kind(heading["problem"], heading["remedy"])
-
-
-def _text(fields: Json) -> TokenizedText:
-    cut = fields["cut"] and Cut(**{**fields["cut"], "kept": tuple(fields["cut"]["kept"])})
-    tokens = tuple(Token(**token) for token in fields["tokens"])
-    return TokenizedText(fields["text"], fields["pair"], tokens, cut, fields["unit"], tuple(fields["given"]))

@@ -87,7 +87,8 @@ class Tally:
     def resume(self, path: Path, key: Mapping[str, Any]) -> bool:
         """Add the sums of a file that :meth:`save` wrote with the same key; False when there is none."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # opened here, for np.load leaves a damaged file open
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 if str(file["key"]) != json.dumps(key, sort_keys=True):
                     return False
                 self._add({name: file[name] for name in file.files if name != "key"})

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
+from mha_viz.browser.view import VALUES
 from mha_viz.errors import UnknownHead
 from mha_viz.text import clean
 from mha_viz.ui import tray
@@ -28,25 +29,9 @@ MAX_NAME = 40  # characters of a parameter's name
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
-VIEW = {
-    "head": r"[Ll]\d{1,3}[Hh]\d{1,3}",
-    "on": r"\d{1,3}(\.\d{1,3})*",
-    "pin": r"q\d{1,4}|k\d{1,4}|q\d{1,4}k\d{1,4}",
-    "link": r"\d{1,4}-\d{1,4}",
-    "unit": r"words|pieces",
-    "special": r"keep|hide|rescale",
-    "links": r"all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2}",
-    "scale": r"fixed|head|row|log",
-    "side": r"all|aa|ab|ba|bb",
-}
-# What a comparison may say (browser/compare). `diff`: two panels, or none where two are open unless this is said;
-# `at`: the panel whose tokens `pin` counts.
-COMPARED = {
-    **{name: VIEW[name] for name in ("unit", "special", "links", "scale", "pin")},
-    "as": r"heatmap|links",
-    "diff": r"\d{1,2}-\d{1,2}|none",
-    "at": r"\d{1,2}",
-}
+VIEW = {name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side")}
+# What a comparison may say.
+COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
 OF_THIS_TEXT = (*OF_THESE_TOKENS, "second")  # a new text has other tokens, and is compared with another one

@@ -231,8 +231,7 @@ class Office:
         if place != tuple(range(len(other.text.groups))):
             return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
         matrix, words = attention.by_words()[head], other.by_words()
-        every = [Head(layer, i) for layer in range(other.layers) for i in range(other.heads)]
-        nats, best = min((divergence(matrix, words[one]), one) for one in every)
+        nats, best = min((divergence(matrix, words[one]), one) for one in other.every_head())
         return best, nats
 
     def failed(self, model: catalog.Model) -> MhaVizError | None:

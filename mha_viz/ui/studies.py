@@ -330,7 +330,7 @@ def studies() -> Studies:
 
 
 def _size(profile: Profile) -> int:
-    tables = (*profile.tables.values(), *profile.control.values())
+    tables = (*profile.tables.values(), *profile.untrained.values())
     return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
 
 

@@ -131,7 +131,7 @@ def _weights(attention: Attention) -> int:
 
 def _holding(attention: Attention, view: View) -> View:
     """The view without a pin that holds nothing of it, as on screen."""
-    return view if focus(units(attention.text, view), view) else replace(view, pin="")
+    return view if focus(units(attention, view), view) else replace(view, pin="")
 
 
 def _pinned(pin_of: int) -> dict[str, Any]:

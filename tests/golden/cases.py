@@ -124,7 +124,7 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
 
 def drawn(attention: Attention, view: View) -> dict[str, Any]:
     """The marks of one view."""
-    axes = units(attention.text, view)
+    axes = units(attention, view)
     held = focus(axes, view)
     part = block(attention, HEADS[0], view, axes)
     pixels = palette(LIGHT.ramp)[shades(part.w, view.scale)]

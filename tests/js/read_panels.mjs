@@ -7,13 +7,13 @@ import {
   difference,
   encodeTogether,
   parseTogether,
-  partners,
   sharedShades,
   signedShades,
   topOf,
   unitsOf,
   unpackPanels,
 } from "../../mha_viz/browser/compare/together.js";
+import { held, spotIn } from "../../mha_viz/browser/compare/spots.js";
 
 const VIEW = { unit: "words", special: "keep" };
 
@@ -46,24 +46,16 @@ const ANSWERS = {
       found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text),
     ]);
   },
-  // What compare.js shows of an address: the settings, and what is held in every panel and in the difference.
+  // What the page shows of an address: the settings, and what is held in every panel and in the difference.
   shown: (set, { query }) => {
     const view = parseTogether(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => unitsOf(reading, view));
-    const [of, { query: row, key: col }] = view.pin ? [set.panels[view.pin.at].reading, view.pin] : [null, {}];
-    const own =
-      view.pin && [row, col].filter((t) => t !== null).map((t) => units[of].findIndex((u) => u.tokens.includes(t)));
-    const subtracted = view.diff && difference(set, view, view.diff);
-    const two = subtracted?.partner ? view.diff.map((panel) => set.panels[panel].reading) : [];
-    const inReading = (i, named) => {
-      // as `focusIn` there
-      if (!own || own.includes(-1)) return [];
-      const isReplaced = of !== i && two.includes(of) && two.includes(i);
-      const standing = isReplaced
-        ? partners(set, of, i, units[of], units[i], view).partner.map((unit) => [unit])
-        : counterparts(set, of, i, units[of], units[i]);
-      const found = own.map((unit) => standing[unit]);
-      return found.includes(null) ? [] : found.map(([unit]) => named[unit].text);
+    const diff = view.diff && difference(set, view, view.diff);
+    const app = { set, derived: { units, diff, standing: {} }, stage: { view } };
+    const inReading = (reading, named) => {
+      const place = spotIn(app, reading, held(app));
+      if (!place || place.missing) return [];
+      return [place.row, place.col].filter((unit) => unit !== null).map((unit) => named[unit].text);
     };
     const { as, unit, special, links, scale } = view;
     return {
@@ -71,7 +63,7 @@ const ANSWERS = {
       diff: view.diff,
       at: view.pin ? view.pin.at : 0,
       held: set.panels.map(({ reading }) => inReading(reading, units[reading])),
-      subtracted: two.length ? inReading(two[0], subtracted.rows) : null,
+      subtracted: diff?.partner ? inReading(set.panels[view.diff[0]].reading, diff.rows) : null,
     };
   },
   address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set), set),

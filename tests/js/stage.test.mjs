@@ -298,7 +298,7 @@ test("colours follow the page, and palettes are made once for each theme", () =>
   const root = { style: { ...PAGE } };
   const quiet = { style: { color: "grey" } };
   readLook(look, root, THEMES, quiet);
-  assert.deepEqual([look.heads, look.ink, look.muted, look.accent], [["#eeeeee"], "#ebe8e2", "grey", "#0b5cad"]);
+  assert.deepEqual([look.heads, look.ink, look.muted, look.accent], [["#eeeeee"], "#ebe8e2", "grey", "#ebe8e2"]);
   const { colours } = look;
   assert.equal(colours[255], 0xffffffff);
   readLook(look, root, structuredClone(THEMES), quiet);

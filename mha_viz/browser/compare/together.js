@@ -1,6 +1,7 @@
 // Several heads at once: what corresponds, one scale, what differs, and the address. Numbers only, no page.
 // Tested by `node --test`.
-import { DEFAULTS, block, number, pinName, shades, units, unpack } from "../geometry.js";
+import { block, number, pinName, shades, units, unpack } from "../geometry.js";
+import { patternsOf, defaultsOf } from "../view.js";
 
 // Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
 /** @type {(bytes: Uint8Array) => Panels} */
@@ -33,27 +34,20 @@ export const nameOf = (set, panel) => {
 
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
-export const START = {
-  as: "heatmap",
-  unit: DEFAULTS.unit,
-  special: DEFAULTS.special,
-  links: DEFAULTS.links,
-  scale: DEFAULTS.scale,
-};
-const SAID = {
-  as: /^(heatmap|links)$/,
-  unit: /^(words|pieces)$/,
-  special: /^(keep|hide|rescale)$/,
-  links: /^(all|top([1-9]|10)|min0\.\d{1,2}|mass0\.\d{1,2})$/,
-  scale: /^(fixed|head|log)$/, // a scale for each row is not one scale
-};
+export const START = defaultsOf(["as", "unit", "special", "links", "scale"]);
+const SAID = patternsOf(Object.keys(START));
+
+/** @type {(value: string) => boolean} */
+const isShared = (value) => value !== "row"; // a scale for each row is not one scale
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
   const last = (name) => params.getAll(name).at(-1) ?? ""; // of a repeated parameter, as on the server
   const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
-  for (const [name, pattern] of Object.entries(SAID)) view[name] = pattern.test(last(name)) ? last(name) : START[name];
+  for (const name of Object.keys(START)) {
+    view[name] = SAID[name].test(last(name)) && isShared(last(name)) ? last(name) : START[name];
+  }
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
@@ -72,7 +66,7 @@ export function parseTogether(params, set) {
 /** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
   const fields = /** @type {Record<string, string | null>} */ ({});
-  for (const name of Object.keys(SAID)) fields[name] = view[name] === START[name] ? null : view[name];
+  for (const name of Object.keys(START)) fields[name] = view[name] === START[name] ? null : view[name];
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   fields.pin = pinName(view.pin);
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;

@@ -1,6 +1,6 @@
 // One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
-import { encodeView, parseView, unpack } from "../geometry.js";
+import { encodeView, keysOf, parseView, unpack } from "../geometry.js";
 import { Stage, mounted, readLook } from "../stage.js";
 import { drawControls, drawHead, drawTable, held, listenToHead, pinAt } from "./head.js";
 import { setAside } from "./heads.js";
@@ -87,7 +87,7 @@ function show(app, bytes, known) {
 function keep({ reading, stage }, next) {
   if (next.link) reading.link = next.link;
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * reading.n));
+  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * keysOf(reading).n));
   for (const head of reading.matrices.keys()) {
     if (reading.matrices.size <= room) break;
     if (!stage.view.on.includes(head)) reading.matrices.delete(head);

@@ -1,6 +1,6 @@
 // The grid of all heads: what is open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
-import { gridCellAt, headName, paperName } from "../geometry.js";
+import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
@@ -70,7 +70,7 @@ function drawPreview({ reading, roles, look, part, stage, hoveredHead, cursor })
 
 /** @type {(reading: Reading, metric: Metric, head: number) => HTMLElement} */
 function bar(reading, metric, head) {
-  const top = metric.unit === "nats" ? Math.log(reading.n) : 1;
+  const top = metric.unit === "nats" ? Math.log(keysOf(reading).n) : 1;
   const share = (100 * (metric.values[head] ?? 0)) / (top || 1);
   const line = make("dd", { class: "bar", "aria-hidden": true });
   line.style.setProperty("--share", `${Math.min(100, share)}%`);

@@ -11,7 +11,7 @@ const RANKS = 6; // shown until somebody asks for all
 export function drawAsk(app) {
   const { reading, part, derived } = app;
   const { view } = app.stage;
-  const all = units(reading, { ...view, special: "keep", side: "all" }).rows;
+  const all = units(reading, { ...view, special: "keep", side: "all" });
   const link = view.link || suggestion(reading, opened(app), derived.axes, held(app));
   drawMenus(part, reading, view, link, all);
   const ranked = link && ranking(reading, { ...view, link });
@@ -50,19 +50,22 @@ function suggestion(reading, head, { rows, cols }, spot) {
   return { query: rows[spot.row].tokens[0], key: cols[col].tokens[0] };
 }
 
-/** @type {(part: Parts, reading: Reading, view: ReadingView, link: Link | null, all: Unit[]) => void} */
+/** @type {(part: Parts, reading: Reading, view: ReadingView, link: Link | null, all: Axes) => void} */
 function drawMenus(part, reading, view, link, all) {
   const options = JSON.stringify([reading.key, view.unit]);
   if (part.ask.options !== options) {
     part.ask.options = options;
-    for (const select of [part.askQuery, part.askKey]) {
-      const words = all.map((unit, i) => make("option", { value: unit.tokens[0], textContent: `${i} ${unit.text}` }));
+    for (const [select, side] of [
+      [part.askQuery, all.rows],
+      [part.askKey, all.cols],
+    ]) {
+      const words = side.map((unit, i) => make("option", { value: unit.tokens[0], textContent: `${i} ${unit.text}` }));
       select.replaceChildren(make("option", { value: "", textContent: "choose…" }), ...words);
     }
   }
-  const unitOf = (token) => all.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "";
-  part.askQuery.value = link ? unitOf(link.query) : "";
-  part.askKey.value = link ? unitOf(link.key) : "";
+  const unitOf = (side, token) => side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "";
+  part.askQuery.value = link ? unitOf(all.rows, link.query) : "";
+  part.askKey.value = link ? unitOf(all.cols, link.key) : "";
 }
 
 /** @type {(app: ExplorerApp, ranked: Rank[]) => void} */

@@ -72,8 +72,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.plotly_chart(
             shares(("[CLS]", "[SEP]", "punctuation"), values, colours), key="card_delimiters", theme=None, config=CONFIG
         )
-    line, twin = entropy.iloc[0], _rows_of(evidence.profiles[0].control.get("entropy"), head)
-    beside = "" if twin is None else f" The untrained twin of this head: {twin.iloc[0]['normalised']:.2f}."
+    line, untrained = entropy.iloc[0], _rows_of(evidence.profiles[0].untrained.get("entropy"), head)
+    beside = "" if untrained is None else f" The untrained twin of this head: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
         f"(0: one token gets everything; 1: all get the same).{beside}"

@@ -312,10 +312,10 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
         f"{listed or 'no head has a role'}; for **{layers * heads - len(findings)}** no role was found. "
         f"A head can have several roles. {CAUTION}"
     )
-    twin = evidence.profiles[0].control.get("roles")
-    if twin is None:
+    untrained = evidence.profiles[0].untrained.get("roles")
+    if untrained is None:
         return (first,)
-    kinds = twin.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
+    kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
     listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
     return first, f"The same architecture with random weights, over the same text: {listed or 'no role'}."
 

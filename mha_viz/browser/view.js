@@ -1,0 +1,14 @@
+// The grammar of a view, which Python reads from the same file: the values of its settings and their defaults.
+import GRAMMAR from "./view.json" with { type: "json" };
+
+/** @type {(names: string[]) => Record<string, string>} */
+export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[name]);
+
+// What the whole value of each setting has to match.
+/** @type {(names: string[]) => Record<string, RegExp>} */
+export const patternsOf = (names) => pick(names, (name) => new RegExp(`^(${GRAMMAR.values[name]})$`));
+
+/** @type {<T>(names: string[], valueOf: (name: string) => T) => Record<string, T>} */
+function pick(names, valueOf) {
+  return Object.fromEntries(names.map((name) => [name, valueOf(name)]));
+}

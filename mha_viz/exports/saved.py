@@ -1,0 +1,208 @@
+"""A reading that was saved, opened again: equal to what it was, with its history and the same key.
+
+A file that ``Attention.save`` writes holds, besides what other programs read from it, ``reading``: JSON with all that a
+reading is but its numbers, and a digest over both. Nothing in a file is run or unpickled. Of a file of somebody else's,
+memory is taken for what it holds and not for what it says that it holds: arrays lie in it uncompressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+
+from mha_viz.attention import QUANTITIES, Attention, Weights
+from mha_viz.errors import ExportError, MhaVizError, OpenError
+from mha_viz.text import TokenizedText, parse_text
+
+VERSION = 1
+LARGEST = 1 << 35  # bytes of a file: 32 GiB
+LARGEST_HEADING = 1 << 26  # bytes of the JSON
+LONGEST_NAME = 100_000  # characters of a model's name, a revision, a step
+MEMBERS = 100  # arrays in one file; a reading has some twenty
+SUFFIXES = (".npz", ".safetensors")
+FIELDS = {"version", "model", "revision", "quantity", "made", "queries", "keys", "digest"}
+
+_AGAIN = "Save the reading again."
+
+
+def heading(attention: Attention) -> str:
+    """All that a reading is but its numbers, as JSON in ASCII, with a digest over both. Raises ExportError for what
+    could not be opened again: a text made by hand whose tokens lie outside it."""
+    fields: dict[str, Any] = {"version": VERSION}
+    fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity", "made")}
+    fields |= {"queries": asdict(attention.queries)}
+    fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
+    written = json.dumps(fields)
+    try:
+        _texts(_fields(written.encode()))
+    except (ValueError, MhaVizError) as error:
+        raise ExportError(
+            f"This reading cannot be saved: {str(error).rstrip('.')}.", "Mend its text, or write .csv or .json."
+        ) from error
+    return written
+
+
+def open_attention(path: str | os.PathLike[str]) -> Attention:
+    """The reading that ``Attention.save`` wrote to a file, .npz or .safetensors: equal to it, with the same key.
+
+    Raises OpenError for a file that is not there, damaged, changed since it was saved, or not a saved reading.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise OpenError(f"{str(path)[:40]!r} is not a path.", "Give the path of a file that save() wrote.")
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        given = f"“{suffix[:40]}” cannot be opened as a reading." if suffix else f"{_name(file)} has no suffix."
+        raise OpenError(given, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
+    with _in_words(file):
+        _check_size(file)
+        head, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
+        return _reading(_fields(head), weights, hidden)
+
+
+def _check_size(file: Path) -> None:
+    if not file.exists():
+        raise OpenError(f"{_name(file)} does not exist.", "Give the path of a file that save() wrote.")
+    if not file.is_file():
+        raise OpenError(f"{_name(file)} is not a file.", "Give the path of a file that save() wrote.")
+    if file.stat().st_size > LARGEST:
+        raise OpenError(
+            f"{_name(file)} has {file.stat().st_size:,} bytes.",
+            f"A reading of at most {LARGEST:,} bytes can be opened.",
+        )
+
+
+@contextmanager
+def _in_words(file: Path) -> Iterator[None]:
+    """Whatever a damaged or foreign file causes, as one error that names the file."""
+    try:
+        yield
+    except OpenError:
+        raise
+    except MhaVizError as error:
+        raise OpenError(f"{_name(file)} is damaged: {error.problem}", _AGAIN) from error
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise OpenError(f"{_name(file)} cannot be read: {reason}.", "Check that the file may be read.") from error
+    except (BadZipFile, SafetensorError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise OpenError(f"{_name(file)} is damaged, or of another kind than its suffix says.", _AGAIN) from error
+    except (MemoryError, RecursionError) as error:
+        raise OpenError(f"{_name(file)} does not fit into memory.", "Open it on a machine with more.") from error
+
+
+# ---- Two kinds of files: the heading, weights, hidden --------------------------------------------------------
+
+
+def _arrays(file: Path) -> tuple[bytes, Weights, Weights]:
+    """Of a .npz."""
+    with ZipFile(file) as archive:
+        names = archive.namelist()
+        if len(names) > MEMBERS or len(set(names)) < len(names):
+            raise ValueError("too many members, or two of one name")
+        if any(member.file_size > file.stat().st_size for member in archive.infolist()):
+            raise ValueError("a member would be larger than the file")
+        if "reading.npy" not in names:
+            raise _foreign(file)
+        head = _array(archive, "reading.npy", "|u1")
+        return head.tobytes(), _array(archive, "weights.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
+
+
+def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
+    """One array, read-only, where the file holds as many bytes as the array's own heading says."""
+    member = archive.getinfo(name) if name in archive.namelist() else None
+    if member is None or member.compress_type != ZIP_STORED:
+        raise ValueError(f"{name} is missing or compressed")
+    content = archive.read(member)
+    stream = BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"{name} is of a later format")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    numbers = memoryview(content)[stream.tell() :]
+    if dtype != np.dtype(kind) or prod(shape) * dtype.itemsize != len(numbers):
+        raise ValueError(f"{name} holds {dtype} {shape} in {len(numbers)} bytes")
+    return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _tensors(file: Path) -> tuple[bytes, Weights, Weights]:
+    """Of a .safetensors."""
+    with safe_open(file, framework="numpy") as opened:
+        head = (opened.metadata() or {}).get("reading")
+        if head is None:
+            raise _foreign(file)
+        weights, hidden = (opened.get_tensor(name) for name in ("weights", "hidden"))
+    for array in (weights, hidden):
+        if array.dtype != np.float32:
+            raise ValueError(f"{array.dtype} is not float32")
+        array.flags.writeable = False
+    return head.encode(), weights, hidden
+
+
+def _foreign(file: Path) -> OpenError:
+    return OpenError(f"{_name(file)} is not a saved reading.", "Open a file that save() of this version wrote.")
+
+
+# ---- The heading -----------------------------------------------------------------------------------------------
+
+
+def _fields(head: bytes) -> dict[str, Any]:
+    """The JSON of a heading, checked. Raises OpenError for what a later version wrote, ValueError for other things."""
+    if len(head) > LARGEST_HEADING:
+        raise ValueError("the heading is too long")
+    fields = json.loads(head)
+    if not isinstance(fields, dict) or type(fields.get("version")) is not int:
+        raise ValueError("not the heading of a reading")
+    if fields["version"] > VERSION:
+        raise OpenError("The file was saved by a later version of mha_viz.", "Install that version.")
+    if set(fields) != FIELDS or not isinstance(fields["made"], list):
+        raise ValueError("not the heading of a reading")
+    names = (fields["model"], fields["revision"], fields["quantity"], fields["digest"], *fields["made"])
+    if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
+        raise ValueError("not the names of a reading")
+    if fields["quantity"] not in QUANTITIES:
+        raise OpenError(
+            f"The file holds “{fields['quantity'][:40]}”, a quantity that is not known here.",
+            f"Known: {', '.join(QUANTITIES)}. A later version of mha_viz may know it.",
+        )
+    return fields
+
+
+def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:
+    """Raises OpenError where the numbers are not those that were saved, TextError, ShapeError."""
+    queries, keys = _texts(fields)
+    made, named = tuple(fields["made"]), (fields["model"], fields["revision"])
+    attention = Attention(*named, queries, weights, hidden, made, keys, fields["quantity"])
+    if _digest(attention) != fields["digest"]:
+        raise OpenError("The file was changed after it was saved: its numbers or words are others.", _AGAIN)
+    return attention
+
+
+def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
+    """Queries and keys, one object in self-attention. Raises TextError."""
+    queries = parse_text(fields["queries"])
+    return queries, queries if fields["keys"] is None else parse_text(fields["keys"])
+
+
+def _digest(attention: Attention) -> str:
+    """Over the key and the numbers, for the key alone does not tell whether a file's numbers are a model's."""
+    digest = hashlib.blake2b(attention.key.encode(), digest_size=16)
+    for array in (attention.weights, attention.hidden):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _name(file: Path) -> str:
+    """The file's name on one line, whatever it holds."""
+    return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

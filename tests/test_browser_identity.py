@@ -1,0 +1,54 @@
+"""Two visitors, each in a browser of their own, read one sentence in two ways: neither sees the other's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.test_identity import CONLLU, SPLIT, TYPED, WHOLE
+from tests.visitor import DESKTOP, Visitor
+
+COLD = 120_000  # milliseconds: the first of them waits until the model is loaded
+
+
+def opened(visitor: Visitor, text: str, words: list[str]) -> None:
+    """The page of a text, once it shows so many words."""
+    visitor.visit("/", text=text, head="L3H1")
+    options = visitor.page.locator(".ask select").first.locator("option")
+    expect(options).to_have_count(1 + len(words), timeout=COLD)
+    visitor.drawn()
+
+
+def words_of(visitor: Visitor) -> list[str]:
+    """The words that the page of a visitor offers for a question, as they are in the packet that its browser keeps."""
+    options = visitor.page.locator(".ask select").first.locator("option")
+    expect(options.nth(1)).to_have_text("0 [CLS]")
+    return [option.partition(" ")[2] for option in options.all_inner_texts()[1:]]
+
+
+def columns_of(visitor: Visitor) -> list[str]:
+    """The columns of the table of weights."""
+    visitor.page.get_by_text("These weights as a table").click()
+    return visitor.page.locator(".tablebox thead th").all_inner_texts()
+
+
+def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callable[..., Visitor]) -> None:
+    pasted, typed = newcomer(viewport=DESKTOP), newcomer(viewport=DESKTOP)
+    assert pasted.page.context is not typed.page.context
+    opened(pasted, CONLLU, WHOLE)
+    opened(typed, TYPED, SPLIT)
+    assert (words_of(pasted), words_of(typed)) == (WHOLE, SPLIT)
+    assert (columns_of(pasted), columns_of(typed)) == (WHOLE, SPLIT)
+
+
+def test_one_browser_that_reads_both_ways_keeps_them_apart(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(viewport=DESKTOP)
+    opened(visitor, TYPED, SPLIT)
+    assert words_of(visitor) == SPLIT
+    visitor.read(CONLLU)
+    expect(visitor.page.locator(".ask select").first.locator("option")).to_have_count(1 + len(WHOLE))
+    assert words_of(visitor) == WHOLE
+    visitor.page.go_back()
+    expect(visitor.page.locator(".ask select").first.locator("option")).to_have_count(1 + len(SPLIT))
+    assert words_of(visitor) == SPLIT

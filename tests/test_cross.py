@@ -1,0 +1,262 @@
+"""Attention of one text to another: a small T5 with random weights, held to transformers' own numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load as load_tensors
+from transformers import T5Config, T5Model
+
+import mha_viz as mv
+from mha_viz import exports
+from mha_viz.analysis.distance import between_heads
+from mha_viz.analysis.metrics import measure_all
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError, ShapeError
+from mha_viz.figures.packet import Link, link_weights, packet
+from mha_viz.figures.view import View, block, shown, units
+from mha_viz.reader.wire import attention_of, packed_attention
+from tests.explorer import in_node
+from tests.test_packet import shown as matrix
+from tests.test_packet import unpack
+
+SOURCE = ["▁The", "▁ani", "mal", "▁was", "▁tired", ".", "</s>"]  # 7 keys
+TARGET = ["<pad>", "▁Das", "▁Ti", "er", "▁war"]  # 5 queries
+LAYERS, HEADS = 3, 4  # of the decoder; the encoder has 2 layers
+STEP = 2e-5
+
+
+@pytest.fixture(scope="module")
+def outputs() -> Any:
+    """What transformers gives for the two texts."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 64}
+    config = T5Config(**sizes, num_layers=2, num_decoder_layers=LAYERS, num_heads=HEADS, decoder_start_token_id=0)
+    model = T5Model._from_config(config, attn_implementation="eager").eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)  # heads that look somewhere, not everywhere
+    ids, begun = (torch.randint(2, 60, (1, len(names))) for names in (SOURCE, TARGET))
+    with torch.inference_mode():
+        return model(input_ids=ids, decoder_input_ids=begun, output_attentions=True)
+
+
+@pytest.fixture(scope="module")
+def cross(outputs: Any) -> Attention:
+    return Attention.from_tensors(outputs.cross_attentions, TARGET, SOURCE, model="tiny-t5")
+
+
+# ---- The data type ---------------------------------------------------------------------------------------
+
+
+def test_weights_are_those_of_transformers(cross: Attention, outputs: Any) -> None:
+    assert repr(cross) == "Attention(tiny-t5, 3 layers × 4 heads, 5 queries × 7 keys)"
+    for layer, theirs in enumerate(outputs.cross_attentions):
+        np.testing.assert_array_equal(cross.weights[layer], theirs[0].numpy())
+    assert cross.weights.max() > 0.5
+
+
+def test_rows_are_of_one_text_and_columns_of_the_other(cross: Attention) -> None:
+    assert [t.text for t in cross.queries.tokens] == ["<pad>", "Das", "Ti", "er", "war"]
+    assert [t.text for t in cross.keys.tokens] == ["The", "ani", "mal", "was", "tired", ".", "</s>"]
+    assert (cross.queries.text, cross.keys.text) == ("Das Tier war", "The animal was tired.")
+    for ask in (lambda: cross.text, lambda: cross.tokens):
+        with pytest.raises(ShapeError, match=r"of two texts, 5 queries and 7 keys. Ask for queries or for keys"):
+            ask()
+
+
+def test_words_join_the_pieces_of_either_text(cross: Attention) -> None:
+    words = cross.by_words()
+    assert [t.text for t in words.queries.tokens] == ["<pad>", "Das", "Tier", "war"]
+    assert [t.text for t in words.keys.tokens] == ["The", "animal", "was", "tired", ".", "</s>"]
+    raw = cross["L1H2"]
+    assert words["L1H2"][2, 1] == pytest.approx((raw[2:4, 1] + raw[2:4, 2]).mean(), abs=1e-6)
+    assert words.weights.sum(axis=3) == pytest.approx(1, abs=1e-5)
+    assert words.by_words() is words
+
+
+def test_special_tokens_of_both_texts_are_hidden(cross: Attention) -> None:
+    alone = cross.without_special()
+    assert (len(alone.queries), len(alone.keys)) == (4, 6)
+    raw = cross["L0H0"]
+    np.testing.assert_allclose(alone["L0H0"], raw[1:, :6] / raw[1:, :6].sum(axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(alone.hidden[0, 0], raw[1:, 6], atol=1e-6)
+
+
+def test_it_survives_pickling_the_wire_and_a_choice_of_heads(cross: Attention) -> None:
+    again = pickle.loads(pickle.dumps(cross))
+    heading, arrays = packed_attention(cross)
+    wired = attention_of(json.loads(json.dumps(heading)), arrays)
+    for other in (again, wired):
+        assert other.key == cross.key
+        assert other.is_cross
+    some = cross.only(["L2H3", (0, 1)])
+    np.testing.assert_array_equal(some[0, 1], cross[0, 1])
+    assert some.keys is cross.keys
+    assert not pickle.loads(pickle.dumps(Attention.from_tensors([np.eye(2)[None]], ["a", "b"]))).is_cross
+
+
+def test_a_text_that_attends_to_an_equal_text_is_not_the_same_as_one_that_attends_to_itself() -> None:
+    layer, names = np.full((1, 1, 2, 2), 0.5, np.float32), ["a", "b"]
+    alone, two = Attention.from_tensors(layer, names), Attention.from_tensors(layer, names, names)
+    assert (alone.is_cross, two.is_cross) == (False, True)
+    assert alone.key != two.key
+
+
+REFUSED: list[tuple[Any, list[str], Any, str]] = [
+    ("cross", TARGET, None, "5 queries to 7 keys: cross-attention, or a step with a cache.*as keys="),
+    ("cross", TARGET, TARGET, "5 queries × 7 keys, and 5 tokens and 5 keys were given"),
+    ("cross", SOURCE, TARGET, "5 queries × 7 keys, and 7 tokens and 5 keys were given"),
+    ("cross", TARGET, "abc", "keys is 'abc', which is not a list"),
+    ("both stacks", SOURCE, None, "2 stacks of layers were given, of depth 2, 3, where one was expected"),
+    ("steps", SOURCE, None, "2 stacks of layers were given, of depth 3.*the stack of one step"),
+    ("joined", SOURCE, None, "different axes"),
+]
+
+
+@pytest.mark.parametrize(("what", "tokens", "keys", "said"), REFUSED, ids=[said[:30] for *_, said in REFUSED])
+def test_what_is_not_one_stack_over_these_tokens_is_refused(
+    outputs: Any, what: str, tokens: list[str], keys: Any, said: str
+) -> None:
+    given = {
+        "cross": outputs.cross_attentions,
+        "both stacks": [outputs.encoder_attentions, outputs.decoder_attentions],
+        "steps": (outputs.cross_attentions, outputs.cross_attentions),  # as generate() returns
+        "joined": outputs.encoder_attentions + outputs.decoder_attentions,
+    }[what]
+    with pytest.raises(ShapeError, match=said):
+        Attention.from_tensors(given, tokens, keys)
+
+
+def test_each_stack_by_itself_is_taken(outputs: Any) -> None:
+    encoder = Attention.from_tensors(outputs.encoder_attentions, SOURCE)
+    decoder = Attention.from_tensors(outputs.decoder_attentions, TARGET)
+    assert (encoder.layers, decoder.layers) == (2, LAYERS)
+    assert not np.triu(decoder.weights, 1).any()
+
+
+# ---- Measures --------------------------------------------------------------------------------------------
+
+
+def test_what_needs_a_diagonal_is_not_defined(cross: Attention) -> None:
+    measured = measure_all(cross)
+    for name in ("previous", "following", "same"):
+        assert np.isnan(measured[name]).all()
+    np.testing.assert_allclose(measured["sep"], cross.weights[..., 6].mean(axis=2), atol=1e-6)
+    np.testing.assert_allclose(measured["punctuation"], cross.weights[..., 5].mean(axis=2), atol=1e-6)
+    assert (measured["cls"] == 0).all()  # the text that is attended to begins with a word
+    exact = cross.weights.astype(np.float64)
+    entropies = -(exact * np.log(exact)).sum(axis=3).mean(axis=2)
+    np.testing.assert_allclose(measured["entropy"], entropies, atol=1e-5)
+
+
+def test_heads_differ_by_as_many_rows_as_there_are_queries(cross: Attention) -> None:
+    p, q = cross["L0H1"].astype(np.float64), cross["L2H0"].astype(np.float64)
+    mean = (p + q) / 2
+    expected = 0.5 * ((p * np.log(p / mean)).sum(axis=1) + (q * np.log(q / mean)).sum(axis=1)).mean()
+    assert between_heads(cross)[1, 2 * HEADS] == pytest.approx(expected, abs=1e-5)
+
+
+# ---- Views, packets, drawings ------------------------------------------------------------------------------
+
+
+def test_a_view_takes_rows_from_queries_and_columns_from_keys(cross: Attention) -> None:
+    view = View(special="hide")
+    rows, cols = units(cross, view)
+    assert [unit.text for unit in rows] == ["Das", "Tier", "war"]
+    assert [unit.text for unit in cols] == ["The", "animal", "was", "tired", "."]
+    part = block(cross, Head(1, 2), view, units(cross, view))
+    expected = cross.by_words().content()
+    np.testing.assert_allclose(part.w, expected.weights[1, 2], atol=1e-6)
+    np.testing.assert_allclose(part.hidden, expected.hidden[1, 2], atol=1e-6)
+    numbers = shown(cross, [Head(1, 2)], view)
+    assert (numbers.row_index, numbers.col_index) == ((1, 2, 3), (0, 1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("special", ["keep", "hide", "rescale"])
+@pytest.mark.parametrize("unit", ["words", "pieces"])
+def test_the_page_decodes_what_python_draws(cross: Attention, unit: str, special: str) -> None:
+    raw, view = packet(cross, [Head(0, 0)]), View(unit=unit, special=special)
+    heads = cross.every_head()
+    ask = [{"packet": raw, "ask": "block", "head": i, "view": vars(view)} for i in range(len(heads))]
+    for head, answer in zip(heads, in_node(ask), strict=True):
+        part = block(cross, head, view, units(cross, view))
+        assert np.abs(matrix(answer) - part.w).max() <= 8 * STEP
+        assert np.abs(np.array(answer["hidden"]) - part.hidden).max() <= 8 * STEP
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention, words: bool) -> None:
+    link = Link(3, 2, words)
+    view = {"unit": "words" if words else "pieces", "link": {"query": 3, "key": 2}}
+    (answer,) = in_node([{"packet": packet(cross, [Head(0, 0)], link), "ask": "ranking", "view": view}])
+    expected = link_weights(cross, link).ravel()
+    assert expected[5] == pytest.approx(cross[1, 1][2:4, 1:3].sum(axis=1).mean() if words else cross[1, 1][3, 2])
+    assert max(abs(a["weight"] - expected[a["head"]]) for a in answer) <= 4 * STEP
+
+
+def test_a_pin_counts_tokens_of_its_own_text(cross: Attention) -> None:
+    raw = packet(cross, [Head(0, 0)])
+    pins = {"k6": {"query": None, "key": 6}, "q6": None, "q4k6": {"query": 4, "key": 6}}
+    asked = [{"packet": raw, "ask": "view", "query": {"pin": pin}} for pin in pins]
+    assert [view["pin"] for view in in_node(asked)] == list(pins.values())
+    assert "Held: “tired” as key." in cross.heatmap(1, 2, pin="k4").caption
+    with pytest.raises(SettingError, match=r"no token 6. Tokens count from 0 to 4"):
+        cross.heatmap(1, 2, pin="q6")
+
+
+def test_a_long_text_travels_as_thumbnails_of_both_axes() -> None:
+    n, m = 60, 180
+    weights = np.random.default_rng(0).dirichlet(np.full(m, 0.1), (12, 12, n)).astype(np.float32)
+    long = Attention.from_tensors(weights, [f"▁a{i}" for i in range(n)], [f"▁b{i}" for i in range(m)])
+    raw = packet(long, [Head(0, 0)])
+    bins = unpack(raw).header["bins"]
+    rows, columns = bins["starts"], bins["keys"]["starts"]
+    assert (rows[-1] < n, columns[-1] < m, len(rows) < len(columns) or len(columns) < m) == (True, True, True)
+    (answer,) = in_node([{"packet": raw, "ask": "pooled", "head": 17, "view": {}}])
+    pooled = np.maximum.reduceat(np.maximum.reduceat(long[1, 5], rows, axis=0), columns, axis=1)
+    assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(pooled)).max() <= 0.5 / 255 + 1e-6
+
+
+@pytest.mark.parametrize("suffix", [*exports.drawing_suffixes(), ".html", *exports.shown_suffixes()])
+@pytest.mark.parametrize("kind", ["grid", "heatmap", "links"])
+def test_it_is_drawn_and_its_numbers_are_written_in_every_format(cross: Attention, kind: str, suffix: str) -> None:
+    figure = cross.grid() if kind == "grid" else getattr(cross, kind)(1, 2)
+    assert len(figure.to_bytes(suffix)) > 100
+    assert "tiny-t5 reading “Das Tier war” and attending to “The animal was tired.”" in figure.caption
+
+
+def test_labels_of_a_drawing_are_those_of_either_text(cross: Attention) -> None:
+    texts = cross.heatmap(1, 2).drawing.texts()
+    assert [t for t in texts if t in ("Tier", "animal", "</s>", "<pad>")] == ["<pad>", "Tier", "animal", "</s>"]
+    left = [mark for mark in cross.links(1, 2).drawing.marks if getattr(mark, "anchor", "") == "end"]
+    assert {"Das", "Tier", "war"} <= {mark.text for mark in left}
+    assert "The" not in {mark.text for mark in left}
+
+
+def test_tables_and_trees_name_both_texts(cross: Attention) -> None:
+    rows = list(csv.DictReader(io.StringIO(exports.to_bytes(cross, ".csv").decode())))
+    assert len(rows) == cross.weights.size
+    assert (rows[12]["query_token"], rows[12]["key_token"]) == ("Das", ".")
+    tree = json.loads(exports.to_bytes(cross, ".json"))
+    assert np.array(tree["weights"], np.float32).shape == cross.weights.shape
+    assert [t["text"] for t in tree["keys"]["tokens"]] == [t.text for t in cross.keys.tokens]
+    with np.load(io.BytesIO(exports.to_bytes(cross, ".npz")), allow_pickle=False) as file:
+        assert str(file["keys_text"]) == "The animal was tired."
+        assert file["keys_word"].tolist() == [0, 1, 1, 2, 3, 4, -1]
+        assert file["tokens"].tolist() == [t.text for t in cross.queries.tokens]
+    drawn = json.loads(cross.heatmap(1, 2).to_bytes(".json"))
+    assert (drawn["text"], drawn["keys_text"]) == ("Das Tier war", "The animal was tired.")
+    assert set(load_tensors(exports.to_bytes(cross, ".safetensors"))) == {"weights", "hidden"}
+
+
+def test_a_comparison_says_that_it_takes_one_text(cross: Attention) -> None:
+    for make in (mv.compare, lambda panels: mv.difference(*panels)):
+        with pytest.raises(SettingError, match=r"leads from one text to another. Draw it by itself"):
+            make([(cross, "L0H0"), (cross, "L0H1")])

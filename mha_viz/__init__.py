@@ -21,8 +21,8 @@ from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
     from mha_viz.exports import open_attention
+    from mha_viz.figure import Figure, compare, difference
     from mha_viz.models.encoder import load
-    from mha_viz.notebook import Figure, compare, difference
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,9 +50,9 @@ def __getattr__(name: str) -> Any:
 
         return open_attention
     if name in _NOTEBOOK:
-        from mha_viz import notebook
+        from mha_viz import figure as figure_api
 
-        return getattr(notebook, name)
+        return getattr(figure_api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -65,9 +65,9 @@ def _drawn_by(name: str) -> Callable[..., Any]:
     """The notebook's function of this name, imported when it is first called."""
 
     def draw(*arguments: Any, **options: Any) -> Any:
-        from mha_viz import notebook
+        from mha_viz import figure as figure_api
 
-        return getattr(notebook, name)(*arguments, **options)
+        return getattr(figure_api, name)(*arguments, **options)
 
     return draw
 

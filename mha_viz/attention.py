@@ -22,7 +22,7 @@ from mha_viz.options import AnyFigure, HeadOptions, Options
 from mha_viz.text import TokenizedText, clean, from_names
 from mha_viz.words import averaged, between
 
-__all__ = ["Attention", "Content", "Head", "Shown", "Weights", "called", "draws"]
+__all__ = ["QUANTITIES", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "called", "draws"]
 
 Weights = npt.NDArray[np.float32]
 
@@ -42,7 +42,7 @@ def draws(name: str, function: Callable[..., Any]) -> None:
 
 
 def called(model: str) -> str:
-    """What a model is called: a folder by its own name, for where it lies is nobody's business."""
+    """The name to show for a model: of a folder only its last part, not the path to it."""
     is_path = re.match(r"[.~]?/|[A-Za-z]:[\\/]", model) is not None
     return [part for part in [model, *re.split(r"[\\/]", model)] if part][-1] if is_path else model
 
@@ -230,17 +230,17 @@ class Attention:
         return cls(clean(model), clean(revision), queries, weights, keys=columns)
 
     def grid(self, **options: Unpack[Options]) -> AnyFigure:
-        """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.notebook.grid``)."""
+        """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.figure.grid``)."""
         figure: AnyFigure = _FIGURES["grid"](self, **options)
         return figure
 
     def heatmap(self, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]) -> AnyFigure:
-        """One head's matrix as a figure (``mha_viz.notebook.heatmap``)."""
+        """One head's matrix as a figure (``mha_viz.figure.heatmap``)."""
         figure: AnyFigure = _FIGURES["heatmap"](self, layer, head, **options)
         return figure
 
     def links(self, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]) -> AnyFigure:
-        """Token links of one head, or of several of a layer, as a figure (``mha_viz.notebook.links``)."""
+        """Token links of one head, or of several of a layer, as a figure (``mha_viz.figure.links``)."""
         figure: AnyFigure = _FIGURES["links"](self, layer, head, **options)
         return figure
 

@@ -20,6 +20,7 @@ __all__ = [
     "ModelNotAllowed",
     "ModelUnreachable",
     "ModelUnsupported",
+    "OpenError",
     "ReadingFailed",
     "ResultUnreadable",
     "RunFailed",

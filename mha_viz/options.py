@@ -43,7 +43,7 @@ class HeadOptions(Options, total=False):
 
 
 class AnyFigure(Protocol):
-    """A figure, as ``mha_viz.notebook.Figure`` is one: Jupyter shows it, and it saves itself."""
+    """A figure, as ``mha_viz.figure.Figure`` is one: Jupyter shows it, and it saves itself."""
 
     @property
     def caption(self) -> str:

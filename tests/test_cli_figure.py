@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mha_viz import notebook
+from mha_viz import figure as figure_api
 from mha_viz.cli import main
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
@@ -42,7 +42,7 @@ def test_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str], minilm
     assert shown.err == ""
     assert shown.out.startswith(f"{out}: Attention links, heads L3H1 (4-2), L3H4 (4-5)")
     if suffix != "safetensors":
-        expected = notebook.links(minilm.encode(TIRED), heads=["L3H1", "L3H4"], pin="q1")
+        expected = figure_api.links(minilm.encode(TIRED), heads=["L3H1", "L3H4"], pin="q1")
         assert out.read_bytes() == expected.to_bytes(f".{suffix}", 100)
 
 
@@ -58,8 +58,8 @@ def test_every_figure(tmp_path: Path, minilm: Encoder, kind: str) -> None:
     expected = {
         "heatmap": lambda: a.heatmap(layer=3, head=1, **options),
         "grid": lambda: a.grid(**options),
-        "compare": lambda: notebook.compare([(a, "L3H1"), (b, "L3H1")], **options),
-        "difference": lambda: notebook.difference((a, "L3H1"), (b, "L3H1"), **options),
+        "compare": lambda: figure_api.compare([(a, "L3H1"), (b, "L3H1")], **options),
+        "difference": lambda: figure_api.difference((a, "L3H1"), (b, "L3H1"), **options),
     }[kind]()
     assert out.read_bytes() == expected.to_bytes(".svg")
 
@@ -184,12 +184,12 @@ def test_comparisons_in_every_format(tmp_path: Path, minilm: Encoder, kind: str,
     opens(out.suffix, out.read_bytes())
     two = [(minilm.encode(text), "L3H1") for text in (TIRED, WIDE)]
     if suffix != ".safetensors":
-        made = notebook.compare(two) if kind == "compare" else notebook.difference(*two)
+        made = figure_api.compare(two) if kind == "compare" else figure_api.difference(*two)
         assert out.read_bytes() == made.to_bytes(suffix, 60)
 
 
 def test_a_missing_font_is_a_warning_not_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mha_viz import fonts
+    from mha_viz.drawing import fonts
 
     lost = "\U0001f9ff"
     if fonts.font_for(lost):

@@ -11,13 +11,13 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from mha_viz import notebook
+from mha_viz import figure as figure_api
 from mha_viz.attention import Head
-from mha_viz.drawing import Drawing, Text
+from mha_viz.drawing.marks import Drawing, Text
+from mha_viz.figure import Figure
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.notebook import Figure
 from mha_viz.text import clean
 from mha_viz.ui import address, takeaway, tray
 from mha_viz.ui.address import LONG, MAX_ENCODED
@@ -433,9 +433,9 @@ def figures_made(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """Every figure that a page makes from now on."""
     made: list[Figure] = []
     for name in ("heatmap", "links", "grid", "compare", "difference"):
-        real = getattr(notebook, name)
+        real = getattr(figure_api, name)
         monkeypatch.setattr(
-            notebook, name, lambda *given, real=real, **options: made.append(real(*given, **options)) or made[-1]
+            figure_api, name, lambda *given, real=real, **options: made.append(real(*given, **options)) or made[-1]
         )
     return made
 
@@ -463,7 +463,9 @@ def test_a_png_beyond_all_bounds_is_not_offered_and_the_page_says_why() -> None:
 
 def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(notebook, "archive", lambda panels, dpi, **options: asked.append(options | {"dpi": dpi}) or b"")
+    monkeypatch.setattr(
+        figure_api, "archive", lambda panels, dpi, **options: asked.append(options | {"dpi": dpi}) or b""
+    )
     made: list[Any] = []
     monkeypatch.setattr(takeaway, "_zip", made.append)
     wide = Pin(WIDE, "", "minilm", Head(3, 1))

@@ -22,9 +22,10 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
-from mha_viz import exports, fonts
+from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Cells, Curve, Drawing, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Cells, Curve, Drawing, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.figures.compare import Panel, compare, difference
 from mha_viz.figures.grid import grid

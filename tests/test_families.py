@@ -21,7 +21,7 @@ from mha_viz.errors import EmptyText, TextError
 from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.trace import place
+from mha_viz.models.probe import place
 from mha_viz.text import Token, TokenizedText
 from tests import hostile, tiny_models
 

@@ -14,7 +14,7 @@ from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.media_file_storage import MediaFileStorageError
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 
-from mha_viz import notebook
+from mha_viz import figure as figure_api
 from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.record import COUNT, EXPERIMENTS
 from mha_viz.ui.cache import Once, first_reading, office
@@ -40,7 +40,7 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
                 await other.go(page)
             return await one.http(address)
 
-    assert run(fetched()) == notebook.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
+    assert run(fetched()) == figure_api.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
 
 
 class Files:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz import fonts
 from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import POINTS_PER_MM, Cells, Curve, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures import caption
 from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, pin_in, signed

@@ -17,7 +17,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 RENAMED = ("apart", "cli", "corpus", "reader", "serving", "study", "training", "uploads")
 # Modules and packages that have no vague names either, but texts that nobody has read for this yet.
 WITHOUT_VAGUE_NAMES = (
-    "assets", "attention", "browser", "drawing", "errors", "files", "fonts", "options", "process", "snapshots", "words",
+    "assets", "attention", "browser", "drawing", "errors", "files", "options", "process", "trace", "words",
 )  # fmt: skip
 VAGUE_NAMES = {"found", "said", "told", "kept", "own", "known"}
 VAGUE_FUNCTIONS = {"_or", "_of", "_there"}

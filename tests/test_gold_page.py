@@ -15,7 +15,7 @@ from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.syntax import Arc, arcs, pointers
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
-from mha_viz.drawing import Curve, Text
+from mha_viz.drawing.marks import Curve, Text
 from mha_viz.figures.arcs import LABEL, SIZE, Span, colour, drawing
 from mha_viz.figures.theme import LIGHT
 from mha_viz.text import Token, TokenizedText

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {
     "ui": 6,
     "cli": 6,
-    "notebook": 5,
+    "figure": 5,  # of notebooks, pages and the command line
     "reader": 5,  # models in a process of their own
     "serving": 5,  # the app over a network: whom it lets in, and with which headers
     "figures": 4,
@@ -28,10 +28,8 @@ FLOORS = {
     "attention": 2,
     "corpus": 2,  # annotated text and the built-in grammar
     "drawing": 2,
-    "inside": 2,  # the steps of a layer, for drawing without a model
-    "snapshots": 2,
+    "trace": 2,  # the steps of a layer, for drawing without a model
     "text": 1,
-    "fonts": 1,
     "browser": 1,
     "assets": 1,
     "apart": 1,  # work in a process of its own

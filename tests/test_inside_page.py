@@ -22,11 +22,11 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures import inside as draw
 from mha_viz.figures.inside import DRAWN, from_the_start, in_view
 from mha_viz.figures.theme import LIGHT
-from mha_viz.inside import Array, Parameters, Trace, traced
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.text import Token, TokenizedText, clean
+from mha_viz.trace import Array, Parameters, Trace, traced
 from mha_viz.ui.cache import Office
 from mha_viz.ui.inside.page import strongest
 from mha_viz.ui.inside.steps import STEPS

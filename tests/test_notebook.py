@@ -18,7 +18,7 @@ import pytest
 from safetensors.numpy import load as load_tensors
 
 import mha_viz as mv
-from mha_viz import notebook
+from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures import recipe
@@ -106,7 +106,7 @@ def test_what_cannot_be_saved_says_so_and_leaves_nothing(tmp_path: Path, name: s
     assert list(tmp_path.iterdir()) == []
 
 
-def table(figure: notebook.Figure) -> list[dict[str, str]]:
+def table(figure: figure_api.Figure) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(figure.to_bytes(".csv").decode())))
 
 
@@ -157,7 +157,7 @@ def test_the_numbers_of_a_difference(minilm: Encoder) -> None:
 
 def test_everything_of_a_tray_in_one_file() -> None:
     one, two = reading(seed=1), reading(seed=2)
-    data = notebook.archive([(one, "L0H0"), (two, "L1H2", "../my head")], dpi=50)
+    data = figure_api.archive([(one, "L0H0"), (two, "L1H2", "../my head")], dpi=50)
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         names = set(file.namelist())
         assert file.testzip() is None
@@ -176,7 +176,7 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
     tired, wide, other = (minilm.encode(t) for t in (TIRED, TIRED.replace("tired", "wide"), "A cat, an animal."))
     panels = [(tired, "L3H1"), (wide, "L0H2"), (other, "L1H1")]
     options = {"pin": "q5", "width_mm": 85, "look": "dark"}
-    found = contents(notebook.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
+    found = contents(figure_api.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
     shown = mv.compare(panels, kind="links", pin_of=2, diff=(1, 0), **options)
     assert found["comparison.svg"] == shown.to_bytes(".svg")
     assert found["comparison.png"] == shown.to_bytes(".png", 60)
@@ -190,7 +190,7 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
 
 
 def test_a_png_that_is_too_large_is_left_out_of_the_archive_and_said_to_be() -> None:
-    found = contents(notebook.archive([(reading(words=(1,) * 10), "L0H0")], 2000, width_mm=178))
+    found = contents(figure_api.archive([(reading(words=(1,) * 10), "L0H0")], 2000, width_mm=178))
     assert "1-L0H0-heatmap.png" not in found
     assert "1-L0H0-heatmap.svg" in found
     assert "There is no 1-L0H0-heatmap.png. At 2000 dpi" in found["captions.txt"].decode()

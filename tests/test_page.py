@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page, expect
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.exports.page import embedded, packed, page
+from mha_viz.figure import Figure
 from mha_viz.figures.packet import packet
-from mha_viz.notebook import Figure
 from tests import hostile
 from tests.explorer import in_node, long_reading, reading
 

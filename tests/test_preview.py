@@ -10,8 +10,9 @@ from xml.etree import ElementTree as Tree
 import pytest
 from fontTools.ttLib import TTFont
 
-from mha_viz import exports, fonts
+from mha_viz import exports
 from mha_viz.attention import Attention, Head
+from mha_viz.drawing import fonts
 from mha_viz.exports.preview import preview
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.view import View

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import mha_viz
-from mha_viz import errors, notebook, options
+from mha_viz import errors, options
+from mha_viz import figure as figure_api
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout import Size
@@ -31,7 +32,7 @@ PUBLIC = {
     "mha_viz.errors": {name for name, _ in inspect.getmembers(errors, inspect.isclass)},
     "mha_viz.exports": {"describe", "suffixes", "to_bytes", "write"},
     "mha_viz.models.encoder": {"Encoder", "load"},
-    "mha_viz.notebook": {"Figure", "archive", "compare", "difference", "grid", "heatmap", "links"},
+    "mha_viz.figure": {"Figure", "archive", "compare", "difference", "grid", "heatmap", "links"},
     "mha_viz.options": {"AnyFigure", "HeadOptions", "Options"},
     "mha_viz.text": {"Cut", "Token", "TokenizedText"},
 }
@@ -59,7 +60,7 @@ def test_a_public_class_or_function_says_what_it_is(name: str) -> None:
 def test_all_that_the_readme_names_is_there() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     named = {part.split("mv.")[1].split("(")[0].split(".")[0] for part in readme.split() if "mv." in part}
-    assert named >= {"load", "Head", "compare", "difference", "Attention"}
+    assert named >= {"load", "open_attention", "compare", "difference", "Attention"}
     assert {name for name in named if name.isidentifier()} <= set(mha_viz.__all__)
 
 
@@ -108,14 +109,14 @@ class _Listed:
 @pytest.mark.parametrize("name", ["grid", "heatmap", "links"])
 def test_the_methods_of_a_reading_take_what_the_functions_take(name: str) -> None:
     method = inspect.signature(getattr(Attention, name)).parameters
-    function = inspect.signature(getattr(notebook, name)).parameters
+    function = inspect.signature(getattr(figure_api, name)).parameters
     assert [*method][1:] == [*function][1:]
     assert [method[one].annotation for one in [*method][1:]] == [function[one].annotation for one in [*function][1:]]
 
 
 WRONG = """
 import mha_viz as mv
-from mha_viz.notebook import Figure
+from mha_viz.figure import Figure
 
 def draw(a: mv.Attention) -> None:
     a.grid(unit="words", width_mm=85).save("a.svg")
@@ -154,4 +155,4 @@ def test_a_figure_is_one_by_the_type_that_a_reading_promises() -> None:
     promised = {name for name in vars(options.AnyFigure) if not name.startswith("_")}
     assert promised == {"caption", "drawing", "figure", "save", "to_bytes", "to_html"}
     for name in promised:
-        assert hasattr(notebook.Figure, name)
+        assert hasattr(figure_api.Figure, name)

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz import snapshots
 from mha_viz.assets import HOME, asset
+from mha_viz.models import snapshots
 from mha_viz.models.folder import check_folder
-from mha_viz.snapshots import unpacked
+from mha_viz.models.snapshots import unpacked
 
 TOY = asset("toy")
 STEP = 400
 UNPACK = f"""
 import signal, sys, time
-from mha_viz import snapshots
+from mha_viz.models import snapshots
 from mha_viz.assets import asset
 if sys.argv[1:] == ["stay"]:
     def stay(*_): print("there", flush=True); time.sleep(60)

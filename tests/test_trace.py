@@ -15,16 +15,16 @@ import pytest
 import torch
 from transformers import AutoModel, GPT2Tokenizer
 
-from mha_viz import inside
+from mha_viz import trace
 from mha_viz.analysis.distance import entropy
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
-from mha_viz.inside import Parameters, Trace, split, traced
 from mha_viz.models import capture, linear
 from mha_viz.models import encoder as encoder_module
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.trace import Opened, place
+from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
+from mha_viz.trace import Parameters, Trace, split, traced
 from tests import tiny_models
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -305,4 +305,4 @@ def test_a_trace_cannot_be_changed() -> None:
     assert len(arrays) == 8
     made = (found.scaled, found.concatenation, found.output, found.contribution(0), found.undivided(0))
     assert not any(array.flags.writeable for array in (*arrays, *found.parameters, *made, found.norm_weighted(0)))
-    assert inside.Trace is Trace
+    assert trace.Trace is Trace

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mha_viz import exports, fonts
+from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.cli.models import choose_model, make_folder, read
 from mha_viz.cli.options import Parser, dpi, folder_name, number, text_options
 from mha_viz.cli.terminal import bar, one_line, stdin
+from mha_viz.drawing import fonts
 from mha_viz.errors import ExportError, SettingError
 
 FIGURES = ("heatmap", "links", "grid", "compare", "difference")
@@ -126,31 +127,31 @@ def _check_settings(args: argparse.Namespace, suffix: str) -> None:
 
 
 def _figure(args: argparse.Namespace, readings: list[Attention], heads: list[Head], options: dict[str, Any]) -> Any:
-    from mha_viz import notebook
+    from mha_viz import figure as figure_api
 
     if args.kind == "grid":
-        return notebook.grid(readings[0], **options)
+        return figure_api.grid(readings[0], **options)
     if args.kind in ("heatmap", "links"):
-        return getattr(notebook, args.kind)(readings[0], heads=heads, **options)
+        return getattr(figure_api, args.kind)(readings[0], heads=heads, **options)
     panels = [(reading, head) for reading in readings for head in heads]
     if args.kind == "compare":
-        return notebook.compare(panels, kind=args.as_ or "heatmap", **options)
+        return figure_api.compare(panels, kind=args.as_ or "heatmap", **options)
     if len(panels) != 2:
         raise SettingError(
             f"A difference takes two heads; {len(panels)} were given.", "Give --head twice, or --head and --and once."
         )
-    return notebook.difference(*panels, **options)
+    return figure_api.difference(*panels, **options)
 
 
 def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, options: dict[str, Any]) -> None:
-    from mha_viz import notebook
+    from mha_viz import figure as figure_api
 
     make_folder(args.all_heads)
     every = attention.every_head()
     figure = None
     with bar("files") as show:
         for done, head in enumerate(every, 1):
-            figure = getattr(notebook, args.kind)(attention, heads=[head], **options)
+            figure = getattr(figure_api, args.kind)(attention, heads=[head], **options)
             figure.save(args.all_heads / f"{head}{suffix}", args.dpi)
             show(done, len(every))
     print(f"{args.all_heads}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mha_viz.drawing import Drawing
+from mha_viz.drawing.marks import Drawing
 from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
 from mha_viz.exports.drawings import drawing_bytes, drawing_suffixes, write_drawing
 from mha_viz.exports.registry import describe, suffixes, to_bytes, write, write_bytes, writer

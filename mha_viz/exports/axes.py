@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mha_viz import fonts
-from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from mha_viz.drawing import Drawing
+from mha_viz.drawing.marks import Drawing
 from mha_viz.errors import ExportError
 from mha_viz.exports.registry import write_bytes
 

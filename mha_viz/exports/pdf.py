@@ -24,10 +24,10 @@ from reportlab.pdfbase import pdfmetrics, ttfonts
 from reportlab.pdfbase.ttfonts import TTFError, TTFont
 from reportlab.pdfgen.canvas import Canvas
 
-from mha_viz import fonts
-from mha_viz.drawing import Cells, Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.fonts import Font, Run, Stroke
+from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Rect, Text
 from mha_viz.exports.svg import EDITABLE, magnified
-from mha_viz.fonts import Font, Run, Stroke
 from mha_viz.text import clean
 
 INVISIBLE = 3  # a text's rendering mode: there for search and copying, not drawn

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import resvg_py
 
-from mha_viz import fonts
-from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.exports.svg import svg
 from mha_viz.text import clean

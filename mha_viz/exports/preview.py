@@ -12,10 +12,10 @@ import io
 from functools import lru_cache
 from xml.etree import ElementTree as Tree
 
-from mha_viz import fonts
-from mha_viz.drawing import Drawing, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.fonts import Font
+from mha_viz.drawing.marks import Drawing, Text
 from mha_viz.exports.svg import SVG, svg
-from mha_viz.fonts import Font
 
 ALWAYS = frozenset(map(chr, range(0x20, 0x7F))) | frozenset("…“”‘’–−")  # one subset serves most figures
 

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as Tree
 import numpy as np
 from PIL import Image
 
-from mha_viz import fonts
-from mha_viz.drawing import Cells, Curve, Drawing, Mark, Pixels, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Pixels, Rect, Text
 
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"

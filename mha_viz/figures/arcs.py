@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mha_viz import fonts
-from mha_viz.drawing import Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
 from mha_viz.figures.theme import Theme
 
 Kind = Literal["hit", "miss", "extra", "proposal"]

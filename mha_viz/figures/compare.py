@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz import fonts
 from mha_viz.attention import Attention, Head, called
-from mha_viz.drawing import Drawing, Mark, Rect, Text, moved
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Drawing, Mark, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, foot, label_room, matrix_marks, scale_bar

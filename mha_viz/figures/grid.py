@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.drawing import Cells, Drawing, Mark, Text
+from mha_viz.drawing.marks import Cells, Drawing, Mark, Text
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from mha_viz import fonts
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Cells, Drawing, Mark, Pixels, Rect, Strength, Text
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Cells, Drawing, Mark, Pixels, Rect, Strength, Text
 from mha_viz.figures import caption
 from mha_viz.figures.layout import HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette

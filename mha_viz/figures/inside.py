@@ -15,7 +15,7 @@ import numpy as np
 from mha_viz.analysis.distance import entropy
 from mha_viz.figures.charts import go, make_subplots
 from mha_viz.figures.theme import Theme, faint, paper, scale
-from mha_viz.inside import Array, Trace, split
+from mha_viz.trace import Array, Trace, split
 
 DRAWN = 32  # tokens that a chart has room for
 POOLED = 96  # rows and columns of a large matrix

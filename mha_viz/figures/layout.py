@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from mha_viz.drawing import POINTS_PER_MM, Drawing, moved
+from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, moved
 from mha_viz.errors import SettingError
 
 ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # of a two-column page

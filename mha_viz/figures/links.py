@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mha_viz import fonts
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Curve, Drawing, Mark, Rect, Strength, Text, moved
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Strength, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import Room, widest

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.drawing import Pixels
+from mha_viz.drawing.marks import Pixels
 
 
 class Theme(NamedTuple):

@@ -13,10 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from mha_viz import snapshots
 from mha_viz.assets import asset
 from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
-from mha_viz.models import storage
+from mha_viz.models import snapshots, storage
 
 DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"

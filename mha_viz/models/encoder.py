@@ -29,14 +29,14 @@ from mha_viz.errors import (
     ShapeError,
     TextError,
 )
-from mha_viz.inside import Trace
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, pipeline
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
-from mha_viz.models.trace import Opened
+from mha_viz.models.probe import Opened
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
+from mha_viz.trace import Trace
 
 __all__ = ["Encoder", "load"]
 

@@ -25,7 +25,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
-from mha_viz import snapshots
 from mha_viz.assets import asset
 from mha_viz.errors import (
     Cancelled,
@@ -37,7 +36,7 @@ from mha_viz.errors import (
     ModelUnsupported,
 )
 from mha_viz.files import passing_folder
-from mha_viz.models import budget
+from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, only_here, quoted
 from mha_viz.models.folder import (
     MAX_CONFIG_BYTES,

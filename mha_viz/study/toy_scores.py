@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha_viz import snapshots
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS
 from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
@@ -15,6 +14,7 @@ from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
+from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.run import one_pass
 from mha_viz.study.tally import Tally

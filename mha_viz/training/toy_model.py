@@ -21,10 +21,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from mha_viz import snapshots
 from mha_viz.corpus import grammar, lexicon
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import Cancelled, SettingError
+from mha_viz.models import snapshots
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 FEED_FORWARD = 128

@@ -28,10 +28,10 @@ from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.compare import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import opened, pack
-from mha_viz.inside import Parameters, Trace
 from mha_viz.models import catalog, hub
 from mha_viz.reader import Reader
 from mha_viz.text import Token, TokenizedText, align
+from mha_viz.trace import Parameters, Trace
 from mha_viz.ui.annotated import words_of
 
 READING_BYTES = 60_000_000

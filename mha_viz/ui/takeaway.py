@@ -12,14 +12,15 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz import fonts, notebook
+from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
+from mha_viz.drawing import fonts
 from mha_viz.errors import ExportError, MhaVizError
+from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As, Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, TWO_COLUMN_MM, Size
 from mha_viz.figures.view import SETTINGS, View, focus, units
-from mha_viz.notebook import Figure
 from mha_viz.ui.parts import complain, remark
 
 MIME = {
@@ -61,21 +62,21 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
             f"Heatmap of {first}",
             f"heatmap-{first}",
             one,
-            lambda size: notebook.heatmap(attention, heads=[first], **settings, **_settings(size)),
+            lambda size: figure_api.heatmap(attention, heads=[first], **settings, **_settings(size)),
             lambda size, file: recipe.of_head(attention, "heatmap", [first], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",
             f"links-{named}",
             one * len(heads),
-            lambda size: notebook.links(attention, heads=heads, **settings, **_settings(size)),
+            lambda size: figure_api.links(attention, heads=heads, **settings, **_settings(size)),
             lambda size, file: recipe.of_head(attention, "links", heads, view, size, file),
         ),
         Offer(
             "Grid of all heads",
             "grid",
             one * attention.layers * attention.heads,
-            lambda size: notebook.grid(attention, **settings, **_settings(size)),
+            lambda size: figure_api.grid(attention, **settings, **_settings(size)),
             lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
         ),
     ]
@@ -95,7 +96,7 @@ def of_panels(
             "The comparison",
             "comparison",
             sum(_weights(panel.attention) for panel in panels),
-            lambda size: notebook.compare(panels, **beside, **_settings(view), **_settings(size)),
+            lambda size: figure_api.compare(panels, **beside, **_settings(view), **_settings(size)),
             lambda size, file: recipe.of_panels(panels, view, size, beside, "compare", file),
         )
     ]
@@ -106,20 +107,20 @@ def of_panels(
         diff = pair
         if diff and mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted
-        return notebook.archive(panels, dpi, diff=diff, **given, **_settings(view), **_settings(size))
+        return figure_api.archive(panels, dpi, diff=diff, **given, **_settings(view), **_settings(size))
 
     _expander(offers, everything if is_tray else None)
 
 
 def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
     first, second = (panels[i] for i in pair)
-    at, pin = notebook.pin_for(panels, pair, pin_of, view)
+    at, pin = figure_api.pin_for(panels, pair, pin_of, view)
     pinned_view = replace(view, pin=pin)
     return Offer(
         f"The difference of {pair[0] + 1} and {pair[1] + 1}",
         f"difference-{first.head}-{second.head}",
         _weights(first.attention),
-        lambda size: notebook.difference(first, second, pin_of=at, **_settings(pinned_view), **_settings(size)),
+        lambda size: figure_api.difference(first, second, pin_of=at, **_settings(pinned_view), **_settings(size)),
         lambda size, file: recipe.of_panels([first, second], pinned_view, size, _pinned(at), "difference", file),
     )
 

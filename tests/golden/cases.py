@@ -12,7 +12,8 @@ import numpy as np
 
 from mha_viz import fonts
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import Cells, Curve, Mark, Rect, Text, moved
+from mha_viz.drawing.marks import Cells, Curve, Mark, Rect, Text, moved
+from mha_viz.figure import pin_for
 from mha_viz.figures.compare import Panel, difference_matrix, held_by_panels, plates_of, signed
 from mha_viz.figures.grid import grid_marks
 from mha_viz.figures.heatmap import BESIDE, Matrix, matrix_marks
@@ -21,7 +22,6 @@ from mha_viz.figures.links import TOP, link_marks, strand
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import View, block, focus, shades, units
-from mha_viz.notebook import pin_for
 from mha_viz.text import Piece, TokenizedText, tokenized
 
 FILE = Path(__file__).resolve().parent / "figures.json"

@@ -15,7 +15,7 @@ from mha_viz.analysis.distance import entropy
 from mha_viz.figures import inside as draw
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
-from mha_viz.inside import Trace
+from mha_viz.trace import Trace
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded, plain, remark
 

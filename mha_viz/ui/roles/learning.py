@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
-from mha_viz import notebook, snapshots
+from mha_viz import figure as figure_api
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence
@@ -17,7 +17,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import DARK, Theme
-from mha_viz.models import catalog
+from mha_viz.models import catalog, snapshots
 from mha_viz.ui import address, frame, inference
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, theme
@@ -194,5 +194,5 @@ def _picture(step: int, look: Literal["light", "dark"], _attention: Attention) -
     """The grid of ``_attention`` as SVG in base64; the step and the look say which one it is."""
     from mha_viz.exports.preview import preview
 
-    drawing = notebook.grid(_attention, unit="words", special="hide", width_mm=150, look=look).drawing
+    drawing = figure_api.grid(_attention, unit="words", special="hide", width_mm=150, look=look).drawing
     return base64.b64encode(preview(drawing)).decode()

@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import POINTS_PER_MM, Drawing
+from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page

@@ -116,8 +116,8 @@ class Trace:
     @property
     def bytes(self) -> int:
         """Memory of the arrays."""
-        own = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
-        return sum(array.nbytes for array in (*own, *self.parameters))
+        arrays = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
+        return sum(array.nbytes for array in (*arrays, *self.parameters))
 
     def w_o_of(self, head: int) -> Array:
         """The rows of W_O that this head's output meets: [d_k, d_model]."""
@@ -155,9 +155,9 @@ def traced(
     heads: int,
     scaling: float,
     pre_norm: bool = False,
-    own: tuple[Array, Array] | None = None,
+    of_model: tuple[Array, Array] | None = None,
 ) -> Trace:
-    """All steps from ``x`` [n, d_model] on. ``own``: weights [h, query, key] and output [n, d_model] of the model.
+    """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model.
 
     Raises ShapeError when the heads do not divide the columns of W_Q.
     """
@@ -169,7 +169,7 @@ def traced(
     weights = softmax(scores * np.float32(scaling), mask)
     context = weights @ v  # [h, n, d_k]
     output = joined(context) @ p.w_o + p.b_o  # [n, d_model]
-    theirs = own or (weights, output)
+    theirs = of_model or (weights, output)
     agreement = Agreement(float(np.abs(weights - theirs[0]).max()), float(np.abs(output - theirs[1]).max()))
     for array in (x, q, k, v, scores, weights, context, *p):
         _own(array)
@@ -182,14 +182,14 @@ def traced(
 def one_by_one(x: Array, p: Parameters, mask: Mask, scaling: float, heads: int) -> Array:
     """The same heads in a loop, each with its own slices of the matrices: context [h, n, d_k]."""
     d_k = p.w_q.shape[1] // heads
-    found = []
+    outputs = []
     for head in range(heads):
-        own = slice(head * d_k, (head + 1) * d_k)
-        q = x @ p.w_q[:, own] + p.b_q[own]  # [n, d_k]
-        k = x @ p.w_k[:, own] + p.b_k[own]
-        v = x @ p.w_v[:, own] + p.b_v[own]
-        found.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
-    return np.stack(found)
+        columns = slice(head * d_k, (head + 1) * d_k)
+        q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
+        k = x @ p.w_k[:, columns] + p.b_k[columns]
+        v = x @ p.w_v[:, columns] + p.b_v[columns]
+        outputs.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
+    return np.stack(outputs)
 
 
 def split(stacked: Array, heads: int) -> Array:

@@ -14,11 +14,11 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.errors import ModelUnsupported, UnknownHead
-from mha_viz.inside import Array, Parameters, Trace, traced
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.text import TokenizedText
+from mha_viz.trace import Array, Parameters, Trace, traced
 
 TOLERANCE = 1e-3  # a family that does something else besides differs by much more
 
@@ -89,7 +89,7 @@ class Opened:
             heads=config.num_attention_heads,
             scaling=float(self._place.holder.scaling),
             pre_norm=holds(self._family.pre_norm, config),
-            own=(weights[self._layer], output),
+            of_model=(weights[self._layer], output),
         )
         if max(found.agreement) > TOLERANCE:
             raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")

@@ -1,0 +1,1 @@
+"""What a static figure is made of: marks in points, and fonts."""

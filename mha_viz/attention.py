@@ -22,7 +22,7 @@ from mha_viz.options import AnyFigure, HeadOptions, Options
 from mha_viz.text import TokenizedText, clean, from_names
 from mha_viz.words import averaged, between
 
-__all__ = ["QUANTITIES", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "called", "draws"]
+__all__ = ["Attention", "Content", "Head", "Quantity", "Shown", "Weights", "called", "draws"]
 
 Weights = npt.NDArray[np.float32]
 

@@ -201,10 +201,26 @@ def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], mon
     assert_one_line(capsys.readouterr().err, "AttributeError", "python -X dev")
 
 
-def test_bytes_that_are_not_text_are_read_all_the_same(tmp_path: Path) -> None:
-    out = tmp_path / "a.json"
-    assert run("attention", "-", "--out", str(out), given=b"caf\xe9 \x00 cat").returncode == 0
-    assert json.loads(out.read_text("utf-8"))["text"] == "caf\ufffd \ufffd cat"
+def test_bytes_that_are_not_text_are_refused_with_their_place(tmp_path: Path) -> None:
+    done = run("attention", "-", "--out", str(tmp_path / "a.json"), given=b"caf\xe9 cat")
+    assert done.returncode == 2
+    assert b"stdin is not UTF-8 text: byte 3 is 0xE9." in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys, time; from pathlib import Path\n"
+        "from mha_viz import cli; from mha_viz.files import whole_file\n"
+        "def endless(args):\n"
+        "    with whole_file(Path(sys.argv[1]) / 'a.csv') as file:\n"
+        "        file.write(b'x'); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)\n"
+        "cli.attention.run = endless; sys.exit(cli.main(['attention', 'x', '--out', 'y.csv']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (143, b"")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_terminal_without_the_characters_gets_question_marks() -> None:

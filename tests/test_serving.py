@@ -556,6 +556,26 @@ def test_an_option_that_streamlit_does_not_have_is_said() -> None:
     assert "--server.nonsense" in done.stderr
 
 
+def test_a_port_that_no_machine_has_is_said() -> None:
+    command = [sys.executable, "-m", "mha_viz.serving", "--server.port", "70000"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "mha-viz: The port is 70000. Give a number from 1 to 65535.\n")
+
+
+@pytest.mark.parametrize(("message", "code"), [("text", 1003), (b"\xff" * 1000, 1002)])
+def test_what_is_no_message_of_the_protocol_ends_the_connection_without_a_traceback(
+    message: str | bytes, code: int, server: AppServer
+) -> None:
+    async def ends() -> int | None:
+        async with connect(f"ws{server.url.removeprefix('http')}/_stcore/stream", proxy=None) as socket:
+            await socket.send(message)
+            await asyncio.wait_for(socket.wait_closed(), PATIENCE)
+            return socket.close_code
+
+    assert run(ends()) == code
+    assert "Traceback" not in server.log()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
 def test_a_server_with_visitors_ends_at_a_signal(tmp_path: Path) -> None:
     async def end() -> None:

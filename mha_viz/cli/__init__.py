@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from mha_viz import process
@@ -38,6 +40,8 @@ EXAMPLES = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: the process's own) and return its exit code."""
     process.prepare()
+    if threading.current_thread() is threading.main_thread():  # a program that calls this elsewhere keeps its own way
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is half written goes first
     for stream in (sys.stdout, sys.stderr):
         never_fail_on(stream)
     try:

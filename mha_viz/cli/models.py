@@ -18,7 +18,7 @@ def choose_model(name: str) -> Model:
     """The model with a name; on the command line a folder may be given without "./" in front."""
     is_folder = False
     with suppress(OSError, ValueError):  # an invalid file name is not a folder
-        is_folder = "/" not in name and name not in catalog.CATALOG and (Path(name) / "config.json").is_file()
+        is_folder = "/" not in name and name not in catalog.CATALOG and Path(name).exists()
     return catalog.resolve(f"./{name}" if is_folder else name)
 
 

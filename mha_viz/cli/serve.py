@@ -7,7 +7,9 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
+from mha_viz import assets
 from mha_viz.cli.options import Parser, port_number
 from mha_viz.errors import SettingError
 from mha_viz.models import budget, catalog, hub
@@ -30,6 +32,8 @@ def options(serve: Parser) -> None:
 
 def serve(args: argparse.Namespace) -> None:
     """Replace this process by Streamlit, so that signals reach it directly."""
+    if not args.host.strip():
+        raise SettingError("The host is empty.", "Give an address of this machine, as in --host 127.0.0.1.")
     if args.open:
         os.environ["MHA_VIZ_ACCESS"] = "open"
     if args.allowed_hosts:
@@ -38,6 +42,7 @@ def serve(args: argparse.Namespace) -> None:
     budget.check_settings()
     catalog.offered()
     _check_free(args.host, args.port)
+    _check_home(assets.home())
     # Otherwise every thread that serves a page has its own arena and holds what it freed: a tenth of the memory.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     where = ["--server.address", args.host, "--server.port", str(args.port)]
@@ -46,6 +51,21 @@ def serve(args: argparse.Namespace) -> None:
     if os.name == "nt":  # on Windows a replaced process loses its terminal
         sys.exit(subprocess.call(command))
     os.execv(command[0], command)
+
+
+def _check_home(home: Path) -> None:
+    """Say once where nothing can be kept, which is no reason not to serve."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        problem = "" if os.access(home, os.W_OK) else "it is read-only"
+    except (OSError, ValueError) as error:
+        problem = (getattr(error, "strerror", None) or str(error)).lower()
+    if problem:
+        print(
+            f"mha-viz: {str(home)[:200]} cannot be written ({problem}): profiles that are measured last until the "
+            f"server ends. {assets.HOME} names another folder.",
+            file=sys.stderr,
+        )
 
 
 def _reached_at(host: str) -> str:

@@ -19,7 +19,14 @@ def stdin() -> str:
     read = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(read) > MAX_STDIN_BYTES:
         raise TextError(f"stdin has more than {MAX_STDIN_BYTES // 10**6} MB.", "Give one sentence or paragraph.")
-    return read.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+    try:
+        text = read.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TextError(
+            f"stdin is not UTF-8 text: byte {error.start} is 0x{read[error.start]:02X}.",
+            "Save the text as UTF-8, or convert it, as with iconv -f latin1 -t utf-8.",
+        ) from error
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 @contextmanager

@@ -334,6 +334,8 @@ def _value(column: str, cell: str, line: int, name: str) -> Any:
         return _PARSERS[column](cell)
     except (ParseException, ValueError) as error:
         problem = " ".join(str(error).split())[:120]
+        if column == "HEAD":
+            problem = f"“{cell[:40]}” is not a whole number; expected the ID of a word, or 0."
         remedy = "Correct the line, or delete the sentence."
         raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error
 

@@ -41,7 +41,7 @@ class Door:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         if below(scope) == STREAM and is_host_allowed(headers.get("host")) and _is_ours(headers):
-            await self._app(scope, receive, send)
+            await self._app(scope, _bytes_only(receive, send), send)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -57,6 +57,19 @@ class Door:
             await self._app(scope, receive, send)
         else:
             await self._app(scope, receive, _Unknown(scope, receive, send))
+
+
+def _bytes_only(receive: Receive, send: Send) -> Receive:
+    """Messages of a WebSocket, which ends at the first that is text: Streamlit's protocol has none."""
+
+    async def next_message() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive" and message.get("bytes") is None:
+            await send({"type": "websocket.close", "code": 1003})
+            return {"type": "websocket.disconnect", "code": 1003}
+        return message
+
+    return next_message
 
 
 class _Unknown:

@@ -20,7 +20,7 @@ _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 # For a downloaded file that the browser opens instead of saving: it can be displayed but cannot run anything.
 _MEDIA = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; sandbox"
-_REFUSED = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "bluetooth", "display-capture", "midi")
+_REFUSED = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "display-capture", "midi")
 
 
 class Headers:

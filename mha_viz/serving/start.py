@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -9,11 +10,11 @@ from typing import Any
 
 import click
 from streamlit.web.cli import configurator_options
-from streamlit.web.server.starlette import starlette_server
+from streamlit.web.server.starlette import starlette_server, starlette_websocket
 
 from mha_viz import process
 from mha_viz.assets import app_root
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.settings import Settings, is_loopback
@@ -46,14 +47,28 @@ def _run(options: dict[str, Any], chosen: Settings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
     application = app(chosen)
     address = options.setdefault("server.address", "127.0.0.1")
+    _check_port(options.get("server.port", 8501))
     options = _hosts(address, chosen) | options
     _restrict(address, chosen)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
     raise_descriptor_limit()
     _bound_connections()
+    logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
     application.run(config=options)
+
+
+def _check_port(port: int) -> None:
+    if not 0 <= port < 1 << 16:
+        raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """One line for a message that is not Streamlit's: anybody can send one."""
+    if record.getMessage() == "Error deserializing back message":
+        record.exc_info = None
+    return True
 
 
 def _hosts(address: str, chosen: Settings) -> dict[str, Any]:

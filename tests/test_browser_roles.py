@@ -94,7 +94,7 @@ def test_charts_follow_when_the_page_turns_from_dark_to_light(newcomer: Callable
 
 def _built_in_sentences(page: Page) -> None:
     page.get_by_role("radio", name="built-in sentences").click()
-    page.wait_for_function("new URLSearchParams(location.search).get('corpus') === 'grammar'")
+    page.wait_for_function("() => new URLSearchParams(location.search).get('corpus') === 'grammar'")
     expect(page.get_by_text(re.compile("has not been measured yet|Measured on the built-in"))).to_be_visible()
 
 

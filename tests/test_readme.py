@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,26 @@ def steps(block: str) -> Iterator[tuple[ast.stmt, Any]]:
 
 @pytest.fixture(scope="module")
 def another_program() -> dict[str, Any]:
-    """What the second block takes up: a model's output, and its tokenizer."""
-    from transformers import AutoModel, AutoTokenizer
+    """What the later blocks use: a model's output and its tokenizer, and cross-attention with two lists of tokens."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer, T5Config, T5Model
 
     folder = hub.local_folder(catalog.CATALOG[catalog.DEFAULT])
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     inputs = tokenizer("The cat sat on the mat.", return_tensors="pt")
-    return {"tokenizer": tokenizer, "inputs": inputs, "outputs": model(**inputs, output_attentions=True)}
+    sizes = {"vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+    both = T5Model._from_config(T5Config(**sizes), attn_implementation="eager").eval()
+    source, target = torch.tensor([[3, 4, 1]]), torch.tensor([[0, 5]])
+    crossed = both(input_ids=source, decoder_input_ids=target, output_attentions=True)
+    attentions = model(**inputs, output_attentions=True).attentions
+    return {
+        "tokenizer": tokenizer,
+        "inputs": inputs,
+        "outputs": SimpleNamespace(attentions=attentions, cross_attentions=crossed.cross_attentions),
+        "source_tokens": ["▁The", "▁cat", "</s>"],
+        "target_tokens": ["<pad>", "▁chat"],
+    }
 
 
 def test_every_block_runs_and_gives_what_it_states(

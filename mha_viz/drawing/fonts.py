@@ -215,7 +215,7 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
 
     starts, ends = array("L"), array("L")
     try:
-        with TTFont(font.path, fontNumber=font.number, lazy=True) as tables:
+        with Path(font.path).open("rb") as file, TTFont(file, fontNumber=font.number, lazy=True) as tables:
             codes = [] if _outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
     except Exception:  # as in Font.sound
         return starts, ends

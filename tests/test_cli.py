@@ -302,6 +302,23 @@ def test_serve_names_a_setting_that_is_no_number_of_megabytes(
     assert_one_line(capsys.readouterr().err, setting, "5 GB", "megabytes")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there a server is a child process")
+def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    monkeypatch.setenv("MHA_VIZ_HOME", str(tmp_path / "file" / "below"))
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(os, "execv", lambda *_: None)
+    monkeypatch.setattr("mha_viz.cli.serve._address", lambda: "10.0.0.5")
+    assert main(["serve", "--host", "0.0.0.0", "--port", "18766"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "Other machines reach this server at http://10.0.0.5:18766\n"
+    assert "cannot be written (not a directory)" in printed.err
+    assert main(["serve", "--host", " "]) == 2
+    assert "The host is empty." in capsys.readouterr().err
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
 def test_serve_serves_where_the_environment_says() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -16,6 +16,8 @@ from mha_viz.models import budget, catalog, hub
 from mha_viz.models.catalog import Model
 from mha_viz.serving import settings
 
+WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
+
 
 def options(serve: Parser) -> None:
     """Add the options of ``serve``."""
@@ -47,6 +49,8 @@ def serve(args: argparse.Namespace) -> None:
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     where = ["--server.address", args.host, "--server.port", str(args.port)]
     where += ["--browser.serverAddress", _reached_at(args.host)]
+    if args.host in WILDCARDS and (address := _address()):
+        print(f"Other machines reach this server at http://{address}:{args.port}", flush=True)
     command = [sys.executable, "-m", "mha_viz.serving", *where, *args.streamlit]
     if os.name == "nt":  # on Windows a replaced process loses its terminal
         sys.exit(subprocess.call(command))
@@ -70,7 +74,17 @@ def _check_home(home: Path) -> None:
 
 def _reached_at(host: str) -> str:
     """The host name to print. By default Streamlit would ask a host on the Internet for this machine's address."""
-    return "localhost" if host in ("0.0.0.0", "::", "") else host
+    return "localhost" if host in WILDCARDS else host
+
+
+def _address() -> str:
+    """This machine's address in its network; empty without a network. Nothing is sent."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # an address for documentation: only the route to it is looked up
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
 
 
 def _check_free(host: str, port: int) -> None:

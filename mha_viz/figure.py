@@ -134,12 +134,14 @@ class Figure:
         def shrinks(drawing: Drawing) -> float:
             return round(abs(math.log(min(width / drawing.width, height / drawing.height))), 3)
 
-        found = [made(width)]
-        if found[0].height > height:
-            found.append(made(width * found[0].height / height))  # one that is no higher for it may fill the room
-        while found[0].height > height and len(found) < 6:  # a narrower one is lower, not always as much as narrower
-            found.insert(0, made(found[0].width * max(0.5, height / found[0].height)))
-        return min(found, key=lambda drawing: (shrinks(drawing), -drawing.width))
+        drawings = [made(width)]
+        if drawings[0].height > height:
+            drawings.append(made(width * drawings[0].height / height))  # one that is no higher for it may fill the room
+        while (
+            drawings[0].height > height and len(drawings) < 6
+        ):  # a narrower one is lower, not always as much as narrower
+            drawings.insert(0, made(drawings[0].width * max(0.5, height / drawings[0].height)))
+        return min(drawings, key=lambda drawing: (shrinks(drawing), -drawing.width))
 
     def _repr_html_(self) -> str:
         return embedded(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
@@ -155,8 +157,8 @@ def known() -> tuple[str, ...]:
 
 def unknown(suffix: str) -> tuple[str, str]:
     """What to say of any other."""
-    said = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
-    return said, f"Use one of {', '.join(known())}."
+    problem = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
+    return problem, f"Use one of {', '.join(known())}."
 
 
 def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
@@ -339,12 +341,12 @@ def _heads(layer: int | None, head: int | None, options: HeadOptions) -> tuple[H
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise SettingError(f"heads is {str(named)[:40]!r}, which is no list.", remedy)
-        found = tuple(Head.of(one) for one in named)
+        chosen = tuple(Head.of(one) for one in named)
     else:
-        found = () if layer is None or head is None else (Head.of((layer, head)),)
-    if not found:
+        chosen = () if layer is None or head is None else (Head.of((layer, head)),)
+    if not chosen:
         raise SettingError("No head was named.", remedy)
-    return found
+    return chosen
 
 
 def _panel(given: Any) -> Panel:

@@ -128,8 +128,8 @@ class TokenizedText:
             return first
         typed = (self.text, self.pair)[first.segment]
         start, end = _without_blanks(typed, spans[0][0], max(end for _, end in spans))
-        known = all(self.tokens[i].known for i in group)
-        return Token(visible(typed[start:end]), first.word, first.segment, start, end, known)
+        in_vocabulary = all(self.tokens[i].known for i in group)
+        return Token(visible(typed[start:end]), first.word, first.segment, start, end, in_vocabulary)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class WordPieces:
     def pieces(self) -> tuple[Piece, ...]:
         """The same, a piece at a time."""
         each = zip(self.names, self.spans, self.words, self.known, strict=True)
-        return tuple(Piece(name, *span, word, 0, known) for name, span, word, known in each)
+        return tuple(Piece(name, *span, word, 0, in_vocabulary) for name, span, word, in_vocabulary in each)
 
     @cached_property
     def punctuation(self) -> tuple[bool, ...]:
@@ -238,18 +238,18 @@ def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
 
 def _by_span(first: Sequence[Token], second: Sequence[Token], same: list[int | None]) -> list[int | None]:
     """The first unit of ``second`` that shares a character with each of ``first``; ``same`` for what was not typed."""
-    found: list[int | None] = []
+    partners: list[int | None] = []
     typed = [(j, t.segment, t.start, t.end) for j, t in enumerate(second) if t.start is not None and t.end is not None]
     at = 0
     for i, token in enumerate(first):
         if token.start is None or token.end is None:
-            found.append(same[i])
+            partners.append(same[i])
             continue
         while at < len(typed) and (typed[at][1], typed[at][3]) <= (token.segment, token.start):
             at += 1
         meets = at < len(typed) and typed[at][1] == token.segment and typed[at][2] < token.end
-        found.append(typed[at][0] if meets else None)
-    return found
+        partners.append(typed[at][0] if meets else None)
+    return partners
 
 
 def _replaced(first: Sequence[Token], second: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
@@ -449,8 +449,10 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         return True
     if _inside_contraction(previous, piece, typed):
         return False
-    own, before = typed[piece.start : piece.end], typed[previous.start : previous.end]
-    if is_punctuation(own) or is_punctuation(before) or own.isspace():  # Llama's "▁" alone leads into the next word
+    written, before = typed[piece.start : piece.end], typed[previous.start : previous.end]
+    if (
+        is_punctuation(written) or is_punctuation(before) or written.isspace()
+    ):  # Llama's "▁" alone leads into the next word
         return True
     return piece.word != previous.word
 
@@ -473,8 +475,8 @@ def _shown(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
     piece = pieces[index]
     if piece.end <= piece.start:
         return piece.name
-    own = visible(typed[piece.segment][piece.start : piece.end])
+    written = visible(typed[piece.segment][piece.start : piece.end])
     part = 1  # byte-level pieces of one character share its span: number them
     while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
         part += 1
-    return own if part == 1 else f"{own}·{part}"
+    return written if part == 1 else f"{written}·{part}"

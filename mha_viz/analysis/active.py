@@ -31,9 +31,9 @@ _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values(
 
 def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
     """For each role, whether it shows in this text."""
-    found = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
+    present = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
     seen: dict[Finding, bool] = {}
-    for measure, limit, of_kind in _kinds(found, len(attention.text)):
+    for measure, limit, of_kind in _kinds(present, len(attention.text)):
         values = measure(attention.only([f.head for f in of_kind]))[0]
         seen |= {f: bool(value >= limit) for f, value in zip(of_kind, values, strict=True)}
     return tuple(seen.get(f, False) for f in findings)
@@ -75,9 +75,11 @@ def _from_pronouns(attention: Attention) -> metrics.PerHead:
 
 def _link(attention: Attention, asks: Callable[[str], bool], earlier: bool = False) -> metrics.PerHead:
     words = attention.by_words()
-    kept = [i for i, t in enumerate(words.text.tokens) if not t.special and not is_punctuation(t.text)]
-    block = words.weights[:, :, kept][..., kept]
-    among = np.array([[asks(words.text.tokens[i].text) and (j < i if earlier else j != i) for j in kept] for i in kept])
+    ordinary = [i for i, t in enumerate(words.text.tokens) if not t.special and not is_punctuation(t.text)]
+    block = words.weights[:, :, ordinary][..., ordinary]
+    among = np.array(
+        [[asks(words.text.tokens[i].text) and (j < i if earlier else j != i) for j in ordinary] for i in ordinary]
+    )
     if not among.any():
         return np.zeros(block.shape[:2])
     strongest: metrics.PerHead = np.where(among, block, 0).max(axis=(2, 3)).astype(np.float64)

@@ -133,24 +133,26 @@ class Distances:
         added."""
         heads, cells = len(block), block.size
         np.add(block, TINY, out=room[0, :cells].reshape(block.shape))
-        own, both, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in room)  # [head, sum, cell]
-        found = np.zeros((heads, heads))  # [how far apart, the first of the two]
-        found[0] = np.vecdot(own, np.log2(own, out=logs)).sum(axis=1, dtype=np.float64)
+        rows_of_heads, both, logs = (
+            part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in room
+        )  # [head, sum, cell]
+        entropies = np.zeros((heads, heads))  # [how far apart, the first of the two]
+        entropies[0] = np.vecdot(rows_of_heads, np.log2(rows_of_heads, out=logs)).sum(axis=1, dtype=np.float64)
         for far in range(1, heads):  # heads so far apart lie in two blocks of memory, which are added at once
-            pairs = np.add(own[:-far], own[far:], out=both[:-far])
-            found[far, :-far] = np.vecdot(pairs, np.log2(pairs, out=logs[:-far])).sum(axis=1, dtype=np.float64)
-        found *= math.log(2)
+            pairs = np.add(rows_of_heads[:-far], rows_of_heads[far:], out=both[:-far])
+            entropies[far, :-far] = np.vecdot(pairs, np.log2(pairs, out=logs[:-far])).sum(axis=1, dtype=np.float64)
+        entropies *= math.log(2)
         first, second = np.triu_indices(heads, 1)
-        self.sums["own"] += found[0]
-        self.sums["mixed"][first, second] += found[second - first, first]
+        self.sums["own"] += entropies[0]
+        self.sums["mixed"][first, second] += entropies[second - first, first]
 
     def matrix(self) -> Matrix:
         """[head, head]: the mean Jensen–Shannon divergence over all rows, nats. With s = p + q, whose rows sum to 2,
         JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s)."""
-        mixed, own, rows = self.sums["mixed"], self.sums["own"], max(1, int(self.sums["rows"]))
-        above = np.log(2) + (own[:, None] + own[None] - mixed) / (2 * rows)
-        found = np.triu(np.maximum(0, above), 1)
-        symmetric: Matrix = found + found.T
+        mixed, entropies, rows = self.sums["mixed"], self.sums["own"], max(1, int(self.sums["rows"]))
+        above = np.log(2) + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
+        upper = np.triu(np.maximum(0, above), 1)
+        symmetric: Matrix = upper + upper.T
         return symmetric
 
 

@@ -56,8 +56,8 @@ class Patterns:
             self.sums["mass"][:, at] += mass
             self.sums["mass_rows"][at] += rows
             self.sums["even_mass"][at] += rows / n
-        found, rows_with = maxima_at(batch.weights, ordinary, OFFSETS)
-        self.sums["maxima"] += found
+        counts, rows_with = maxima_at(batch.weights, ordinary, OFFSETS)
+        self.sums["maxima"] += counts
         self.sums["maxima_rows"] += rows_with
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         masses = mass_on_start(batch.weights, ordinary), mass_on_end(batch.weights, ordinary)
@@ -98,8 +98,8 @@ def maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> t
     else:
         content = weights[:, :, at[:, None], at]
     far = np.stack([at[head.argmax(axis=2)] - at for head in content])  # the offset of each maximum
-    found = np.stack([np.count_nonzero(far == offset, axis=(1, 2)) for offset in offsets], axis=1)
-    return found, np.array([weights.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
+    counts = np.stack([np.count_nonzero(far == offset, axis=(1, 2)) for offset in offsets], axis=1)
+    return counts, np.array([weights.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
 
 
 def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:

@@ -86,8 +86,8 @@ def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Accuracies:
     """``correct / n``, NaN where there is no case."""
     whole = np.asarray(n, np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Accuracies = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
-    return found
+        shares: Accuracies = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
+    return shares
 
 
 def _gains(correct: int, baseline: int, n: int) -> bool:
@@ -127,7 +127,7 @@ def syntactic(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Rol
             n = int(gold.n[1, direction, at])
             interval = wilson(int(correct[1, direction, at, head]), n)
             gains = _gains(correct[1, direction, at, head], gold.offset[1, direction, at].max(), n)
-            found = Role(
+            role = Role(
                 head,
                 "syntax",
                 f"{row.relation} {DIRECTIONS[direction]}",
@@ -136,8 +136,8 @@ def syntactic(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Rol
                 n,
                 interval,
             )
-            if n >= CASES and gains and interval.low > found.baseline:
-                yield found
+            if n >= CASES and gains and interval.low > role.baseline:
+                yield role
 
 
 def coreferential(n: Counts, correct: Counts, baseline: Counts) -> Iterator[Role]:

@@ -110,12 +110,12 @@ class Syntax:
     def add(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
         """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the
         corpus. Words are numbered on from sentence to sentence, so that each step is taken once for all."""
-        found = [pointers(block) for block in blocks]
-        if not found:
+        each_block = [pointers(block) for block in blocks]
+        if not each_block:
             return
         lengths = [len(tree.heads) for tree in trees]
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)  # [word]: where its sentence begins
-        row, column = (np.concatenate(each, axis=1) + first for each in zip(*found, strict=True))  # [head, word]
+        row, column = (np.concatenate(each, axis=1) + first for each in zip(*each_block, strict=True))  # [head, word]
         heads, relations, _ = (np.concatenate(each) for each in zip(*trees, strict=True))  # [word]
         words = np.flatnonzero(heads >= 0)
         heads[words] += first[words]
@@ -189,11 +189,11 @@ def _nearest(table: Counts, tree: Tree, tags: int) -> None:
         last = np.full(tags, -1, np.intp)  # by part of speech: the latest word seen on the way
         for word in order:
             seen = np.flatnonzero(last >= 0)
-            found = last[seen]
+            nearest_word = last[seen]
             if tree.heads[word] >= 0:
-                table[0, tree.relations[word], side, seen[found == tree.heads[word]]] += 1
-            below = tree.heads[found] == word
-            np.add.at(table[1, :, side], (tree.relations[found[below]], seen[below]), 1)
+                table[0, tree.relations[word], side, seen[nearest_word == tree.heads[word]]] += 1
+            below = tree.heads[nearest_word] == word
+            np.add.at(table[1, :, side], (tree.relations[nearest_word[below]], seen[below]), 1)
             last[tree.upos[word]] = word
 
 
@@ -228,7 +228,7 @@ class Arc(NamedTuple):
         return self.pointed in self.gold
 
 
-def arcs(sentence: Sentence, found: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
+def arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
     """The cases of a relation (with or without subtype) in a sentence, and what one head says of each."""
     dependents = [
         (word, gold.head, gold.relation)
@@ -238,6 +238,6 @@ def arcs(sentence: Sentence, found: Pointers, head: int, relation: str, directio
     if direction == "head_row":
         words = sorted({above for _, above, _ in dependents})
         below = {word: tuple(d for d, above, _ in dependents if above == word) for word in words}
-        return tuple(Arc(word, int(found.row[head, word]), below[word], relation) for word in words)
-    answers = (found.row if direction == "dep_to_head" else found.column)[head]
+        return tuple(Arc(word, int(pointed.row[head, word]), below[word], relation) for word in words)
+    answers = (pointed.row if direction == "dep_to_head" else pointed.column)[head]
     return tuple(Arc(word, int(answers[word]), (above,), name) for word, above, name in dependents)

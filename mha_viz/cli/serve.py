@@ -58,7 +58,7 @@ def serve(args: argparse.Namespace) -> None:
 
 
 def _check_home(home: Path) -> None:
-    """Say once where nothing can be kept, which is no reason not to serve."""
+    """Warn once when nothing can be kept; the server starts all the same."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         problem = "" if os.access(home, os.W_OK) else "it is read-only"

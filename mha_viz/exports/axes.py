@@ -20,9 +20,9 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     if ax is None:
         figure = plt.figure(figsize=(drawing.width / 72, drawing.height / 72))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    known = {entry.fname for entry in fontManager.ttflist}
+    registered = {entry.fname for entry in fontManager.ttflist}
     for font in _fonts(drawing):
-        if font.path not in known:
+        if font.path not in registered:
             fontManager.addfont(font.path)
     families = list(dict.fromkeys(font.family for font in _fonts(drawing)))
     width, height = room(ax)

@@ -95,7 +95,7 @@ def page(
     query = "&".join(
         f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in (start or {}).items() if value
     )
-    said = {"start": query, "packet": packed(packet)}
+    content = {"start": query, "packet": packed(packet)}
     policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
     return "".join(
         [
@@ -107,7 +107,7 @@ def page(
             f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
             f'<p id="caption">{escape(caption)}</p>\n',
             "<noscript>This drawing is made by a script, which this browser does not run.</noscript>\n",
-            f'<script id="said" type="application/json">{_inert(said)}</script>\n',
+            f'<script id="said" type="application/json">{_inert(content)}</script>\n',
             f'<script type="module">{code}</script>\n</body>\n</html>\n',
         ]
     ).encode("utf-8", "replace")
@@ -159,9 +159,9 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _inert(said: object) -> str:
+def _inert(content: object) -> str:
     """JSON in which nothing can end a script or begin one."""
-    text = json.dumps(said)
+    text = json.dumps(content)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

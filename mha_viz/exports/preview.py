@@ -32,21 +32,21 @@ def preview(drawing: Drawing) -> bytes:
 
 def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
     """What is written in each font and strength."""
-    found: dict[tuple[Font, int], frozenset[str]] = {}
+    letters: dict[tuple[Font, int], frozenset[str]] = {}
     for mark in drawing.marks:
         if isinstance(mark, Text):
             for run in fonts.runs(mark.text, mark.weight):
                 if run.font is not None:
                     key = (run.font, mark.weight)
-                    found[key] = found.get(key, frozenset()) | frozenset(run.text)
-    return found
+                    letters[key] = letters.get(key, frozenset()) | frozenset(run.text)
+    return letters
 
 
 def _rule(font: Font, weight: int, letters: frozenset[str]) -> str:
-    own = font == fonts.face(weight)
-    data = _subset(font, "".join(sorted(letters | ALWAYS if own else letters)))
+    is_ours = font == fonts.face(weight)
+    data = _subset(font, "".join(sorted(letters | ALWAYS if is_ours else letters)))
     source = f"url(data:font/ttf;base64,{data})"
-    family = "Source Sans 3" if own else font.family.replace("'", "")
+    family = "Source Sans 3" if is_ours else font.family.replace("'", "")
     return f"@font-face{{font-family:'{family}';font-weight:{weight};src:{source}}}"
 
 

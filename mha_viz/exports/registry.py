@@ -72,11 +72,11 @@ def to_bytes(attention: Attention, suffix: str) -> bytes:
 
 
 def _writer(suffix: str) -> Writer:
-    found = _WRITERS.get(suffix.lower())
-    if found is None:
+    writer = _WRITERS.get(suffix.lower())
+    if writer is None:
         given = f"“{suffix[:40]}” is not a file format that can be written." if suffix else "The file has no suffix."
         raise ExportError(given, f"Use one of {', '.join(_WRITERS)}.")
-    return found
+    return writer
 
 
 def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:

@@ -52,8 +52,8 @@ Writer = Callable[[Any, BinaryIO], None]
 def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
     """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json. Raises ExportError."""
     if suffix.lower() not in shown_suffixes():
-        known = ", ".join(shown_suffixes())
-        raise ExportError(f"“{suffix[:40]}” is not a format for numbers.", f"Use one of {known}.")
+        suffixes = ", ".join(shown_suffixes())
+        raise ExportError(f"“{suffix[:40]}” is not a format for numbers.", f"Use one of {suffixes}.")
     buffer = BytesIO()
     _WRITERS[type(numbers)][suffix.lower()](numbers, buffer)
     return buffer.getvalue()
@@ -169,8 +169,8 @@ def _arrays_subtracted(of: Subtracted, file: BinaryIO) -> None:
 
 def _tensors_subtracted(of: Subtracted, file: BinaryIO) -> None:
     """first, second and difference; everything else in the metadata."""
-    said = {name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(of).items()}
-    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(of).items()}, said))
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(of).items()}
+    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(of).items()}, metadata))
 
 
 def _tree_subtracted(of: Subtracted, file: BinaryIO) -> None:
@@ -220,7 +220,7 @@ def _one(shown: Shown) -> dict[str, Any]:
 
 
 def _heading(shown: Shown) -> dict[str, Any]:
-    said = {
+    facts = {
         "model": called(shown.model),
         "revision": shown.revision,
         "text": shown.queries.text,
@@ -236,4 +236,4 @@ def _heading(shown: Shown) -> dict[str, Any]:
         "row_index": list(shown.row_index),
         "col_index": list(shown.col_index),
     }
-    return {name: clean(value) for name, value in said.items()} | lists
+    return {name: clean(value) for name, value in facts.items()} | lists

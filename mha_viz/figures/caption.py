@@ -71,13 +71,13 @@ def both(head: Head) -> str:
 def reading(attention: Attention) -> str:
     """The model with its revision, the text, and what was done since: 'minilm (revision 53aa…) reading “The cat sat.”',
     'minilm reading “The cat sat.”, by words, special hidden'."""
-    said = identity(attention)
+    facts = identity(attention)
     revision = f" (revision {attention.revision})" if attention.revision else ""
-    pair = f" and “{said['pair']}”" if "pair" in said else ""
-    cut = f" ({said['read']})" if "read" in said else ""
-    keys = f" and attending to “{said['keys']}”" if "keys" in said else ""
+    pair = f" and “{facts['pair']}”" if "pair" in facts else ""
+    cut = f" ({facts['read']})" if "read" in facts else ""
+    keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
     taken = f", {steps(attention)}" if steps(attention) else ""
-    return f"{called(attention.model)}{revision} reading “{said['text']}”{pair}{cut}{keys}{taken}"
+    return f"{called(attention.model)}{revision} reading “{facts['text']}”{pair}{cut}{keys}{taken}"
 
 
 def identity(attention: Attention) -> dict[str, str]:
@@ -86,12 +86,12 @@ def identity(attention: Attention) -> dict[str, str]:
     them, where that is not the attention weights of a text as it was typed."""
     text, cut = attention.queries, attention.queries.cut
     first, second = cut.kept if cut else (None, None)
-    said = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
-    said |= {"pair": text.pair[:second]} if text.pair else {}
-    said |= {"read": _read(cut)} if cut else {}
-    said |= {"keys": attention.keys.text} if attention.is_cross else {}
-    said |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
-    return said | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
+    facts = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
+    facts |= {"pair": text.pair[:second]} if text.pair else {}
+    facts |= {"read": _read(cut)} if cut else {}
+    facts |= {"keys": attention.keys.text} if attention.is_cross else {}
+    facts |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
+    return facts | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
 
 
 def _read(cut: Cut) -> str:
@@ -120,8 +120,8 @@ def stopped(sentence: str) -> str:
 
 def settings(view: View) -> dict[str, str]:
     """A view's settings, by the names that the page's URL uses; the pin only where there is one."""
-    found = {name: getattr(view, name) for name in ("unit", "special", "links", "scale", "side")}
-    return found | ({"pin": view.pin} if view.pin else {})
+    values = {name: getattr(view, name) for name in ("unit", "special", "links", "scale", "side")}
+    return values | ({"pin": view.pin} if view.pin else {})
 
 
 def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
@@ -170,10 +170,10 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
     what = SPECIAL["rescale" if is_before else view.special] if is_before or view.special != "keep" else ""
     if not what and view.side == "all":
         return ""
-    said = f"{what}; " if what else ""
+    opening = f"{what}; " if what else ""
     was = "was hidden" if is_before or view.special == "rescale" else "is hidden"
     whose = "this head’s attention" if len(parts) == 1 else "these heads’ attention"
-    line = f"{said}{share(hidden(parts))} of {whose} {was}."
+    line = f"{opening}{share(hidden(parts))} of {whose} {was}."
     return line[0].upper() + line[1:]
 
 

@@ -129,8 +129,8 @@ def check_diff(diff: tuple[int, int] | None, count: int) -> None:
     """Raises SettingError unless these are two of ``count`` panels, or none."""
     if diff is None:
         return
-    known = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
-    if len(known) != 2 or len(diff) != 2:
+    named = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
+    if len(named) != 2 or len(diff) != 2:
         raise SettingError(f"diff is {str(diff)[:40]!r}.", f"Expected two different panels from 0 to {count - 1}.")
 
 
@@ -219,10 +219,10 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     texts = {(p.attention.text.text, p.attention.text.pair) for p in panels}
     model = called(panel.attention.model) if len(models) > 1 else ""
     text = panel.attention.text
-    said = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
+    sentences = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}
     done = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
-    return ": ".join(s for s in (model, ", ".join(s for s in (said, done) if s)) if s)
+    return ": ".join(s for s in (model, ", ".join(s for s in (sentences, done) if s)) if s)
 
 
 def _rows(sets: Sequence[_Set], width: float, across: int) -> tuple[list[Mark], float]:
@@ -247,8 +247,8 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
     query, key = (_unit_for(first, other, token, back) for token in view.pinned)
     row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
     asked = [token is not None for token in view.pinned]
-    found = [row is not None, col is not None]
-    return Focus(row, col) if any(asked) and asked == found else None
+    present = [row is not None, col is not None]
+    return Focus(row, col) if any(asked) and asked == present else None
 
 
 def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
@@ -263,14 +263,14 @@ def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str
 
 def _unit_for(first: Attention, other: Attention, token: int | None, back: bool) -> tuple[int, ...] | None:
     """The pieces of ``other`` that stand for the word of a token of ``first``."""
-    own = next((i for i, group in enumerate(first.text.groups) if token in group), None)
-    if own is None:
+    unit = next((i for i, group in enumerate(first.text.groups) if token in group), None)
+    if unit is None:
         return None
     if back:
         same = align(other.text, first.text).same
-        matched = same.index(own) if own in same else None
+        matched = same.index(unit) if unit in same else None
     else:
-        matched = align(first.text, other.text).same[own]
+        matched = align(first.text, other.text).same[unit]
     return None if matched is None else other.text.groups[matched]
 
 
@@ -289,9 +289,9 @@ def difference(
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
     check((first, second), replace(view, scale="fixed"), pin_of)
-    found = signed(first, second, view)
-    parts, top = found.parts, float(np.abs(found.d).max(initial=0))
-    matrix = difference_matrix(found, (first, second)[pin_of], view, theme)
+    subtracted = signed(first, second, view)
+    parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
+    matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, fade=BESIDE)
     words = f"−{number(top)} to +{number(top)}"
     marks += foot(layout, theme, theme.signed, words)
@@ -329,23 +329,27 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
         return heads[0], heads[1]
     if models[0] != models[1]:
         return f"{heads[0]} of {called(models[0])}", f"{heads[1]} of {called(models[1])}"
-    own = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
-    if own[0] == own[1]:
-        own = [caption.steps(panel.attention) or "as read" for panel in (first, second)]
-    return (f"{heads[0]} {own[0]}", f"{heads[1]} {own[1]}") if own[0] != own[1] else ("the first", "the second")
+    differing = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
+    if differing[0] == differing[1]:
+        differing = [caption.steps(panel.attention) or "as read" for panel in (first, second)]
+    return (
+        (f"{heads[0]} {differing[0]}", f"{heads[1]} {differing[1]}")
+        if differing[0] != differing[1]
+        else ("the first", "the second")
+    )
 
 
 def _only(text: TokenizedText, other: TokenizedText) -> str:
     """The words that another text lacks, or the whole text where these are many."""
     same = align(text, other).same
-    words = [word.text for word, found in zip(text.by_words().tokens, same, strict=True) if found is None]
+    words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
-def difference_matrix(found: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
-    pixels = palette(theme.signed)[levels(found.d, float(np.abs(found.d).max(initial=0)))]
-    return Matrix(pixels, found.axes, focus(units(pinned.attention, view), view))
+    pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
+    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view))
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:
@@ -426,9 +430,9 @@ def _words(
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
     every = [panel.attention for panel in panels]
-    said = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.quantities(every)]
-    said += [caption.done(every, view, drawn), caption.held(pinned, view), scale]
-    said += [caption.hidden_note(every, view, parts)]
+    sentences = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.quantities(every)]
+    sentences += [caption.done(every, view, drawn), caption.held(pinned, view), scale]
+    sentences += [caption.hidden_note(every, view, parts)]
     about = {
         "figure": kind,
         **_joined([caption.identity(p.attention) for p in panels]),
@@ -439,7 +443,7 @@ def _words(
         "hidden": f"{caption.hidden(parts):.4f}",
     }
     return {
-        "caption": " ".join(s for s in said if s),
+        "caption": " ".join(s for s in sentences if s),
         "alt": f"{caption.KINDS[kind]}: {', '.join(named)}.",
         "about": about,
     }

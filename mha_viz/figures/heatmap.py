@@ -144,17 +144,17 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) 
 
 def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
-    own = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
+    held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size = max(10, min(LABEL_SIZE, layout.cell - 1))
     every = math.ceil((size + 1) / layout.cell)  # crowded: one label in so many, and always the held one
     marks: list[Mark] = []
     for i, unit in enumerate(side):
-        beside = own is not None and own != i and abs(own - i) < every
-        if own != i and (i % every or beside):
+        beside = held is not None and held != i and abs(held - i) < every
+        if held != i and (i % every or beside):
             continue
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
-        opacity = 1 if own is None or own == i else faded
-        marks.append(_label(unit, at, size, layout, theme, is_row, own == i, opacity))
+        opacity = 1 if held is None or held == i else faded
+        marks.append(_label(unit, at, size, layout, theme, is_row, held == i, opacity))
     return marks
 
 
@@ -180,13 +180,13 @@ def _label(
 def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
     """Under a matrix: what the axes are, and the colour scale with its range in words."""
     y = layout.height + FOOT / 2 + 2
-    said = Text(0, y, "rows: from (query)   columns: to (key)", 11, theme.muted)
+    axes = Text(0, y, "rows: from (query)   columns: to (key)", 11, theme.muted)
     text_width = fonts.width(words, 11)
-    bar = min(90.0, layout.width - fonts.width(said.text, 11) - text_width - GAP - 24)
+    bar = min(90.0, layout.width - fonts.width(axes.text, 11) - text_width - GAP - 24)
     if bar < 24:  # too narrow for both: the scale matters more
         bar = min(90.0, max(24.0, layout.width - text_width - 8))
         return scale_bar(layout.width, y, bar, theme, ramp, words)
-    return (said, *scale_bar(layout.width, y, bar, theme, ramp, words))
+    return (axes, *scale_bar(layout.width, y, bar, theme, ramp, words))
 
 
 def scale_bar(right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:

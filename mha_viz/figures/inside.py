@@ -70,14 +70,14 @@ def stacked(trace: Trace, head: int, theme: Theme) -> go.Figure:
 def slices(trace: Trace, head: int, theme: Theme) -> go.Figure:
     """The three matrices of one head, number by number: [d_model, d_k] each."""
     p = trace.parameters
-    own = [split(matrix, trace.heads)[head] for matrix in (p.w_q, p.w_k, p.w_v)]
+    parts = [split(matrix, trace.heads)[head] for matrix in (p.w_q, p.w_k, p.w_v)]
     names = [
         f"{name} of head {head}  {trace.d_model} × {trace.d_k}"
         for name in ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
     ]
     figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
-    limit = max(_limit(matrix) for matrix in own)
-    for column, matrix in enumerate(own, 1):
+    limit = max(_limit(matrix) for matrix in parts)
+    for column, matrix in enumerate(parts, 1):
         figure.add_trace(_signed(matrix, limit, theme, bar=column == 3), 1, column)
         figure.update_yaxes(visible=False, autorange="reversed", row=1, col=column)
         figure.update_xaxes(visible=False, row=1, col=column)
@@ -242,8 +242,8 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
             hovertemplate=f"head {other}, column %{{x}}: %{{y:.3f}}<extra></extra>",
         )
         middle = {"x": start + (trace.d_k - 1) / 2, "y": 1.0, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-        own = f"<b>H{other}</b>" if other == head else f"H{other}"
-        figure.add_annotation(**middle, text=own, font={"color": _colour(theme, other), "size": 12})
+        label = f"<b>H{other}</b>" if other == head else f"H{other}"
+        figure.add_annotation(**middle, text=label, font={"color": _colour(theme, other), "size": 12})
     frame = {"x0": head * trace.d_k - 0.5, "x1": (head + 1) * trace.d_k - 0.5, "y0": 0, "y1": 1, "yref": "paper"}
     figure.add_shape(type="rect", **frame, line=_line(theme, head), fillcolor=_colour(theme, head), opacity=0.12)
     edges = [h * trace.d_k for h in range(trace.heads)]
@@ -255,13 +255,13 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
 
 def mixing(trace: Trace, head: int, theme: Theme) -> go.Figure:
     """W_O whole, with the rows that meet this head's output framed, and those rows number by number."""
-    own = trace.w_o_of(head)
+    rows = trace.w_o_of(head)
     cells, per_head = _pooled(trace.parameters.w_o.T, trace.heads)  # pooled by columns: W_O has its heads in rows
     wide, high = trace.parameters.w_o.shape[::-1]
     names = [f"W<sub>O</sub>  {high} × {wide}", f"its rows for head {head}  {trace.d_k} × {wide}"]
     figure = make_subplots(1, 2, subplot_titles=names, column_widths=[0.36, 0.64], horizontal_spacing=0.06)
     figure.add_trace(_sizes(cells.T, theme), 1, 1)
-    figure.add_trace(_signed(own, _limit(own), theme, bar=True), 1, 2)
+    figure.add_trace(_signed(rows, _limit(rows), theme, bar=True), 1, 2)
     frame = {"y0": head * per_head - 0.5, "y1": (head + 1) * per_head - 0.5, "x0": -0.5, "x1": len(cells) - 0.5}
     figure.add_shape(type="rect", **frame, line=_line(theme, head), row=1, col=1)
     figure.update_xaxes(visible=False)

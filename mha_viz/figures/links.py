@@ -129,15 +129,15 @@ def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curv
     """The lines of one head, weak ones first."""
     _, colour, part, mask, shade = strand
     reach = bend(layout.left, layout.right)
-    found: list[tuple[int, int, int]] = []
+    visible: list[tuple[int, int, int]] = []
     rows, cols = part.w.shape
     for r in range(rows) if held is None or held.row is None else [held.row]:
         for c in range(cols) if held is None or held.col is None else [held.col]:
             level = math.floor(int(shade[r, c]) / 255 * LEVELS + 0.5)
             if level and mask[r, c]:
-                found.append((level, r, c))
+                visible.append((level, r, c))
     made = []
-    for level, r, c in sorted(found):
+    for level, r, c in sorted(visible):
         y1, y2 = (r + 0.5) * layout.row_height, (c + 0.5) * layout.row_height
         points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
         made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS))
@@ -163,11 +163,11 @@ def _token(
     theme: Theme,
 ) -> list[Mark]:
     size = max(10, min(16, layout.row_height - 6))
-    own, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
-    reaches = own is None and other is not None  # this side carries the weights
+    held_here, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
+    reaches = held_here is None and other is not None  # this side carries the weights
     linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)
-    strong = held is None or own == i or linked or (own is None and other is None)
-    weight: Strength = 600 if held is not None and own == i else 400
+    strong = held is None or held_here == i or linked or (held_here is None and other is None)
+    weight: Strength = 600 if held is not None and held_here == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
     y = (i + 0.5) * layout.row_height
     text = Text(

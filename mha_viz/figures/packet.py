@@ -175,14 +175,14 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
     share the remaining rows evenly.
     """
     n = len(text)
-    own = {i for i, t in enumerate(text.tokens) if t.special}
-    own = set(sorted(own)[:ISOLATED_SPECIALS])
-    width = max(1, math.ceil((n - len(own)) / max(1, side - 2 * len(own))))
+    isolated = {i for i, t in enumerate(text.tokens) if t.special}
+    isolated = set(sorted(isolated)[:ISOLATED_SPECIALS])
+    width = max(1, math.ceil((n - len(isolated)) / max(1, side - 2 * len(isolated))))
     starts: list[int] = []
     for i in range(n):
-        if i in own or not starts or i - starts[-1] >= width or starts[-1] in own:
+        if i in isolated or not starts or i - starts[-1] >= width or starts[-1] in isolated:
             starts.append(i)
-    return starts, [i in own for i in starts]
+    return starts, [i in isolated for i in starts]
 
 
 def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
@@ -212,7 +212,7 @@ def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
-def _header(attention: Attention, full: Sequence[Head], start: Start, known: Overview) -> dict[str, object]:
+def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:
     text = attention.queries
     return {
         "key": attention.key,
@@ -226,9 +226,9 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, known: Ove
         **({"keys": _axis(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         "full": [h.layer * attention.heads + h.head for h in full],
-        "metrics": known.metrics,
+        "metrics": thumbnails.metrics,
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
-    } | ({"bins": known.bins} if known.bins else {})
+    } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
 def _axis(text: TokenizedText) -> dict[str, object]:

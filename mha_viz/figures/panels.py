@@ -62,17 +62,19 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
     readings = _readings(panels)
     numbers = {key: number for number, key in enumerate(readings)}
     of = [numbers[panel.attention.key] for panel in panels]
-    known = list(readings.values())
-    pairs = {(i, j): _pair(known[i].attention, known[j].attention) for i, j in combinations(range(len(known)), 2)}
-    packets = [_packet(reading) for reading in known]
+    distinct = list(readings.values())
+    pairs = {
+        (i, j): _pair(distinct[i].attention, distinct[j].attention) for i, j in combinations(range(len(distinct)), 2)
+    }
+    packets = [_packet(reading) for reading in distinct]
     header = {
         "editable": editable is not False,
         "panels": [_said(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
         "sizes": [len(p) for p in packets],
-        "aligned": _table(known, {ij: pair.same for ij, pair in pairs.items()}),
-        "place": _table(known, {ij: pair.place for ij, pair in pairs.items()}),
-        "compared": [[_unit(pairs, i, j) for j in range(len(known))] for i in range(len(known))],
-        "divergence": _divergences(panels, of, known, pairs),
+        "aligned": _table(distinct, {ij: pair.same for ij, pair in pairs.items()}),
+        "place": _table(distinct, {ij: pair.place for ij, pair in pairs.items()}),
+        "compared": [[_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
+        "divergence": _divergences(panels, of, distinct, pairs),
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
     }
     return _packed({"key": _key(header, packets), **header}, packets)
@@ -97,8 +99,8 @@ def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
 
 def _said(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
     number = panel.head.layer * panel.attention.heads + panel.head.head
-    said: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
-    return said if source is None else {**said, "source": source}
+    fields: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
+    return fields if source is None else {**fields, "source": source}
 
 
 def _source(editable: bool | Sequence[int], panel: int) -> int | None:
@@ -127,28 +129,28 @@ def _packet(reading: _Reading) -> bytes:
 
 
 def _pair(first: Attention, second: Attention) -> _Pair:
-    found = align(first.text, second.text)
+    alignment = align(first.text, second.text)
     units: tuple[Unit, ...] = ("pieces", "words")
     unit = next((unit for unit in units if not mismatch(first, second, View(unit=unit))), None)
-    return _Pair(list(found.same), list(found.place), unit)
+    return _Pair(list(alignment.same), list(alignment.place), unit)
 
 
-def _table(known: Sequence[_Reading], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
+def _table(distinct: Sequence[_Reading], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
     """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing changes."""
-    table: list[list[Place | None]] = [[None] * len(known) for _ in known]
+    table: list[list[Place | None]] = [[None] * len(distinct) for _ in distinct]
     for (i, j), place in of.items():
         table[i][j] = place
-        table[j][i] = _turned(place, len(known[j].attention.text.groups))
+        table[j][i] = _turned(place, len(distinct[j].attention.text.groups))
     return table
 
 
 def _turned(place: Place, count: int) -> Place:
     """The same partners seen from the other side: where several share one, the first of them."""
-    found: Place = [None] * count
+    inverse: Place = [None] * count
     for i, j in reversed(list(enumerate(place))):
         if j is not None:
-            found[j] = i
-    return found
+            inverse[j] = i
+    return inverse
 
 
 def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> Unit | None:
@@ -156,11 +158,13 @@ def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> Unit | None:
 
 
 def _divergences(
-    panels: Sequence[Panel], of: Sequence[int], known: Sequence[_Reading], pairs: dict[tuple[int, int], _Pair]
+    panels: Sequence[Panel], of: Sequence[int], distinct: Sequence[_Reading], pairs: dict[tuple[int, int], _Pair]
 ) -> list[list[float | None]]:
     """[panel, panel]: Jensen–Shannon divergence in nats, mean over rows; None where rows do not correspond."""
     by_words = {
-        i: reading.attention.only(reading.heads).by_words() for i, reading in enumerate(known) if _needs_words(i, pairs)
+        i: reading.attention.only(reading.heads).by_words()
+        for i, reading in enumerate(distinct)
+        if _needs_words(i, pairs)
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
@@ -169,7 +173,7 @@ def _divergences(
         matrices = [
             panels[x].attention[panels[x].head]
             if unit == "pieces"
-            else by_words[of[x]].weights[0, known[of[x]].heads.index(panels[x].head)]
+            else by_words[of[x]].weights[0, distinct[of[x]].heads.index(panels[x].head)]
             for x in (p, q)
             if unit
         ]

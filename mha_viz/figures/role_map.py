@@ -67,11 +67,11 @@ def _of_role(
 ) -> tuple[dict[str, Any], ...]:
     """The cells whose strongest role is this one, and small squares on those that have it beside another."""
     strength = np.full(shape, np.nan)
-    for head, found in roles.items():
-        if found[0].role == role:
-            strength[head] = _strength(found[0])
+    for head, findings in roles.items():
+        if findings[0].role == role:
+            strength[head] = _strength(findings[0])
     scale = [[0, theme.paper], [1, theme.heads[COLOURS[role]]]]
-    beside = [head for head, found in roles.items() if role in {f.role for f in found} - {found[0].role}]
+    beside = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
     silent = {"hoverinfo": "skip"}
     colours = {"zmin": 0, "zmax": 1, "colorscale": scale, "showscale": False, "xgap": 2, "ygap": 2}
     dots = {"type": "scatter", "mode": "markers"}
@@ -97,19 +97,19 @@ def _square(theme: Theme, role: str, size: int) -> dict[str, Any]:
     return {"symbol": "square", "size": size, "color": theme.heads[COLOURS[role]]}
 
 
-def _cell(found: Sequence[Finding]) -> str:
-    if not found:
+def _cell(findings: Sequence[Finding]) -> str:
+    if not findings:
         return "·"
-    more = len({(f.role, short(f)) for f in found}) - 1
-    return escape(short(found[0])) + (f" +{more}" if more else "")
+    more = len({(f.role, short(f)) for f in findings}) - 1
+    return escape(short(findings[0])) + (f" +{more}" if more else "")
 
 
-def _ink(found: Sequence[Finding] | None, theme: Theme) -> str:
+def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     """Black or white on a coloured cell, whichever reads better."""
-    if not found:
+    if not findings:
         return theme.muted
-    empty, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[found[0].role]]))
-    mixed = empty + (full - empty) * _strength(found[0])
+    empty, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[findings[0].role]]))
+    mixed = empty + (full - empty) * _strength(findings[0])
     return readable("#" + "".join(f"{round(c):02x}" for c in mixed))
 
 
@@ -117,11 +117,11 @@ def _channels(colour: str) -> np.ndarray:
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
-def _hover(head: Head, found: Sequence[Finding], beside: Callable[[Finding], str]) -> str:
-    lines = [f"<b>{both(head)}</b>", *(_folded(told(f) + beside(f)) for f in found[:4])]
-    if len(found) > 4:
-        lines.append(f"and {len(found) - 4} more")
-    return "<br>".join(lines if found else [*lines, "no role found"])
+def _hover(head: Head, findings: Sequence[Finding], beside: Callable[[Finding], str]) -> str:
+    lines = [f"<b>{both(head)}</b>", *(_folded(told(f) + beside(f)) for f in findings[:4])]
+    if len(findings) > 4:
+        lines.append(f"and {len(findings) - 4} more")
+    return "<br>".join(lines if findings else [*lines, "no role found"])
 
 
 def _folded(text: str, width: int = 70) -> str:

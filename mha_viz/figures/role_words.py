@@ -65,7 +65,7 @@ def _interval(finding: Finding) -> str:
 
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     """The roles of each head that has any, largest gain first."""
-    found: dict[Head, list[Finding]] = {}
+    grouped: dict[Head, list[Finding]] = {}
     for finding in sorted(findings, key=lambda f: -f.gain):
-        found.setdefault(finding.head, []).append(finding)
-    return found
+        grouped.setdefault(finding.head, []).append(finding)
+    return grouped

@@ -50,11 +50,11 @@ def head_maps(maps: Array, words: Sequence[str], places: Array, relations: Seque
         rows=rows, cols=columns, subplot_titles=[f"H{h}" for h in range(heads)], horizontal_spacing=across / width,
         vertical_spacing=down / height,
     )  # fmt: skip
-    said = np.array([[f"from {escape(a)} to {escape(b)}" for b in words] for a in words])
+    labels = np.array([[f"from {escape(a)} to {escape(b)}" for b in words] for a in words])
     for h in range(heads):
         at = {"row": h // columns + 1, "col": h % columns + 1}
         figure.add_heatmap(
-            z=maps[h], zmin=0, zmax=1, colorscale=scale(theme.ramp), showscale=False, customdata=said,
+            z=maps[h], zmin=0, zmax=1, colorscale=scale(theme.ramp), showscale=False, customdata=labels,
             hovertemplate=f"H{h} %{{customdata}}: %{{z:.2f}}<extra></extra>", **at,
         )  # fmt: skip
         for r, relation in enumerate(relations):
@@ -214,12 +214,14 @@ def accuracies(
     folded = [escape(name).replace(" ", "<br>", 1) for name in names]
     for number, label in enumerate(labels):
         colour = theme.heads[(*RELATION_COLOURS, 0)[number]]
-        told = {"name": label, "hovertemplate": f"%{{x}}, {label}: %{{y:.1%}}<extra></extra>"}
+        described = {"name": label, "hovertemplate": f"%{{x}}, {label}: %{{y:.1%}}<extra></extra>"}
         if ordered:
             line, marker = {"color": colour, "width": 2}, {"size": 9, "color": colour}
-            figure.add_scatter(x=folded, y=shares[:, number], mode="lines+markers", line=line, marker=marker, **told)
+            figure.add_scatter(
+                x=folded, y=shares[:, number], mode="lines+markers", line=line, marker=marker, **described
+            )
         else:
-            figure.add_bar(x=folded, y=shares[:, number], marker={"color": colour}, **told)
+            figure.add_bar(x=folded, y=shares[:, number], marker={"color": colour}, **described)
     figure.add_hline(y=chance, line={"width": 1, "dash": "dot", "color": theme.muted})
     figure.update_layout(**_shares(theme, 300), bargap=0.3)
     figure.update_xaxes(type="category", fixedrange=True, showgrid=False, tickangle=0)

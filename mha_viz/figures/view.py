@@ -53,9 +53,9 @@ class View:
         for name, pattern in SETTINGS.items():
             value = getattr(self, name)
             if not isinstance(value, str) or not re.fullmatch(pattern, value, flags=re.ASCII):
-                known = pattern.replace("|", ", ").replace(r"\d{1,4}", "10").replace(r"\d{1,2}", "25")
-                known = known.replace("([1-9], 10)", "3").replace(r"\.", ".").removeprefix(", ")
-                raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {known}.")
+                expected = pattern.replace("|", ", ").replace(r"\d{1,4}", "10").replace(r"\d{1,2}", "25")
+                expected = expected.replace("([1-9], 10)", "3").replace(r"\.", ".").removeprefix(", ")
+                raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {expected}.")
 
     @property
     def pinned(self) -> tuple[int | None, int | None]:
@@ -197,8 +197,8 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
 def chosen(w: Weights, links: str) -> Mask:
     """[row, column]: True where the link is drawn. top: the k heaviest keys of a query; min: weight ≥ value;
     mass: the fewest keys of a query that hold this share of what its row shows."""
-    found = re.fullmatch(r"(all|top|min|mass)(.*)", links)
-    mode, value = (found[1], float(found[2] or 0)) if found else ("all", 0)
+    rule = re.fullmatch(r"(all|top|min|mass)(.*)", links)
+    mode, value = (rule[1], float(rule[2] or 0)) if rule else ("all", 0)
     if mode == "all":
         return np.ones(w.shape, bool)
     if mode == "min":
@@ -207,12 +207,12 @@ def chosen(w: Weights, links: str) -> Mask:
     sorted_ = np.take_along_axis(w, order, axis=1).astype(np.float64)
     rank = np.arange(w.shape[1])[None]
     if mode == "top":
-        kept = np.broadcast_to(rank < value, w.shape)
+        strong = np.broadcast_to(rank < value, w.shape)
     else:
         before = np.cumsum(sorted_, axis=1) - sorted_
-        kept = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
+        strong = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
     mask = np.zeros(w.shape, bool)
-    np.put_along_axis(mask, order, kept, axis=1)
+    np.put_along_axis(mask, order, strong, axis=1)
     return mask
 
 

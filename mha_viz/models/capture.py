@@ -98,10 +98,10 @@ def capture(
 
 def _own(module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """The family's own eager attention, found in the file that defines the module."""
-    found: tuple[torch.Tensor, torch.Tensor] = sys.modules[type(module).__module__].eager_attention_forward(
+    result: tuple[torch.Tensor, torch.Tensor] = sys.modules[type(module).__module__].eager_attention_forward(
         module, *tensors, **options
     )
-    return found
+    return result
 
 
 def _plain(

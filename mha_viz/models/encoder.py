@@ -199,9 +199,11 @@ class Encoder:
                 f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
                 "Leave it out.",
             )
-        known = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
+        in_vocabulary = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
         spans = self._spans(forms, words, encoding.offsets)
-        return WordPieces(tuple(forms), tuple(encoding.tokens), ids, tuple(encoding.type_ids), words, spans, known)
+        return WordPieces(
+            tuple(forms), tuple(encoding.tokens), ids, tuple(encoding.type_ids), words, spans, in_vocabulary
+        )
 
     def _spans(
         self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
@@ -409,7 +411,7 @@ def _opened(folder: Path, name: str) -> tuple[Any, Any]:
 
 
 def _model(folder: Path, config: Any, name: str) -> Any:
-    model, said = AutoModel.from_pretrained(
+    model, report = AutoModel.from_pretrained(
         folder,
         config=config,
         attn_implementation=capture.NAME,
@@ -419,7 +421,7 @@ def _model(folder: Path, config: Any, name: str) -> Any:
         trust_remote_code=False,
         output_loading_info=True,
     )
-    missing = sorted(k for k in said["missing_keys"] if not any(u in k for u in _UNUSED))
+    missing = sorted(k for k in report["missing_keys"] if not any(u in k for u in _UNUSED))
     if missing:
         raise ModelBroken(
             f"{quoted(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
@@ -480,17 +482,17 @@ def _shortened(sequence: list[int | None], limit: int) -> list[int]:
     room = max(0, limit - sequence.count(None))
     short = min(*lengths, room // 2)
     keep = [room - short, short] if lengths[0] > lengths[1] else [short, room - short]
-    kept, seen = [], [0, 0]
+    indices, seen = [], [0, 0]
     for index, number in enumerate(sequence):
         if number is None or seen[number] < keep[number]:
-            kept.append(index)
+            indices.append(index)
         if number is not None:
             seen[number] += 1
-    return kept
+    return indices
 
 
-def _cut(pieces: Sequence[Piece], typed: Sequence[str], found: int, limit: int, more: bool) -> Cut:
+def _cut(pieces: Sequence[Piece], typed: Sequence[str], pieces_in_all: int, limit: int, more: bool) -> Cut:
     read = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
-    if found <= limit:  # only the characters were too many
+    if pieces_in_all <= limit:  # only the characters were too many
         read = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
-    return Cut(found, limit, (read[0], read[1]), more)
+    return Cut(pieces_in_all, limit, (read[0], read[1]), more)

@@ -237,26 +237,26 @@ def _list_files(model: Model) -> _Listing:
             ),
             _inside("Check HF_ENDPOINT.", OTHER),
         )
-    found = {
+    listed = {
         s.rfilename: _File((s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None)
         for s in repository.siblings or ()
     }
-    names = _needed(found, who)
-    _check_size(sum(found[n].size for n in names), who)
-    return _Listing(repository.sha, {n: found[n] for n in names})
+    names = _needed(listed, who)
+    _check_size(sum(listed[n].size for n in names), who)
+    return _Listing(repository.sha, {n: listed[n] for n in names})
 
 
-def _needed(found: Collection[str], who: str) -> list[str]:
+def _needed(names: Collection[str], who: str) -> list[str]:
     """The files to download, config.json first and weights last."""
-    if "config.json" not in found:
+    if "config.json" not in names:
         raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", "Choose another model.")
-    if not has_tokenizer(found):
+    if not has_tokenizer(names):
         raise no_tokenizer(who)
-    shards = sorted(n for n in found if SHARD.fullmatch(n))
-    weights = [WEIGHTS] if WEIGHTS in found else [INDEX, *shards] if INDEX in found and shards else []
+    shards = sorted(n for n in names if SHARD.fullmatch(n))
+    weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
     if not weights:
         raise no_safetensors(who)
-    return [*sorted(_SMALL_FILES.intersection(found), key=lambda n: n != "config.json"), *weights]
+    return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
 
 
 def _check_size(total: int, who: str) -> None:

@@ -83,7 +83,7 @@ class Opened:
         config = self._model.config
         causal = holds(self._family.causal, config)
         x, output = (_array(self._heard[name].reshape(len(text), -1)) for name in ("x", "output"))
-        found = traced(
+        trace = traced(
             *(self._name, revision, self._layer, text, x, _parameters(self._place)),
             np.triu(np.full((len(text), len(text)), causal), 1),
             heads=config.num_attention_heads,
@@ -91,9 +91,9 @@ class Opened:
             pre_norm=holds(self._family.pre_norm, config),
             of_model=(weights[self._layer], output),
         )
-        if max(found.agreement) > TOLERANCE:
+        if max(trace.agreement) > TOLERANCE:
             raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
-        return found
+        return trace
 
 
 def _entered(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
@@ -143,5 +143,5 @@ def _bias(module: Any, width: int) -> Array:
 
 def _array(tensor: torch.Tensor) -> Array:
     """A copy of one's own, in memory of this process."""
-    found: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
-    return found
+    array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
+    return array

@@ -85,8 +85,10 @@ class Evidence(NamedTuple):
         else:
             return ""
         accuracy = _baselines(self).get(finding.detail, {})
-        said = [f"{words} {100 * accuracy[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in accuracy]
-        return f"; over all sentences {' and '.join(said)}" if said else ""
+        rules_in_words = [
+            f"{words} {100 * accuracy[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in accuracy
+        ]
+        return f"; over all sentences {' and '.join(rules_in_words)}" if rules_in_words else ""
 
 
 @lasting(READY)
@@ -138,8 +140,8 @@ def given(name: str) -> Evidence | None:
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
     if folder is None:
         return None
-    found = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
-    return Evidence(given_corpora(name), found) if found else None
+    profiles_of_model = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
+    return Evidence(given_corpora(name), profiles_of_model) if profiles_of_model else None
 
 
 def _folders(above: Path) -> list[Path]:
@@ -193,15 +195,15 @@ class Studies:
         """What was measured of a model on the corpus with this digest, if anything was."""
         key = profiles.key(model, digest)
         folder = profiles.home() / key
-        kept = self._profiles.get(key)
-        if kept is None and (folder / FACTS).is_file():
+        profile = self._profiles.get(key)
+        if profile is None and (folder / FACTS).is_file():
             try:
-                kept = self._profiles.put(key, read_profile(folder))
+                profile = self._profiles.put(key, read_profile(folder))
             except MhaVizError:  # damaged, or of an older version: measured again when asked for
                 return None
-        if kept is not None:
+        if profile is not None:
             profiles.used(folder)
-        return kept
+        return profile
 
     def unkept(self, model: catalog.Model, digest: str) -> MhaVizError | None:
         """Why a profile could not be written to the disk, if so: it is known until the server ends."""
@@ -284,10 +286,10 @@ class Studies:
     def pointers(self, model: catalog.Model) -> Future[Any]:
         """Where every head points in every sentence of the built-in corpus."""
         key = profiles.key(model, built_in().digest)
-        kept = self._pointers.get(key)
-        if kept is not None:
+        pointed = self._pointers.get(key)
+        if pointed is not None:
             done: Future[Any] = Future()
-            done.set_result(kept)
+            done.set_result(pointed)
             return done
         with self._lock:
             asked = self._asked.get(key)

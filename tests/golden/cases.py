@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mha_viz import fonts
 from mha_viz.attention import Attention, Head
+from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Cells, Curve, Mark, Rect, Text, moved
 from mha_viz.figure import pin_for
 from mha_viz.figures.compare import Panel, difference_matrix, held_by_panels, plates_of, signed

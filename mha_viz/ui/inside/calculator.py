@@ -38,10 +38,10 @@ def show(attention: Attention, d_model: int) -> None:
         chosen = _asked()
         _inputs(chosen)
         try:
-            own = costs(*chosen)
+            cost = costs(*chosen)
         except SettingError as error:
             complain(error)
-            own = None
+            cost = None
         st.markdown(
             "With $d_k = d_{model} / h$ parameters and multiply-adds do not depend on the number of heads "
             "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)): more heads are not more "
@@ -50,17 +50,17 @@ def show(attention: Attention, d_model: int) -> None:
             r"each, $4 \, d_{model}$ more."
         )
     with right:
-        _table(own, attention, d_model)
+        _table(cost, attention, d_model)
     st.markdown(CONVOLUTION, width=900)
 
 
 def _asked() -> tuple[int, int, int]:
     """d_model, h and n of the URL, else the paper's."""
     number = r"(-?\d{1,15})"
-    found = re.fullmatch(f"{number},{number},{number}", st.query_params.get("costs", ""), re.ASCII)
-    if not found:
+    match = re.fullmatch(f"{number},{number},{number}", st.query_params.get("costs", ""), re.ASCII)
+    if not match:
         return FIRST
-    d_model, heads, n = map(int, found.groups())
+    d_model, heads, n = map(int, match.groups())
     return d_model, heads, n
 
 
@@ -95,10 +95,10 @@ ROWS: Mapping[str, Callable[[Costs], str]] = MappingProxyType(
 )
 
 
-def _table(own: Costs | None, attention: Attention, d_model: int) -> None:
-    columns = {"your numbers": own} if own else {}
-    if own and own.heads > 1:
-        columns["the same, one head"] = costs(own.d_model, 1, own.n)
+def _table(cost: Costs | None, attention: Attention, d_model: int) -> None:
+    columns = {"your numbers": cost} if cost else {}
+    if cost and cost.heads > 1:
+        columns["the same, one head"] = costs(cost.d_model, 1, cost.n)
     if d_model and d_model % attention.heads == 0:
         label = next((m.label for m in catalog.offered() if m.name == attention.model), attention.model[-40:])
         columns[f"{plain(label)}, this text"] = costs(d_model, attention.heads, len(attention.text))

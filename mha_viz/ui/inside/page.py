@@ -124,8 +124,8 @@ def strongest(attention: Attention, head: Head, query: int | None, key: int | No
         weights = weights * (np.arange(len(weights)) == query)[:, None]
     if key is not None:
         weights = weights * (np.arange(len(weights)) == key)[None, :]
-    found = divmod(int(weights.argmax()), len(weights))
-    return found
+    link = divmod(int(weights.argmax()), len(weights))
+    return link
 
 
 def _token(value: str | None, n: int) -> int | None:

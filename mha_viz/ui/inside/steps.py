@@ -178,10 +178,10 @@ on variance).
 def _saturation(o: Opened) -> str:
     """The row's entropy and largest weight, both ways."""
     t = o.trace
-    own, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
+    row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
     allowed = int((~t.mask[o.query]).sum())
     return (
-        f"The row of {o.word(o.query)}: largest weight **{own.max():.0%}**, entropy **{entropy(own):.2f}** nats of at "
+        f"The row of {o.word(o.query)}: largest weight **{row.max():.0%}**, entropy **{entropy(row):.2f}** nats of at "
         f"most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{other.max():.0%}**, "
         f"**{entropy(other):.2f}** nats."
     )
@@ -201,7 +201,7 @@ def _mask(o: Opened) -> Any:
     t = o.trace
     text, charts = _halves()
     hidden = int(t.mask.sum())
-    said = (
+    sentence = (
         f"This model reads left to right, so no token may look at a later one: **{hidden} of the {t.n * t.n}** cells "
         "are shut. Their scores become −∞ before the softmax, which makes their weights exactly 0."
         if t.masked
@@ -210,7 +210,7 @@ def _mask(o: Opened) -> Any:
         "upper triangle; padding in a batch shuts whole columns."
     )
     with text:
-        st.markdown(f"### Who may look at whom\n{said} The mask is the same for all heads.")
+        st.markdown(f"### Who may look at whom\n{sentence} The mask is the same for all heads.")
         _shapes(f"mask {t.n} × {t.n}")
         _left_out(o)
     figure = draw.mask(t, o.tokens, o.query, o.key, o.theme)
@@ -221,7 +221,7 @@ def _mask(o: Opened) -> Any:
 def _softmax(o: Opened) -> Any:
     t = o.trace
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
-    own, real = (float(matrix[o.query, o.key]) for matrix in (weights, t.weights[o.head]))
+    computed, real = (float(matrix[o.query, o.key]) for matrix in (weights, t.weights[o.head]))
     text, charts = _halves()
     with text:
         if o.divided:
@@ -231,7 +231,7 @@ Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that
 
 $$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
-({ONE_HEAD}.) {o.word(o.query)} gives **{own:.1%}** of its attention to {o.word(o.key)}. This is the matrix that
+({ONE_HEAD}.) {o.word(o.query)} gives **{computed:.1%}** of its attention to {o.word(o.key)}. This is the matrix that
 Explore draws; the model's own differs from what is computed here by at most {_tiny(t.agreement.weights)}.
 """
             )
@@ -243,7 +243,7 @@ Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so 
 $$\mathrm{{softmax}}\left(q k^\top\right) \qquad \text{{in place of}} \qquad
 \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
-The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{own:.1%}** of its attention to {o.word(o.key)}; in
+The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{computed:.1%}** of its attention to {o.word(o.key)}; in
 the model it gives {real:.1%}.
 """
             )
@@ -306,7 +306,7 @@ and the rows of $W_O$ that meet them.
 
 def _output(o: Opened) -> Any:
     t = o.trace
-    own = float(np.linalg.norm(t.contribution(o.head)[o.query]))
+    length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
     entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
     text, charts = _halves()
     with text:
@@ -317,7 +317,7 @@ The concatenation is multiplied by one last matrix:
 $$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$
 
 ({ALL_HEADS}.) Head {o.head} meets only its own {t.d_k} rows of $W_O$, so **the output is a sum with one term for each
-head**. For {o.word(o.query)} head {o.head} adds a vector of length {own:.2f}.
+head**. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
 All {t.heads} terms and the bias together differ from what the model itself puts out by at most
 **{_tiny(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.

@@ -79,12 +79,12 @@ def installed_by_make(python: Path, index: str, default: str, tmp_path: Path) ->
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     place = clean | {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": default, "PATH": "/nowhere"}
     first = [str(python), str(ROOT / "tools" / "cpu_torch.py"), index]
-    said = subprocess.run(first, env=place, capture_output=True, text=True, check=True)
+    done = subprocess.run(first, env=place, capture_output=True, text=True, check=True)
     (tmp_path / "requirements.txt").write_text(f"{PIN}\n", "utf-8")
     then = [*pip, "install", "--quiet", "--disable-pip-version-check", "-r", str(tmp_path / "requirements.txt")]
     subprocess.run(then, env=place, check=True, capture_output=True)
     ask = [str(python), "-c", "from importlib import metadata; print(metadata.version('torch'))"]
-    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip(), said.stdout + said.stderr
+    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip(), done.stdout + done.stderr
 
 
 no_gpu = pytest.mark.skipif(cpu_torch.has_gpu(), reason="this machine has a GPU, whose build is wanted")

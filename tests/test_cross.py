@@ -204,8 +204,8 @@ def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention, word
 def test_a_pin_counts_tokens_of_its_own_text(cross: Attention) -> None:
     raw = packet(cross, [Head(0, 0)])
     pins = {"k6": {"query": None, "key": 6}, "q6": None, "q4k6": {"query": 4, "key": 6}}
-    asked = [{"packet": raw, "ask": "view", "query": {"pin": pin}} for pin in pins]
-    assert [view["pin"] for view in in_node(asked)] == list(pins.values())
+    questions = [{"packet": raw, "ask": "view", "query": {"pin": pin}} for pin in pins]
+    assert [view["pin"] for view in in_node(questions)] == list(pins.values())
     assert "Held: “tired” as key." in cross.heatmap(1, 2, pin="k4").caption
     with pytest.raises(SettingError, match=r"no token 6. Tokens count from 0 to 4"):
         cross.heatmap(1, 2, pin="q6")

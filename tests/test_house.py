@@ -162,8 +162,8 @@ def _python_files() -> list[Path]:
 def _browser_files() -> list[Path]:
     """JavaScript and styles, tests included; not what npm installs."""
     folders = [ROOT / name for name in ("mha_viz", "tests", "benchmarks")]
-    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    return [path for path in found if path.suffix in (".js", ".mjs", ".ts", ".css")]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    return [path for path in paths if path.suffix in (".js", ".mjs", ".ts", ".css")]
 
 
 def _script_files() -> list[Path]:
@@ -225,12 +225,12 @@ def test_no_line_of_scripts_and_styles_is_too_long() -> None:
 
 
 def test_every_function_of_the_browser_says_its_types() -> None:
-    found = [
+    untyped = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in sorted((ROOT / "mha_viz" / "browser").rglob("*.js"))
         for match in UNTYPED_JS.finditer(path.read_text("utf-8"))
     ]
-    assert not found, found
+    assert not untyped, untyped
 
 
 def test_pages_compose_and_never_compute() -> None:

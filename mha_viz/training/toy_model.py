@@ -200,10 +200,10 @@ def _initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
 
 
 def _loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
-    asked = answers != _IGNORED
-    if not asked.any():
+    answered = answers != _IGNORED
+    if not answered.any():
         return vectors.sum() * 0.0
-    return nn.functional.cross_entropy(classifier(vectors[asked]), answers[asked])
+    return nn.functional.cross_entropy(classifier(vectors[answered]), answers[answered])
 
 
 # ---- training -------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class Reader:
 
 
 # The limit is set before a library can allocate memory. When memory is short the system kills this process rather than
-# the server, which then starts another.
+# the server, which then starts another. transformers would load scipy (37 MB) for losses that nothing here computes.
 _START = """
 import os, sys
 try:
@@ -142,6 +142,7 @@ try:
         file.write("500")
 except (ImportError, OSError, ValueError):
     pass
+sys.modules["scipy"] = None
 from mha_viz.reader.__main__ import serve
 serve()
 """

@@ -38,11 +38,20 @@ from mha_viz.training.experiments import (
     loss_of,
     measure,
     new_model,
-    recorded_steps,
     remove_heads,
     run,
 )
-from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Settings
+from mha_viz.training.record import (
+    COUNT,
+    CUT,
+    EXPERIMENTS,
+    IDENTICAL,
+    OUTPUT,
+    PENALTY,
+    REMOVAL,
+    Settings,
+    recorded_steps,
+)
 from mha_viz.training.record import RANDOM as RANDOM_START
 from mha_viz.training.statements import ALIKE, Statement, pairs, removable, statements
 from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences

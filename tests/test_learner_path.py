@@ -17,6 +17,7 @@ from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import questions
 from mha_viz.ui.lab.questions import Question
+from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
 from tests.visit import ROOT, Visit
 
@@ -71,7 +72,7 @@ def test_the_questions_of_learners_are_all_there() -> None:
         "unique",
         "different part of the input",
         "same weights",
-        "start diverse",
+        "diverse",
         "redundant",
         "split",
         "cost",
@@ -91,16 +92,16 @@ def test_a_question_leads_to_its_experiment(question: Question) -> None:
     page = visit(question.page, **question.parameters)
     assert "is not there" not in page.said
     if "experiment" in question.parameters:
-        assert question.answer in page.said
-        assert question.source in page.said
+        assert formulas(question.answer) in page.said
+        assert formulas(question.source) in page.said
 
 
 def test_the_page_shows_every_question_with_its_link() -> None:
     page = visit("questions")
     for question in QUESTIONS:
         assert question.question in page.said
-        assert question.answer in page.said
-        link = next(link for label, link in links(page).items() if question.see in label)
+        assert formulas(question.answer) in page.said
+        link = next(link for label, link in links(page).items() if formulas(question.see) in label)
         assert link.page == path_of(question.page)
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string

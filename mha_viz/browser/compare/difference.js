@@ -1,12 +1,13 @@
 // Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
 import { make, typedText } from "../dom.js";
-import { heatmapSpotAt, number } from "../geometry.js";
+import { heatmapSpotAt } from "../geometry.js";
+import { inNats, number, signed } from "../numerals.js";
 import { pointOn } from "../stage.js";
 import { entry } from "./parts.js";
 import { drawPlate } from "./plate.js";
 import { allSay, amount, bold, differenceSays, softly } from "./says.js";
 import { spotIn } from "./spots.js";
-import { difference, largest, signed, signedShades, toldApart } from "./together.js";
+import { difference, largest, signedShades, toldApart } from "./together.js";
 
 const LARGEST = 12;
 const NO_DIVERGENCE =
@@ -56,7 +57,7 @@ function meaning(set, [p, q]) {
   const what =
     `, the mean over all ${unit}, special tokens included, whatever is shown: ` +
     "0 means the same rows, 0.693 (ln 2) rows with nothing in common.";
-  return ["Jensen–Shannon divergence ", bold(`${nats.toFixed(3)} nats`), what];
+  return ["Jensen–Shannon divergence ", bold(inNats(nats)), what];
 }
 
 // Why two panels cannot be subtracted, and the one click that helps, where one does.

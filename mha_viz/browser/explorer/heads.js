@@ -1,5 +1,6 @@
 // Which heads are open, and what is said of one.
 import { headName } from "../geometry.js";
+import { inNats, percent } from "../numerals.js";
 import { spoken } from "./roles.js";
 
 /** @type {(reading: Reading, head: number) => number} */
@@ -11,7 +12,7 @@ export const headColour = (look, reading, head) => look.heads[(head % reading.he
 export function measured(reading, metric, head) {
   const value = metric.values[head];
   if (value === null) return "–";
-  return metric.unit === "nats" ? `${value.toFixed(2)} nats` : `${Math.round(value * 100)} %`;
+  return metric.unit === "nats" ? inNats(value, 2) : percent(value);
 }
 
 // The roles and numbers of a head, to be read aloud.

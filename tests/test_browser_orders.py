@@ -93,7 +93,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
     "/why_heads_differ": (
-        ".st-key-lab_maps .js-plotly-plot",
+        ".mha-player canvas",
         {
             "alike": _check("1 · All alike"),
             "random": _check("3 · Random start"),

@@ -65,7 +65,9 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "steps": [int(step) for step in recording.steps],
         "at": at,
         "words": list(recording.words),
-        "heads": [{"name": name, "colour": theme.heads[h % len(theme.heads)]} for h, name in enumerate(recording.names)],
+        "heads": [
+            {"name": name, "colour": theme.heads[h % len(theme.heads)]} for h, name in enumerate(recording.names)
+        ],
         "columns": min(heads, NAMED_COLUMNS if heads <= LABELLED else SMALL_COLUMNS),
         "maps": _levels(recording.maps),
         "marks": [

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mha_viz.analysis.costs import OVERLAPPING, Shape
+from mha_viz.analysis.costs import OVERLAPPING
 from mha_viz.numerals import counted, decimal, percent
 from mha_viz.training.record import (
     COUNT,
@@ -33,26 +33,20 @@ def look(result: Result) -> str:
 def limits(settings: Settings) -> tuple[str, ...]:
     """Why an experiment with these settings cannot show what it is for; empty for settings that can."""
     cuts = shapes(settings)
-    narrow = [shape for shape in cuts.values() if shape.d_k == 1]
-    notes = []
-    if settings.experiment == CUT and any(shape.cut == OVERLAPPING and _is_whole(shape) for shape in cuts.values()):
-        notes.append(f"With {settings.heads} heads a random chunk is the whole vector, so “random chunks” and “in full” "
-                     "are the same layer with another start.")  # fmt: skip
-    if settings.experiment == REMOVAL and settings.heads == 2:
-        notes.append("With 2 heads there are two orders only, and one of them is the order by importance: “at random” "
-                     "is not much of a comparison.")  # fmt: skip
-    if narrow and settings.experiment != COUNT:
-        notes.append("With d_k = 1 a query is a single number: a score is a product of two numbers, so all queries rank "
-                     "the keys in one order or in its reverse.")  # fmt: skip
-    if settings.experiment == PENALTY and settings.weight == 0:
-        notes.append("With λ = 0 there is no penalty: both trainings are the same.")
-    if settings.steps < 10:
-        notes.append(f"After {counted(settings.steps, 'step')} a layer has learned next to nothing.")
-    return tuple(notes)
-
-
-def _is_whole(shape: Shape) -> bool:
-    return shape.seen == shape.d_model
+    is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
+    is_narrow = settings.experiment != COUNT and any(shape.d_k == 1 for shape in cuts.values())
+    notes = {
+        f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
+        "layer, started differently.": is_whole,
+        "With 2 heads there are two orders only, one of them by importance: removal at random is hardly another thing.":
+            settings.experiment == REMOVAL and settings.heads == 2,
+        "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
+        "reverse.": is_narrow,
+        "With λ = 0 there is no penalty: both trainings are the same.":
+            settings.experiment == PENALTY and settings.weight == 0,
+        f"After {counted(settings.steps, 'step')} a layer has learned next to nothing.": settings.steps < 10,
+    }  # fmt: skip
+    return tuple(note for note, holds in notes.items() if holds)
 
 
 def _identical(result: Result) -> str:
@@ -72,8 +66,8 @@ def _output(result: Result) -> str:
         else f"the maps are still alike at step {int(run.steps[-1]):,}"
     )
     return (
-        f"At step 0 the gradients already differ (cosines {_range(pairs(run.gradient_cosines[0]))}), the weights differ "
-        f"from step {_step(run.steps, pairs(run.difference).min(axis=1) > 0)} on, and {maps}."
+        f"At step 0 the gradients already differ (cosines {_range(pairs(run.gradient_cosines[0]))}), the weights "
+        f"differ from step {_step(run.steps, pairs(run.difference).min(axis=1) > 0)} on, and {maps}."
     )
 
 
@@ -81,8 +75,9 @@ def _random(result: Result) -> str:
     run = result.runs[0]
     apart = pairs(run.divergence).mean(axis=1)
     return (
-        f"The maps part: the mean divergence of two heads goes from {apart[0]:.3f} nats at step 0 to {apart[-1]:.3f} at "
-        f"step {int(run.steps[-1]):,}. Over all steps the cosines of their weights stay {_range(pairs(run.weight_cosines))}."
+        f"The mean divergence of the maps of two heads goes from {apart[0]:.3f} nats at step 0 to {apart[-1]:.3f} at "
+        f"step {int(run.steps[-1]):,}. Over all steps the cosines of their weights stay "
+        f"{_range(pairs(run.weight_cosines))}."
     )
 
 

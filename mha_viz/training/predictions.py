@@ -92,7 +92,9 @@ def _cut(result: Result) -> Outcome:
     full, chunks = result.runs[:2]
     lost = full.right - chunks.right
     option = "many" if lost > MANY_POINTS else "few" if lost > NOTICED else "none"
-    return Outcome(option, f"{percent(full.right)} are right with the whole vector, {percent(chunks.right)} with chunks")
+    return Outcome(
+        option, f"{percent(full.right)} are right with the whole vector, {percent(chunks.right)} with chunks"
+    )
 
 
 def _removal(result: Result) -> Outcome:
@@ -131,7 +133,11 @@ PREDICTIONS: Mapping[str, Prediction] = MappingProxyType(
         ),
         PENALTY: Prediction(
             "The loss now punishes heads that look at the same words. What will happen to the right answers?",
-            {"more": "there are more of them", "same": "they stay within one point", "fewer": "there are fewer of them"},
+            {
+                "more": "there are more of them",
+                "same": "they stay within one point",
+                "fewer": "there are fewer of them",
+            },
             _penalty,
         ),
         COUNT: Prediction(

@@ -347,7 +347,7 @@ def test_odd_settings_of_a_link_are_survived(odd: str) -> None:
 @pytest.mark.parametrize("odd", list(hostile.TEXTS.values())[:8])
 def test_odd_parameters_are_survived(odd: str) -> None:
     page = visit(experiment=odd, run=odd, step=odd, arm=odd)
-    assert "What this run shows" in page.said
+    assert WORDS[IDENTICAL].question in page.said
 
 
 # ---- Running ----------------------------------------------------------------------------------------------

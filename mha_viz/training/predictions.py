@@ -142,7 +142,7 @@ PREDICTIONS: Mapping[str, Prediction] = MappingProxyType(
         ),
         COUNT: Prediction(
             "Layers with 1 head, with several and with very many have the same size. Which will answer best?",
-            {"one": "one head answers best", "between": "some number between answers best",
+            {"one": "one head answers best", "between": "a number in between answers best",
              "most": "the largest number of heads answers best"},
             _count,
         ),

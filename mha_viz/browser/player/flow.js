@@ -30,7 +30,7 @@ export function flowOf(data) {
 
 // Two digits that matter: gradients shrink by orders of magnitude while a layer learns.
 /** @type {(value: number) => string} */
-export const significant = (value) => (value ? Number(value.toPrecision(2)).toString() : "0");
+export const significant = (value) => (value ? value.toPrecision(2) : "0");
 
 // Of an arrow: in proportion to the square root of the norm, so that small ones can still be seen.
 /** @type {(norm: number, largest: number, row: number) => number} */
@@ -54,6 +54,7 @@ function fixed(high) {
     ...heading(70, "∂L/∂out", "one for all heads"),
     ...heading(214, "× W_O", "a slice per head"),
     ...heading(344, "concatenation", "its slices"),
+    ...heading(430, "→ W_Q, W_K, W_V", "of each head"),
     ...heading(610, "norm", "of the gradient"),
     ...heading(700, "cosine", "with H0"),
     svg("path", { d: `M 8 ${middle} H 66`, class: "back" }),

@@ -56,7 +56,7 @@ def _take_away(page: Page, _: int) -> None:
 
 
 SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")
-MODEL = _choose("Read by", "Toy, trained on the built-in grammar", "MiniLM, a small BERT")
+MODEL = _choose("Model", "Toy, trained on the built-in grammar", "MiniLM, a small BERT")
 # A page, what is there whatever was done, and the controls as a person finds them.
 PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
     "/": (

@@ -48,6 +48,8 @@ def test_the_map_names_what_it_shows(visitor: Visitor) -> None:
 def test_heads_of_a_kind_are_shown_by_one_click(visitor: Visitor) -> None:
     page = visitor.explore()
     button = page.get_by_role("button", name="coreference")
+    expect(page.locator(".marks .badges")).to_have_count(0)  # not on a first visit
+    page.get_by_label("Known roles").check()
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     heads = page.locator(".marks .badges")

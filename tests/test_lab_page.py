@@ -26,7 +26,8 @@ from mha_viz.ui.lab.trainings import Trainings, trainings
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas, plain
 from tests import hostile
-from tests.visit import ROOT, Visit, press, until
+from tests.page_session import ROOT, PageSession, press
+from tests.waiting import until
 
 PAGE = "pages/50_why_heads_differ.py"
 
@@ -39,23 +40,23 @@ def fresh() -> Iterator[None]:
     trainings.clear()
 
 
-def asked(**url: Any) -> Visit:
+def asked(**url: Any) -> PageSession:
     """A visit by somebody who has not said what to expect."""
-    return Visit(url, PAGE)
+    return PageSession(url, PAGE)
 
 
-def visit(**url: Any) -> Visit:
+def visit(**url: Any) -> PageSession:
     """A visit by somebody who wants to see the run at once."""
     return asked(**{"guess": "skip", **url})
 
 
-def playing(page: Visit) -> dict[str, Any]:
+def playing(page: PageSession) -> dict[str, Any]:
     """What the player was sent."""
     content: dict[str, Any] = json.loads(page._drawn()["mha_player"].json)
     return content
 
 
-def step_in_view(page: Visit) -> int:
+def step_in_view(page: PageSession) -> int:
     content = playing(page)
     return int(content["steps"][content["at"]])
 
@@ -211,8 +212,8 @@ def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_needs_no_torch() -> None:
     script = (
-        "import sys; from tests.visit import Visit;"
-        f"[Visit({{'experiment': name}}, {PAGE!r}) for name in ('identical', 'count', 'removal')];"
+        "import sys; from tests.page_session import PageSession;"
+        f"[PageSession({{'experiment': name}}, {PAGE!r}) for name in ('identical', 'count', 'removal')];"
         "assert not {'torch', 'transformers'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)

@@ -24,7 +24,7 @@ from mha_viz.ui.lab import questions
 from mha_viz.ui.lab.questions import Question
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
-from tests.visit import ROOT, Visit
+from tests.page_session import ROOT, PageSession
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
@@ -45,11 +45,11 @@ def file_of(name: str) -> str:
     return f"pages/{found.name}"
 
 
-def visit(page: str, **url: Any) -> Visit:
-    return Visit(url, file_of(page))
+def visit(page: str, **url: Any) -> PageSession:
+    return PageSession(url, file_of(page))
 
 
-def links(of: Visit) -> dict[str, Any]:
+def links(of: PageSession) -> dict[str, Any]:
     """What every link of a page says, and where it leads."""
     return {link.proto.label: link.proto for link in of.at.get("page_link")}
 
@@ -200,17 +200,17 @@ def test_odd_steps_are_no_steps(odd: str) -> None:
 # ---- How the toy learned ----------------------------------------------------------------------------------
 
 
-def learned(**url: str) -> Visit:
+def learned(**url: str) -> PageSession:
     return visit("roles", model=learning.MODEL, **url)
 
 
-def playing(page: Visit) -> dict[str, Any]:
+def playing(page: PageSession) -> dict[str, Any]:
     """What the player was sent."""
     content: dict[str, Any] = json.loads(page._drawn()["mha_player"].json)
     return content
 
 
-def step_in_view(page: Visit) -> int:
+def step_in_view(page: PageSession) -> int:
     content = playing(page)
     return int(content["steps"][content["at"]])
 

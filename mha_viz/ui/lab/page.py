@@ -13,7 +13,7 @@ from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, formulas, guarded, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_complaint, theme
 
 _STYLE = """
 <style>
@@ -29,6 +29,7 @@ def show() -> None:
     experiment = record.experiment_named(st.query_params.get("experiment"))
     asked = read(experiment, st.query_params.get("run"))
     _menu(experiment)
+    entitle("Why heads differ", WORDS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
     with right:
         settings.show(experiment, asked)

@@ -11,7 +11,7 @@ import { difference, largest, signedShades, toldApart } from "./together.js";
 
 const LARGEST = 12;
 const NO_DIVERGENCE =
-  "Only what is shown is subtracted. No divergence is given: it needs every row, and the special tokens do not correspond.";
+  "Only what is shown is subtracted. No divergence is given: it needs every row, but special tokens do not correspond.";
 const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
 // The difference that a view asks for, ready to be drawn; null without one.

@@ -78,7 +78,8 @@ function titleOf(p, on) {
   p.bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
   const title = "Add this head to the compared heads (in the grid: key c)";
   p.compare = make("button", { type: "button", class: "quiet", title, onclick: on.compare }, "+ Compare");
-  const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads of this layer in the drawing"), p.bar);
+  const drawn = make("span", { class: "soft" }, "Heads of this layer in the drawing");
+  const switches = make("div", { class: "switches" }, drawn, p.bar);
   return make("header", {}, p.title, p.compare, switches);
 }
 

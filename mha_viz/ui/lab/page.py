@@ -25,7 +25,17 @@ from mha_viz.ui.cache import lasting
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, complain_later, formulas, guarded, plain, remark, say_complaint, theme
+from mha_viz.ui.parts import (
+    complain,
+    complain_later,
+    entitle,
+    formulas,
+    guarded,
+    plain,
+    remark,
+    say_complaint,
+    theme,
+)
 
 LABELS: Mapping[Field, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),
@@ -113,6 +123,7 @@ def _on_experiment() -> None:
 
 def _question(experiment: str) -> None:
     words = WORDS[experiment]
+    entitle("Why heads differ", words.short)
     st.markdown(f"#### {words.question}")
     st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
     st.markdown(f"**What to look at:** {formulas(words.look)}")

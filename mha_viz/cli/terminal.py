@@ -54,7 +54,7 @@ def bar(unit: str) -> Iterator[Callable[[int, int], None]]:
     def show(done: int, total: int) -> None:
         if terminal:
             bar = "█" * (30 * done // max(1, total))
-            so_far = f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total} % {unit}"
+            so_far = f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total}% {unit}"
             print(f"\r{bar:<30} {so_far}", end="", file=sys.stderr, flush=True)
 
     try:

@@ -378,7 +378,7 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     a, b = first.text, second.text
     place = align(a, b).place
     ours, theirs = (_kept(text, view) for text in (a, b))
-    number = "Their words differ in number. Compare two sentences of which one has some words replaced."
+    number = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
     if [place[i] for i in ours] != theirs:

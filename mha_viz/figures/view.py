@@ -35,7 +35,7 @@ class View:
     """The settings of a picture, with the values that the page's URL uses.
 
     ``unit``: words or pieces. ``special``: keep, hide, or rescale (hide, then rows sum to 1 again). ``links``: all,
-    "top3" (keys a query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
+    "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
     largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10" holds query
     token 10, "k1" key token 1, "q10k1" one link; tokens count pieces, whatever the unit.
 

@@ -11,8 +11,8 @@ import { difference, largest, signedShades, toldApart } from "./together.js";
 
 const LARGEST = 12;
 const NO_DIVERGENCE =
-  "Only what is shown is subtracted. No divergence is given: it takes every row, and special tokens do not correspond.";
-const REPLACED = "Compare two sentences of which one has some words replaced, each by one.";
+  "Only what is shown is subtracted. No divergence is given: it needs every row, but special tokens do not correspond.";
+const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
 // The difference that a view asks for, ready to be drawn; null without one.
 /** @type {(set: Panels, view: PanelsView) => Difference | null} */
@@ -55,7 +55,7 @@ function meaning(set, [p, q]) {
   if (nats === null) return [NO_DIVERGENCE];
   const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "pieces";
   const what =
-    `, the mean over all ${unit}, special tokens included, whatever is shown: ` +
+    `, the mean over all ${unit}, including special tokens, whatever is shown: ` +
     "0 means the same rows, 0.693 (ln 2) rows with nothing in common.";
   return ["Jensen–Shannon divergence ", bold(inNats(nats)), what];
 }

@@ -40,7 +40,7 @@ export function toggleHead(app, head) {
   const { view } = stage;
   const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
   if (on.length > reading.together) {
-    part.note.textContent = `A text as long as this one shows ${reading.together} heads together.`;
+    part.note.textContent = `With a text this long, at most ${reading.together} heads can be drawn together.`;
   } else if (on.length) {
     app.cursor = on.includes(view.head) ? view.head : on[0];
     stage.change({ on, head: app.cursor });
@@ -58,10 +58,10 @@ export function showAlone(app, head, before) {
   stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
 }
 
-// Set a head aside for the Compare page.
+// Add a head to the compared heads.
 /** @type {(app: ExplorerApp, head: number) => void} */
 export function setAside({ reading, root, send, part }, head) {
   if (root.dataset.alone) return;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
-  part.said.textContent = `${headName(reading, head)} is set aside to compare.`;
+  part.said.textContent = `${headName(reading, head)} was added to the compared heads.`;
 }

@@ -18,7 +18,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
 from mha_viz.models import snapshots
-from mha_viz.numerals import percent
+from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
@@ -71,10 +71,10 @@ def show() -> None:
     st.markdown("### How it learned")
     saved_steps = snapshots.steps(asset(MODEL))
     st.markdown(
-        "Training began with random weights and asked about words: which one is hidden, which stands before, whom a "
-        "pronoun means, what a subject does. No head was given any of these questions. The model was kept at "
-        f"{len(saved_steps)} moments; at each, every head was measured on sentences that the model never saw. Press "
-        "*Play*, or move the slider.",
+        "The model started with random weights and practised four questions: which word is hidden, which word comes "
+        "before, who a pronoun refers to, and what a subject does. No head was assigned any of them. The model was "
+        f"saved at {len(saved_steps)} steps; at each, every head was measured on *held-out* sentences, which the model "
+        "never saw in training. Press *Play*, or move the slider.",
         width=900,
     )
     _at_a_step(list(saved_steps), theme(), frame.page("explore"))
@@ -194,7 +194,7 @@ def _scores(step: int) -> None:
     recorded = toy_maps.shipped()
     maps = recorded.maps[recorded.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
-        f"| after {step:,} steps | best head | right | baseline | its weight in the sentence below |",
+        f"| after {counted(step, 'step')} | best head | right | baseline | its weight in the sentence below |",
         "| --- | --- | --- | --- | --- |",
     ]
     for task, name in TASKS.items():

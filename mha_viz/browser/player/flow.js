@@ -1,4 +1,4 @@
-// The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head, and leaves another gradient.
+// The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head.
 import { svg } from "./svg.js";
 
 const [WIDTH, TOP] = [760, 58];

@@ -1,4 +1,4 @@
-// Every two heads compared at one recorded step: a square of cells with its numbers, and a legend that says what they mean.
+// Every two heads compared at one recorded step: a square of cells, and a legend that says what they mean.
 import { make } from "../dom.js";
 import { cssColour, inkOn, shadeOf } from "./frames.js";
 

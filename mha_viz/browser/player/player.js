@@ -8,6 +8,7 @@ import { mapsOf } from "./maps.js";
 import { matricesOf } from "./matrices.js";
 
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
+/** @type {() => boolean} */
 const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
@@ -52,8 +53,9 @@ function build(root, state, send, data) {
   const flow = data.flow ? flowOf(data) : null;
   const matrices = data.matrices.length ? matricesOf(data, say) : null;
   const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
+  const bar = make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, slider, step);
   root.replaceChildren(
-    make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, slider, step),
+    ...(data.steps.length > 1 ? [bar] : []),
     caption,
     key(data.marks),
     maps.root,

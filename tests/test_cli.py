@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as load_safetensors
 
 from mha_viz import __version__, errors, exports
 from mha_viz.cli import exit_codes, main, output, terminal
@@ -282,6 +283,9 @@ def test_a_reading_on_stdout_is_the_file(suffix: str, tmp_path: Path, capfdbinar
     if suffix == "npz":  # a zip file in a pipe cannot state its sizes first
         pairs = (np.load(io.BytesIO(shown.out)), np.load(tmp_path / "a.npz"))
         assert all(np.array_equal(pairs[0][name], pairs[1][name]) for name in pairs[1])
+    elif suffix == "safetensors":  # the order of its metadata is left open
+        read = [load_safetensors(content) for content in (shown.out, (tmp_path / "a.safetensors").read_bytes())]
+        assert all(np.array_equal(read[0][name], read[1][name]) for name in ("weights", "hidden"))
     else:
         assert shown.out == (tmp_path / f"a.{suffix}").read_bytes()
 

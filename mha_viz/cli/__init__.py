@@ -12,11 +12,12 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from mha_viz import __version__, process
+from mha_viz import process
 from mha_viz.cli import attention, exit_codes, figure, listing, profile, serve, toy
 from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
+from mha_viz.version import __version__
 
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLES = """examples:

@@ -65,7 +65,7 @@ def bar(unit: str) -> AbstractContextManager[Show]:
 
 @contextmanager
 def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str]) -> Iterator[Show]:
-    """A function of done and total: one line of a terminal that changes, in a log file a line every few seconds."""
+    """A function of done and total: on a terminal one line that changes, elsewhere a new line every few seconds."""
     terminal, printed = sys.stderr.isatty(), monotonic()
 
     def show(done: int, total: int) -> None:

@@ -29,8 +29,8 @@ from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, number, shades, share, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
-from tests.explorer import long_reading, reading
-from tests.test_panels import in_page
+from tests.page_scripts import ask_panels
+from tests.readings import long_reading, reading
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -435,7 +435,7 @@ def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same(
     assert all(mismatch(*pair, View()) == "" for pair in pairs)
     for pair in pairs:  # the page judges alike
         panels = [Panel(attention, Head(0, 0)) for attention in pair]
-        (answer,) = in_page({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
+        (answer,) = ask_panels({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
         assert ("d" in answer) is fits
 
 
@@ -446,6 +446,15 @@ def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
     assert len({round(m.y, 6) for m in cells}) == 1
     drawing = compare(panels, kind="links", columns=3)
     assert len({round(m.y, 6) for m in drawing.marks if isinstance(m, Text) and m.text == "[CLS]"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "rows"), [(4, None, [2, 2]), (5, None, [3, 2]), (4, 4, [4]), (4, 3, [3, 1])]
+)
+def test_panels_stand_in_even_rows_unless_told(count: int, columns: int | None, rows: list[int]) -> None:
+    drawing = compare([Panel(reading(words=(1, 1)), H)] * count, columns=columns)
+    tops = [round(m.y, 3) for m in drawing.marks if isinstance(m, Cells)][:count]
+    assert [tops.count(y) for y in dict.fromkeys(tops)] == rows
 
 
 def test_a_transparent_comparison_has_no_lines_of_paper() -> None:

@@ -82,6 +82,7 @@ def test_all_heads_go_into_a_folder_one_file_each(tmp_path: Path, capsys: pytest
     assert "72 files, L0H0.svg to L5H11.svg" in capsys.readouterr().out
 
 
+TWO = ("--head", "L3H1", "--head", "L0H2")
 WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--head", "L3H1"], "exactly one output"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "exactly one output"),
@@ -139,7 +140,7 @@ WRONG: list[tuple[list[str], str]] = [
     ),
     (["heatmap", TIRED, "--all-heads", "d", "--links", "top3"], "--links does not go with figure heatmap"),
     (["compare", TIRED, "--head", "L3H1", "--links", "top3", "--out", "f.svg"], "goes with links, compare --as links"),
-    (["difference", TIRED, "--head", "L3H1", "--scale", "log", "--out", "f.svg"], "--scale does not go with diff"),
+    (["difference", TIRED, *TWO, "--scale", "log", "--out", "f.svg"], "--scale does not go with diff"),
     (["grid", TIRED, "--pin", "q3", "--out", "f.svg"], "--pin does not go with grid"),
     (["heatmap", TIRED, "--all-heads", ""], "no name"),
     (["grid", TIRED, "--width-mm", "85", "--width-in", "3", "--out", "f.svg"], "not allowed with"),

@@ -38,6 +38,7 @@ FLOORS = {
     "files": 1,  # there whole or not at all
     "errors": 0,
     "numerals": 0,  # numbers in sentences
+    "version": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {

@@ -134,9 +134,9 @@ class Desk(Generic[K]):
         rules, who = self._rules, visitor()
         mine = [job for job in self._orders.values() if job.belongs_to(who)]
         if len(mine) >= rules.apiece():
-            raise Busy(f"You already have a {rules.one} under way: {mine[0].name}.", rules.stop)
+            raise Busy(f"You have a {rules.one} under way already: {mine[0].name}.", rules.stop)
         if len(self._orders) >= rules.places:
-            raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
+            raise Busy(f"Too many {rules.many} wait on this server.", "Try again in a few minutes.")
 
     def under_way(self, key: K) -> Job | None:
         """What runs or waits now and comes to an end by itself, whoever ordered it."""

@@ -257,7 +257,7 @@ The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(computed
         _left_out(o)
     with charts, st.container(key="inside_wide_by_hand"):
         st.markdown(
-            f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$, and its part of their sum is the share."
+            f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; its part of their sum is the share."
         )
         st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"

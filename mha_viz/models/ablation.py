@@ -21,7 +21,6 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 
 METHODS = ("zero", "mean", "uniform")
-PIECES = 512  # that a batch of variants may have together
 
 # From a layer's number, its values [1, head, n, d_head] and outputs [1, n, head, d_head]: the outputs of heads that are
 # off, of the same shape.
@@ -111,7 +110,14 @@ def _replacing(heads: Sequence[Head], by: Substitute) -> type[Tap]:
 
 
 def states_at_random(
-    encoder: Encoder, heads: Sequence[Head], by: Substitute, text: str, pair: str = "", draws: int = 20, seed: int = 0
+    encoder: Encoder,
+    heads: Sequence[Head],
+    by: Substitute,
+    text: str,
+    pair: str = "",
+    draws: int = 20,
+    seed: int = 0,
+    at_once: int = 20,
 ) -> Weights:
     """The last states [draw, n, d_model] when random directions are lost in place of ``heads``.
 
@@ -134,8 +140,6 @@ def states_at_random(
             changed: torch.Tensor = (joined - part).view_as(output)
             return changed
 
-    n = len(encoder.tokenize(text, pair))
-    at_once = max(1, PIECES // n)
     return np.concatenate(
         [encoder.states(text, pair, AtRandom, min(at_once, draws - done)) for done in range(0, draws, at_once)]
     )

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.distance import entropy, jensen_shannon
+from mha_viz.analysis.effects import Effects, Numbers, Together, batches, joined
 from mha_viz.attention import Head, Weights
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 
 DRAWS = 20  # random directions beside heads
 SEED = 0
-
-Numbers = npt.NDArray[np.float64]
-
-
-class Effects(NamedTuple):
-    """What switching off each head of a model alone does to one text.
-
-    ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
-    states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``attention`` [layer, head, layer, head]:
-    the Jensen–Shannon divergence in nats, mean over rows, of every later head's attention from what it was; 0 for heads
-    that are not later.
-    """
-
-    sentence: Numbers
-    tokens: Numbers
-    attention: Numbers
-
-    def ranked(self) -> tuple[Head, ...]:
-        """All heads, the one whose removal changes the sentence vector most first; of equal ones the earlier."""
-        order = np.argsort(-self.sentence, axis=None, kind="stable")
-        return tuple(Head(*divmod(int(at), self.sentence.shape[1])) for at in order)
-
-
-class Together(NamedTuple):
-    """What switching off several heads at once does to one text: ``sentence`` and ``tokens`` [n] as in
-    :class:`Effects`; ``random`` [draw]: ``sentence`` when as much is lost in random directions instead."""
-
-    sentence: float
-    tokens: Numbers
-    random: Numbers
-
-
-def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:
-    """A layer and some of its heads at a time, so many that their variants of ``n`` tokens fit into one batch."""
-    at_once = max(1, ablation.PIECES // n - 1)
-    for layer in range(layers):
-        for first in range(0, heads, at_once):
-            yield layer, range(first, min(heads, first + at_once))
 
 
 def part(
@@ -76,15 +39,6 @@ def part(
             attention[off, later] = _divergences(rows[0], changed) / states.shape[1]
     vectors = states.mean(1)
     return Effects(_apart(vectors[0], vectors[1:])[None], _apart(states[0], states[1:])[None], attention[None])
-
-
-def joined(parts: Iterable[tuple[int, Effects]]) -> Effects:
-    """The effects of all heads of a model, from those of :func:`batches` in order, each with its layer."""
-    layers: dict[int, list[Effects]] = {}
-    for layer, of_heads in parts:
-        layers.setdefault(layer, []).append(of_heads)
-    rows = [Effects(*(np.concatenate(field, axis=1) for field in zip(*row, strict=True))) for row in layers.values()]
-    return Effects(*(np.concatenate(field) for field in zip(*rows, strict=True)))
 
 
 def effects(
@@ -118,9 +72,12 @@ def together(
     by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
     before = encoder.states(text, pair)[0].astype(np.float64)
     after = ablation.states_without(encoder, off, by, text, pair)[0].astype(np.float64)
-    random = ablation.states_at_random(encoder, off, by, text, pair, DRAWS, SEED).astype(np.float64)
+    at_once = max(1, analysis.PIECES // len(before))
+    draws = ablation.states_at_random(encoder, off, by, text, pair, DRAWS, SEED, at_once)
     vector = before.mean(0)
-    return Together(float(_apart(vector, after.mean(0))), _apart(before, after), _apart(vector, random.mean(1)))
+    return Together(
+        float(_apart(vector, after.mean(0))), _apart(before, after), _apart(vector, draws.astype(np.float64).mean(1))
+    )
 
 
 def _apart(first: Numbers, second: Numbers) -> Numbers:

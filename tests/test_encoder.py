@@ -31,9 +31,8 @@ from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
 from mha_viz.reader.__main__ import Models, answer
 from mha_viz.text import Cut, TokenizedText, clean
 from tests import hostile
-from tests.test_families import check
+from tests.oracles import SENTENCE, check_text
 
-SENTENCE = "The animal didn't cross the street because it was too tired."
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
 
@@ -181,7 +180,7 @@ def test_hostile_text(name: str, minilm: Encoder) -> None:
     attention = minilm.encode(typed)
     assert attention.text.text == clean(typed)
     assert len(attention.text) <= minilm.limit
-    check(attention.text)
+    check_text(attention.text)
 
 
 # ---- what is cut ----------------------------------------------------------------------------------------------------

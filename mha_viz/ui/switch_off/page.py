@@ -13,7 +13,7 @@ import streamlit as st
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, batches, joined
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
@@ -24,7 +24,7 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.parts import complain, guarded, picked_head, remark, say_complaint, theme
 from mha_viz.ui.request import Asked
 
-MOST = 80  # heads that a link holds
+MOST = 70  # heads that a link holds
 CHANGE = "1 − cosine"
 ABOUT = {
     "zero": "A head that is off puts out zero.",
@@ -138,8 +138,10 @@ def _controls(attention: Attention, off: tuple[Head, ...], how: str) -> str:
 
 
 def _go(off: Sequence[Head]) -> None:
-    kept = sorted(set(off))[:MOST]
-    address.go(off=".".join(map(str, kept)) or None, link=None, pin=None)
+    heads = sorted(set(off))
+    if len(heads) > MOST:
+        raise SettingError(f"{len(heads)} heads would be off; a link holds {MOST}.", "Switch some of them on first.")
+    address.go(off=".".join(map(str, heads)) or None)
 
 
 @guarded()

@@ -103,6 +103,16 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "step": _move_slider,
         },
     ),
+    "/switch_off": (
+        ".st-key-switch_effects .js-plotly-plot",
+        {
+            "sentence": SENTENCE,
+            "model": MODEL,
+            "random": lambda page, _: page.get_by_role("button", name="at random").click(),
+            "uniform": _check("uniform"),
+            "zero": _check("zero"),
+        },
+    ),
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.distance import per_head
+from mha_viz.analysis.effects import Effects
 from mha_viz.attention import Head
 from mha_viz.errors import ShapeError
 from mha_viz.figures import effects as charts
@@ -42,11 +43,11 @@ def cells(page: PageSession, key: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def whole(minilm: Encoder) -> study.Effects:
+def whole(minilm: Encoder) -> Effects:
     return study.effects(minilm, TEXT)
 
 
-def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: study.Effects) -> None:
+def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects) -> None:
     page = visit()
     shown = cells(page, "effects")
     assert len(shown) == 72
@@ -72,7 +73,7 @@ def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
 
 
 def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(
-    whole: study.Effects, minilm: Encoder
+    whole: Effects, minilm: Encoder
 ) -> None:
     page = visit(off="L5H11")
     effect = study.together(minilm, [Head(5, 11)], TEXT)

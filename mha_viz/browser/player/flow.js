@@ -54,7 +54,7 @@ function fixed(high) {
     ...heading(70, "∂L/∂out", "one for all heads"),
     ...heading(214, "× W_O", "a slice per head"),
     ...heading(344, "concatenation", "its slices"),
-    ...heading(430, "→ W_Q, W_K, W_V", "of each head"),
+    ...heading(462, "→ W_Q, W_K, W_V", "of each head"),
     ...heading(610, "norm", "of the gradient"),
     ...heading(700, "cosine", "with H0"),
     svg("path", { d: `M 8 ${middle} H 66`, class: "back" }),

@@ -6,7 +6,7 @@ elsewhere both grow alike.
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 
@@ -32,17 +32,18 @@ def work(settings: Settings) -> float:
 
 
 def probe() -> float:
-    """Seconds of a small fixed computation like those of a training; the shortest of five, for others may work too."""
+    """Processor seconds of a small fixed computation like those of a training, the least of five: what else the machine
+    does now says little about the next minute."""
     rng = np.random.default_rng(0)
     queries = rng.random((64, 12, 32), dtype=np.float32)
     keys = rng.random((64, 32, 12), dtype=np.float32)
 
     def once() -> float:
-        begin = perf_counter()
+        begin = thread_time()
         for _ in range(60):
             scores = np.exp(queries @ keys)
             scores /= scores.sum(axis=-1, keepdims=True)
-        return perf_counter() - begin
+        return thread_time() - begin
 
     return min(once() for _ in range(5))
 

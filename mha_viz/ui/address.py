@@ -27,6 +27,7 @@ MAX_OTHER = 500  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
 OFF = re.compile(r"[Ll]\d{1,3}[Hh]\d{1,3}(?:\.[Ll]\d{1,3}[Hh]\d{1,3})*", re.ASCII)  # heads that are switched off
+SHOWN = ("weight", "norm", "rollout")  # quantities that the drawing can show; the first where a link names none
 WAYS = ("zero", "mean", "uniform")  # of switching a head off; the first is meant where a link names none
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
@@ -49,7 +50,7 @@ class Address:
     ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
-    ``off``, ``how``: heads that are switched off, and how.
+    ``shown``: the quantity that is drawn. ``off``, ``how``: heads that are switched off, and how.
     ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     """
 
@@ -66,6 +67,7 @@ class Address:
     tray: str | None = None
     second: str | None = None
     second_model: str | None = None
+    shown: str = SHOWN[0]
     off: tuple[Head, ...] = ()
     how: str = WAYS[0]
     complaints: tuple[str, ...] = field(default=())
@@ -79,7 +81,12 @@ def read(parameters: Mapping[str, str]) -> Address:
     good = {name: value for name, value in view.items() if name not in odd}
     pair = clean(parameters.get("pair", ""))
     off, how = parameters.get("off", ""), parameters.get("how", WAYS[0])
-    odd += [name for name, fits in (("off", not off or OFF.fullmatch(off)), ("how", how in WAYS)) if not fits]
+    shown = parameters.get("shown", SHOWN[0])
+    odd += [
+        name
+        for name, fits in (("shown", shown in SHOWN), ("off", not off or OFF.fullmatch(off)), ("how", how in WAYS))
+        if not fits
+    ]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -95,6 +102,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
+        shown=shown if shown in SHOWN else SHOWN[0],
         off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")})),
         how=how if how in WAYS else WAYS[0],
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),

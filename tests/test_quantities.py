@@ -14,9 +14,11 @@ from transformers import AutoModel, AutoTokenizer
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention
 from mha_viz.errors import EmptyText, ShapeError
+from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.norms import norm_weighted
+from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -63,6 +65,61 @@ def test_norms_of_a_pair_say_what_they_are(minilm: Encoder) -> None:
     assert repr(norms).endswith("norm)")
     with pytest.raises(EmptyText):
         norm_weighted(minilm, " ")
+
+
+# ---- On Explore ----------------------------------------------------------------------------------------
+
+
+TEXT = "The cat sat on the mat."
+
+
+@pytest.mark.app
+def test_explore_draws_norms_per_head(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT})
+    page.view(shown="norm")
+    assert (page.url["shown"], page.url["scale"]) == ("norm", "head")
+    norms = norm_weighted(minilm, TEXT)
+    assert page.shown().header["quantity"] == "norm"
+    for number, matrix in page.shown().matrices.items():
+        assert np.abs(matrix - norms.weights[divmod(number, 12)]).max() < 1e-3
+    assert "Kobayashi et al. 2020" in page.said
+    assert page.badges["found"] == []
+    page.view(shown=None)
+    assert {"shown", "scale"}.isdisjoint(page.url)
+    assert "quantity" not in page.shown().header
+
+
+@pytest.mark.app
+def test_explore_draws_rollout_one_map_per_layer(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "head": "L3H7", "on": "7.8"})
+    page.view(shown="rollout")
+    assert page.url["shown"] == "rollout"
+    assert {"head", "on"}.isdisjoint(page.url)
+    header = page.shown().header
+    assert (header["quantity"], header["layers"], header["heads"]) == ("rollout", 6, 1)
+    expected = rollout(minilm.encode(TEXT)).weights[5, 0]
+    assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L5H0"})
+    assert "tray" not in page.url
+
+
+@pytest.mark.app
+def test_a_quantity_that_is_not_known_is_named(no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "shown": "mood"})
+    assert "Part of this link could not be used (shown=mood)." in page.said
+    assert "quantity" not in page.shown().header
+
+
+@pytest.mark.app
+def test_rollout_without_a_head_follows_what_is_left(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "shown": "rollout", "off": "L0H1"})
+    expected = rollout(ablation.without(minilm, ["L0H1"], TEXT)).weights[5, 0]
+    assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
+    page = PageSession({"text": TEXT, "shown": "norm", "off": "L0H1"})
+    assert "Norm-weighted attention is shown with all heads on." in page.said
+
+
+# ---- Rollout -------------------------------------------------------------------------------------------
 
 
 def reading(weights: Any, **more: Any) -> Attention:

@@ -41,4 +41,5 @@ class _Norms(Tap):
 def _lengths(values: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     """The length of each value after the head's slice of W_O: [head, n]. ``w_o`` is [head · d_head, d_model]."""
     moved: torch.Tensor = torch.bmm(values, w_o.reshape(len(values), -1, w_o.shape[-1]))
-    return moved.norm(dim=-1)
+    lengths: torch.Tensor = torch.linalg.vector_norm(moved, dim=-1)
+    return lengths

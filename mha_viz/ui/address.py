@@ -15,7 +15,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
-from mha_viz.browser.view import VALUES
+from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
 from mha_viz.text import clean
 from mha_viz.ui import tray
@@ -27,13 +27,13 @@ MAX_OTHER = 500  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
 OFF = re.compile(r"[Ll]\d{1,3}[Hh]\d{1,3}(?:\.[Ll]\d{1,3}[Hh]\d{1,3})*", re.ASCII)  # heads that are switched off
-SHOWN = ("weight", "norm", "rollout")  # quantities that the drawing can show; the first where a link names none
 WAYS = ("zero", "mean", "uniform")  # of switching a head off; the first is meant where a link names none
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
 VIEW = {
-    name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles")
+    name: VALUES[name]
+    for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
@@ -67,7 +67,7 @@ class Address:
     tray: str | None = None
     second: str | None = None
     second_model: str | None = None
-    shown: str = SHOWN[0]
+    shown: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = WAYS[0]
     complaints: tuple[str, ...] = field(default=())
@@ -81,12 +81,7 @@ def read(parameters: Mapping[str, str]) -> Address:
     good = {name: value for name, value in view.items() if name not in odd}
     pair = clean(parameters.get("pair", ""))
     off, how = parameters.get("off", ""), parameters.get("how", WAYS[0])
-    shown = parameters.get("shown", SHOWN[0])
-    odd += [
-        name
-        for name, fits in (("shown", shown in SHOWN), ("off", not off or OFF.fullmatch(off)), ("how", how in WAYS))
-        if not fits
-    ]
+    odd += [name for name, fits in (("off", not off or OFF.fullmatch(off)), ("how", how in WAYS)) if not fits]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -102,7 +97,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
-        shown=shown if shown in SHOWN else SHOWN[0],
+        shown=good.get("shown", DEFAULTS["shown"]),
         off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")})),
         how=how if how in WAYS else WAYS[0],
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import signal
 from collections.abc import Callable, Iterator
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from tests.browser_tab import BrowserTab
     from tests.fake_hub import FakeHub
 
+
+# Torch's threads spin while they wait for each other. With two workers, their servers and Chromium on two cores, a pass
+# of a small model costs twenty times as much CPU with two threads as with one. This process and those it starts use
+# one, and where a test asks for several, they sleep while they wait.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")

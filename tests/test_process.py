@@ -59,6 +59,7 @@ for one in loggers():
     one.setLevel(17)
 warnings.resetwarnings()
 transformers_logging.enable_progress_bar()
+torch.set_num_threads(3)
 before = state()
 for name in names:
     importlib.import_module(name)

@@ -21,6 +21,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_sentence", "model"): ("toy", "minilm"),
     ("mha_explorer", "view"): ({"head": "L1H1", "pin": "q2"}, {"special": "hide", "unit": "pieces"}),
     ("mha_explorer", "tray"): ({"model": "minilm", "head": "L0H1"},),
+    ("mha_explorer", "measure"): ({},),
     ("mha_compare", "view"): ({"scale": "head", "diff": "0-1"},),
     ("mha_compare", "edit"): (
         {"action": "pin", **HEAD},

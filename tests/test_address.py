@@ -28,6 +28,7 @@ GOOD = {
     "links": ["all", "top1", "top10", "min0.05", "mass0.9"],
     "scale": ["fixed", "head", "row", "log"],
     "side": ["all", "aa", "ab", "ba", "bb"],
+    "roles": ["on", "off"],
 }
 BAD = {
     "head": ["", "3-1", "L1", "L1000H0", "L-1H0", "L٣H١", " L1H1", "L1H1\n", "H1L1"],
@@ -39,6 +40,7 @@ BAD = {
     "links": ["", "top0", "top11", "top", "min1.5", "min.5", "min0.123", "mass7.0", "minnan", "mass1e400", "min0,5"],
     "scale": ["", "<script>", "LOG"],
     "side": ["", "?", "AB", "ac"],
+    "roles": ["", "yes", "ON", "on "],
 }
 
 
@@ -190,6 +192,7 @@ def test_a_drawing_sets_only_what_it_may() -> None:
     view = {"head": "L1H2", "pin": None, "text": "other", "model": "x", "unit": "words", "scale": "<script>", "on": 3}
     assert accepted(view) == {
         "head": "L1H2", "pin": None, "unit": "words", "link": None, "special": None, "links": None, "side": None,
+        "roles": None,
     }  # fmt: skip
 
 
@@ -203,7 +206,7 @@ def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
 
 def test_python_and_javascript_accept_the_same_values() -> None:
     raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
-    named = [n for n in VIEW if n not in ("head", "on", "pin", "link")]
+    named = [n for n in VIEW if n not in ("head", "on", "pin", "link", "roles")]
     tried = [(n, v) for n in named for v in [*GOOD[n], *BAD[n]]]
     views = ask_packet(*[{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
     default = ask_packet({"packet": raw, "ask": "view", "query": ""})[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
@@ -18,12 +19,24 @@ from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)
+TITLE = 40  # characters of a sentence in a title
 UNFORESEEN = "Something went wrong here that should not have."
 
 
 def theme() -> Theme:
     """The colours of the page."""
     return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def entitle(*words: str) -> None:
+    """The title of the browser's tab, the most particular words first: tabs, bookmarks and history are told apart."""
+    st.set_page_config(page_title=" · ".join([*words, "mha_viz"]))
+
+
+def quoted(text: str) -> str:
+    """The beginning of what a person typed, for a title."""
+    words = " ".join(text.split())
+    return f"“{words[:TITLE]}…”" if len(words) > TITLE else f"“{words}”"
 
 
 def complain(error: MhaVizError) -> None:
@@ -106,6 +119,20 @@ def _aside(kind: str, role: str, *sentences: str) -> None:
 def plain(text: str) -> str:
     """``text`` for a label that renders Markdown: every sign that Markdown reads is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
+
+
+_SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
+
+
+def formulas(markdown: str) -> str:
+    """``markdown``, in which nothing is TeX yet, with W_Q, W_K, W_V, W_O, d_model and d_k set as on every page."""
+    return _SYMBOLS.sub(_tex, markdown)
+
+
+def _tex(symbol: re.Match[str]) -> str:
+    if symbol["matrix"]:
+        return f"$W_{symbol['matrix']}$"
+    return r"$d_{\text{model}}$" if symbol["width"] == "model" else "$d_k$"
 
 
 def prose(name: str) -> None:

@@ -16,7 +16,6 @@ import {
   linkRule,
   linksLayout,
   mean,
-  number,
   paperName,
   parseView,
   pinName,
@@ -27,6 +26,7 @@ import {
   units,
   unpack,
 } from "../../mha_viz/browser/geometry.js";
+import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
@@ -81,6 +81,12 @@ test("a head that is not there has no number", () => {
 
 test("weights are written with three decimals, and a small one never as zero", () => {
   assert.deepEqual([0, 0.0004, 0.0005, 0.12345, 1].map(number), ["0.000", "<.001", "0.001", "0.123", "1.000"]);
+});
+
+test("differences have a real minus sign, shares one decimal and no space, entropies their unit", () => {
+  assert.deepEqual([-0.25, 0.25].map(signed), ["−0.250", "+0.250"]);
+  assert.deepEqual([0, 0.0123, 0.62, 1].map(percent), ["0.0%", "1.2%", "62.0%", "100.0%"]);
+  assert.deepEqual([inNats(0.5), inNats(2, 2)], ["0.500 nats", "2.00 nats"]);
 });
 
 // ---- The view in the URL ----------------------------------------------------------------------------------
@@ -426,13 +432,15 @@ const GRIDS = [
   [24, 16],
 ];
 
-test("6 × 12, 12 × 12 and 24 × 16 heads fit beside an opened head at 1440 × 900", () => {
+test("where the width allows it a head takes 45 pixels and more, however high the grid becomes", () => {
   for (const [layers, heads] of GRIDS) {
-    const grid = gridLayout(430, layers, heads, 600);
-    assert.ok(grid.width <= 430, `${layers} × ${heads}: ${grid.width} wide`);
-    assert.ok(grid.height <= 600, `${layers} × ${heads}: ${grid.height} high`);
-    assert.ok(grid.size >= 17, `${layers} × ${heads}: pictures of ${grid.size}`);
+    const grid = gridLayout(30 + 45 * heads, layers, heads, 420);
+    assert.equal(grid.step, 45);
+    assert.equal(grid.width, 30 + 45 * heads);
+    assert.equal(gridLayout(430, layers, heads, 420).width <= 430, true);
   }
+  assert.equal(gridLayout(2000, 6, 12, 10000).step, 80);
+  assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // what is high enough already is not scrolled
 });
 
 test("on a narrow screen pictures stay readable and the grid is wider instead", () => {

@@ -14,39 +14,41 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, short, told
 from mha_viz.models import catalog
+from mha_viz.numerals import counted
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore.gold import word_block
 from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")
-HERE, LINK, REST = "active here", "strong link here", "not triggered here"
+HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
 WHY = {
-    HERE: "Active here: this text alone would earn it the name.",
-    LINK: "Here a word gives another more than half of its attention; without gold nobody can say whether it is this.",
+    HERE: "Active here: it meets the criterion on this text alone.",
+    LINK: "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
+    "not known: the sentence has no annotation.",
     REST: "Not triggered here.",
 }
 
 
 def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
     """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
-    roles were measured on; ``found``, the roles one by one; ``tour``, the step of the tour that is open.
+    roles were measured on; ``measured``, whether they were; ``found``, the roles one by one; ``tour``, the step of the
+    tour that is open.
 
     ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
     """
     findings: tuple[Finding, ...] = ()
-    on = ""
+    on, measured = "", False
     try:
         model = catalog.resolve(attention.model)
-        findings, on = studies().roles(model), studies().measured_on(model)
+        findings, on, measured = studies().roles(model), studies().measured_on(model), studies().is_measured(model)
     except MhaVizError:  # a model that is not offered any more
         pass
 
     def make() -> bytes:
-        return json.dumps(
-            {"kinds": COLOURS, "on": on, "found": _each(attention, findings, gold), "tour": tour}
-        ).encode()
+        found = _each(attention, findings, gold)
+        return json.dumps({"kinds": COLOURS, "on": on, "measured": measured, "found": found, "tour": tour}).encode()
 
-    return office().badges(attention, (findings, on, gold, tour), make)
+    return office().badges(attention, (findings, on, measured, gold, tour), make)
 
 
 def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
@@ -73,7 +75,9 @@ def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -
     """A word or three on a role in this text, and what they mean."""
     if finding in hits:
         right, asked = hits[finding]
-        return (HERE if right else REST), f"By the gold of this text: {right} of {asked} right."
+        return (
+            HERE if right else REST
+        ), f"According to this sentence’s annotation, it is right in {right} of {counted(asked, 'case')}."
     state = REST if not shows else LINK if finding.role in LINKING else HERE
     return state, WHY[state]
 

@@ -18,7 +18,18 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.steps import STEPS, Opened
-from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_complaint, sent, theme, whole
+from mha_viz.ui.parts import (
+    complain,
+    entitle,
+    guarded,
+    number,
+    quoted,
+    remark,
+    say_complaint,
+    sent,
+    theme,
+    whole,
+)
 from mha_viz.ui.request import Asked
 
 COST = "cost"  # no step is open: the calculator follows the map
@@ -48,6 +59,7 @@ def show(what: Asked) -> None:
     inference.say_cut(attention, what.where)
     inference.say_unknown(attention)
     head = _head(what, attention)
+    entitle(f"Inside {head}", quoted(what.shown))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
         trace = _traced(what, attention, head.layer)
@@ -94,18 +106,16 @@ def _head(what: Asked, attention: Attention) -> Head:
     except UnknownHead:
         odd, wanted = [*odd, str(wanted)], first
     if odd:
-        remark(f"This link asks for a head that is not there ({', '.join(odd)}); {both(wanted)} is shown.")
+        remark(f"This link names a head that does not exist ({', '.join(odd)}); {both(wanted)} is shown instead.")
     return wanted
 
 
 def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
     """Query and key: those of the URL, else what Explore holds or begins with, else the head's strongest link."""
     n, given = len(attention.text), st.query_params
-    odd = [
-        f"{name}={plain(given[name][:20])}" for name in ("q", "k") if name in given and _token(given[name], n) is None
-    ]
+    odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
     if odd:
-        remark(f"This link asks for tokens that are not there ({', '.join(odd)}); the strongest link is shown instead.")
+        remark(f"This link names tokens that do not exist ({', '.join(odd)}); the strongest link is shown instead.")
     begin = None if what.where.head else request.start(what, attention).pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
     held = pin.groups() if pin else (None, None)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
+
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
 
@@ -41,11 +43,14 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Every test is in one lane: ``browser`` needs Chromium, ``app`` runs pages or servers, ``unit`` is the rest."""
+    """Every test is in one lane, ``browser``, ``app`` or ``unit``: see the markers in pyproject.toml.
+
+    What runs pages or servers is known by what its module imports; what else is ``app`` is marked in its place.
+    """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        elif item.get_closest_marker("app") or {"AppTest", "PageSession"} & vars(item.module).keys():
+        elif item.get_closest_marker("app") or RUN_THE_APP & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
         else:
             item.add_marker(pytest.mark.unit)

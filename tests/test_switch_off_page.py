@@ -72,9 +72,7 @@ def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
     assert "off" not in page.url
 
 
-def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(
-    whole: Effects, minilm: Encoder
-) -> None:
+def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(whole: Effects, minilm: Encoder) -> None:
     page = visit(off="L5H11")
     effect = study.together(minilm, [Head(5, 11)], TEXT)
     rank = whole.ranked().index(Head(5, 11)) + 1

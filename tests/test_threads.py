@@ -15,6 +15,8 @@ from mha_viz.attention import Attention
 from mha_viz.models import encoder as encoder_module
 from mha_viz.models.encoder import Encoder
 
+pytestmark = pytest.mark.app
+
 THREADS, EACH = 8, 50
 
 _NOUNS = ("animal", "street", "lawyer", "river", "committee", "dog", "unbelievable bookkeeper")

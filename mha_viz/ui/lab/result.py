@@ -22,7 +22,7 @@ from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.components.player import player
-from mha_viz.ui.parts import complain, formulas, guarded, plain, remark, sent, whole
+from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
 
 CHARTS = 128  # finished ones that are kept: six show one training at one step
 RECORDINGS = 16  # finished ones that are kept, of 0.1 to 0.4 MB each
@@ -114,7 +114,7 @@ def _costs(result: Result) -> None:
         }
         for arm in result.runs
     ]
-    formats = {"parameters": "localized", "multiply-adds": "localized", "right": "%.1f%%", "loss": "%.5f"}
+    formats = {"parameters": "localized", "multiply-adds": "localized", "right": PERCENT, "loss": "%.5f"}
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,

@@ -225,6 +225,7 @@ interface Queue {
 }
 
 declare var mhaVizQueue: Queue | undefined;
+declare var mhaVizTour: { step: string } | undefined;
 
 /** What children of a page element may be. */
 type Children = (Node | string)[];
@@ -438,6 +439,9 @@ interface SentenceData {
   pair: string;
   look: string;
   intro: string;
+  opens: { index: number; head: string } | null;
+  full: Record<string, string>;
+  file: boolean;
   model: string;
   label: string;
   models: { name: string; label: string }[];

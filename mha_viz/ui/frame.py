@@ -43,12 +43,12 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-role_map_box { overflow-x: auto; }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
-.stLayoutWrapper:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }
 .st-key-tour {
   border-left: 4px solid light-dark(#0f5aa8, #79bef5); padding: 10px 14px; gap: 0.2rem;
   background: light-dark(#fffefb, #14171a); box-shadow: 0 6px 18px rgb(0 0 0 / 0.18);
 }
-@media (max-height: 500px) { .stLayoutWrapper:has(> .st-key-tour) { position: static; } }
+@media (max-height: 500px) { [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: static; } }
 .st-key-tour_ways { gap: 1.2rem; }
 .st-key-tour button, .st-key-tour a[data-testid] { min-height: 0; padding: 0.25rem 0; line-height: 1.4; }
 .st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }

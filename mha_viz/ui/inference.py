@@ -19,7 +19,7 @@ from mha_viz.ui.parts import complain, guarded, plain, remark
 
 MULTILINGUAL = "bert-base-multilingual-cased"
 # English words that no other language of Latin letters uses often: a text with one of them is no foreign one.
-ENGLISH = frozenset("the and is are it that with they not were have from this his she to you".split())
+ENGLISH = frozenset(("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you"))
 LEAST_WORDS = 4  # of a text of which a language can be told
 IN_PIECES = 1 / 3  # of the words: English text stays below, German, French and Spanish are above for an English model
 SOON = 0.4  # seconds without an answer before the page says that it is working

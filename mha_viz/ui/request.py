@@ -80,7 +80,7 @@ def ask(what: Asked, intro: str = "") -> None:
         "open": not catalog.hosted(),
         "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
     }
-    sentence(content, "sentence", _on_read, _on_example, _on_model, _on_file)
+    sentence(content, "sentence", _on_read, _on_example, _on_model)
 
 
 def _look(what: Asked, model: str) -> dict[str, object]:
@@ -129,12 +129,6 @@ def _on_example() -> None:
     if index is not None and 0 <= index < len(examples()):
         chosen = examples()[index]
         _read_next(chosen["text"], chosen.get("pair", ""), head=None, on=None)
-
-
-@guarded()
-def _on_file() -> None:
-    """Open what makes a file of the drawing."""
-    st.session_state["takeaway"] = True
 
 
 def _read_next(text: str, pair: str, **changes: str | None) -> None:

@@ -147,24 +147,21 @@ async function copy(app) {
 }
 
 /** @type {(app: SentenceApp) => (Node | string)[]} */
-function whoCanOpen({ send, last }) {
+function whoCanOpen({ last }) {
   if (!LOOPBACK.includes(window.location.hostname)) return ["Copied. The link contains your text."];
-  const onclick = () => {
-    send("file", {});
-    scrollToNew(".st-key-takeaway", 40);
-  };
+  const onclick = () => openFiles();
   const file = last.file
     ? [" For anybody else, ", quietButton({ onclick }, "save one interactive HTML file"), "."]
     : [];
   return ["Copied. Only this computer can open the link.", ...file];
 }
 
-// Scroll to what the server is about to draw.
-/** @type {(selector: string, looks: number) => void} */
-function scrollToNew(selector, looks) {
-  const element = document.querySelector(`${selector} [data-testid="stExpanderDetails"]`);
-  if (element) element.scrollIntoView({ block: "center" });
-  else if (looks > 0) setTimeout(() => scrollToNew(selector, looks - 1), 100);
+// The part of the page that makes files, opened.
+/** @type {() => void} */
+function openFiles() {
+  const box = document.querySelector(".st-key-takeaway");
+  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
+  box?.scrollIntoView({ block: "start" });
 }
 
 // Streamlit calls this on the same page elements at every change of the data.

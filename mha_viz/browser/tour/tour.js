@@ -9,13 +9,12 @@ const led = () => (globalThis.mhaVizTour ??= { step: "" });
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-  const isFirst = led().step === "";
   const isSame = led().step === data.step;
   led().step = data.step;
   const lead = (left) => {
     const [way, place] = [wayOn(), document.querySelector(data.place)];
     if ((!way || !place) && left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
-    if (!isFirst && way && hasNoKeyboard()) way.focus({ preventScroll: true });
+    if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
     if (place) bring(place);
   };
   if (!isSame) lead(LOOKS);

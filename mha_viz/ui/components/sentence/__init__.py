@@ -16,22 +16,14 @@ def sentence(
     on_read: Callable[[], None],
     on_example: Callable[[], None],
     on_model: Callable[[], None],
-    on_file: Callable[[], None],
 ) -> None:
     """Draw the input.
 
-    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, full (parameters of
-    a link that says everything), file (whether the page makes files), model, label (of the model), models [{name, label}], open, examples
-    [{text, pair, look}].
+    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, full (parameters of a link that
+    says everything), file (whether the page makes files), model, label (of the model), models [{name, label}], open,
+    examples [{text, pair, look}].
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
-    ``model`` (a name as chosen or typed). ``on_file`` runs when somebody wants a file in place of a link.
+    ``model`` (a name as chosen or typed).
     """
-    _mount(
-        key=key,
-        data=content,
-        on_read_change=on_read,
-        on_example_change=on_example,
-        on_model_change=on_model,
-        on_file_change=on_file,
-    )
+    _mount(key=key, data=content, on_read_change=on_read, on_example_change=on_example, on_model_change=on_model)

@@ -37,6 +37,8 @@ FLOORS = {
     "words": 1,  # sums and means over the tokens of a word
     "files": 1,  # there whole or not at all
     "errors": 0,
+    "numerals": 0,  # numbers in sentences
+    "version": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {
@@ -49,7 +51,14 @@ ONLY_IN = {
 TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
 BORROWED = re.compile(r"\b(from|import) tests\.(\w+\.)*test_\w+|\bfrom tests(\.\w+)* import test_\w+")
 PAGE_LINES = 60
-PAGES = {"explore", "compare", "roles", "inside", "lab"}  # rooms inside ui, over the modules that lie in it directly
+PAGES = {
+    "explore",
+    "compare",
+    "roles",
+    "inside",
+    "lab",
+    "switch_off",
+}  # rooms inside ui, over the modules that lie in it directly
 LINE_LENGTH = 120
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",

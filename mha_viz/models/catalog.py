@@ -67,7 +67,7 @@ _ROWS = (
         "Toy, trained on the built-in grammar",
         "",
         *(2, 4, 64, 1),
-        "Learned a small English from questions about it; no head was given a question. Comes with the app, with gold.",
+        "Learned a simplified English by answering questions; no head was assigned one. Comes with the app.",
         "own",
         "toy",
     ),
@@ -118,7 +118,7 @@ _ROWS = (
         "ELECTRA small",
         "google/electra-small-discriminator",
         *(12, 4, 256, 54),
-        "Trained to spot replaced words. Four heads a layer; English, lower case.",
+        "Trained to spot replaced words. Four heads per layer; English, lower case.",
     ),
     Model(
         "gpt2",
@@ -198,6 +198,7 @@ def resolve(name: str) -> Model:
         return _of_these(name, _selected())
     model = _listed(name) or _hub_model(name)
     if model is None:
+        _check_step(name)
         raise UnknownModel(
             f"{quoted(name)} is not a model.",
             "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
@@ -220,7 +221,7 @@ def _selected() -> tuple[Model, ...]:
     models = [_listed(n) for n in names]
     unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
     if unknown or not names:
-        what = f"lists {', '.join(unknown)}, which is no known model" if unknown else "lists no model"
+        what = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
         raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
     return tuple(dict.fromkeys(m for m in models if m is not None))
 
@@ -263,6 +264,15 @@ def _snapshot(name: str) -> Model | None:
     return replace(
         row, name=f"{row.name}@{step}", label=f"{row.label}, after {step:,} steps", path=f"{row.path}@{step}"
     )
+
+
+def _check_step(name: str) -> None:
+    """Raise UnknownModel, with the steps that exist, for "toy@7" where step 7 was not saved."""
+    model, at, _ = name.partition("@")
+    row = CATALOG.get(model)
+    if at and row is not None and row.kind == "own":
+        saved = ", ".join(map(str, snapshots.steps(asset(row.path))))
+        raise UnknownModel(f"{quoted(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
 
 
 def _hub_model(name: str) -> Model | None:

@@ -8,7 +8,8 @@ from mha_viz.attention import Head
 from mha_viz.browser.view import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
 from mha_viz.figures.packet import packet
 from mha_viz.ui.takeaway import view_of
-from tests.readings import in_node, long_reading
+from tests. import in_node
+from tests.readings import long_reading
 
 NAMES = ("unit", "special", "links", "scale", "side")
 SHORT = {name: DEFAULTS[name] for name in NAMES}

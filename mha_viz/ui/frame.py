@@ -91,7 +91,7 @@ def show() -> None:
     st.html(_STYLE)
     entitle(page.title, *_subject())
     _mast(every_page, page)
-    st.html(f'<h1 class="mha-heading">{escape(page.title)}</h1>')
+    st.html(f'<h1 class="mha-heading">mha_viz</h1><h2 class="mha-heading">{escape(page.title)}</h2>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")

@@ -8,7 +8,7 @@ from mha_viz.attention import Head
 from mha_viz.browser.view import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
 from mha_viz.figures.packet import packet
 from mha_viz.ui.takeaway import view_of
-from tests. import in_node
+from tests.page_scripts import ask_packet
 from tests.readings import long_reading
 
 NAMES = ("unit", "special", "links", "scale", "side")
@@ -25,7 +25,7 @@ def _parameters(query: str) -> dict[str, str]:
 def test_what_the_address_says_wins_over_how_a_text_begins(tokens: int, first: dict[str, str]) -> None:
     raw = packet(long_reading(1, 2, tokens), [Head(0, 0)])
     questions = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in ASKED]
-    answers = in_node(questions)
+    answers = ask_packet(*questions)
     for query, view, address in zip(ASKED, answers[: len(ASKED)], answers[len(ASKED) :], strict=True):
         expected = first | _parameters(query)
         assert {name: view[name] for name in NAMES} == expected

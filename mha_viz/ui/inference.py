@@ -190,14 +190,14 @@ def say_unknown(attention: Attention) -> None:
     elif unknown:
         listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
-    foreign = _in_pieces(attention)
+    foreign = split_words(attention)
     if foreign:
         remark(f"{foreign} The model has hardly seen the language of this text.")
     if unknown or foreign:
         _offer_multilingual(attention)
 
 
-def _in_pieces(attention: Attention) -> str:
+def split_words(attention: Attention) -> str:
     """How many words fall into pieces, where that tells of a language that the model has hardly seen; else nothing."""
     text = attention.text
     counts = {

@@ -36,8 +36,9 @@ def _open_everything(page: Page) -> None:
         button = page.get_by_role("button", name=name)
         if button.count():
             button.first.click()
-    for summary in page.locator("details:not([open]) > summary").all():
-        summary.click()
+    closed = page.locator("details:not([open]) > summary")
+    for _ in range(closed.count()):
+        closed.first.evaluate("summary => summary.click()")
 
 
 def _settled(page: Page) -> None:

@@ -54,7 +54,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
 .st-key-tour p, .st-key-tour_way p { font-size: 0.94rem; }
 button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
-.stElementContainer:has(> .stHtml h1) { position: absolute; }
+.stElementContainer:has(> .stHtml h1) { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-visible {
   outline: 2px solid light-dark(#0f5aa8, #79bef5); outline-offset: 2px;

@@ -30,7 +30,7 @@ export function page(on) {
 function overviewOf(p, on) {
   p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c adds one to the compared heads.");
   p.marks = make("div", { class: "marks" });
-  p.hovered = make("i", { class: "hovered", hidden: true });
+  p.hovered = make("b", { class: "hovered", hidden: true });
   p.gridBox = make("div", { class: "grid", part: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
   p.count = make("span", { class: "soft" });
   p.previewName = make("p", { class: "name" });

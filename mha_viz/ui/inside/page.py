@@ -38,7 +38,7 @@ COST = "cost"  # no step is open: the calculator follows the map
 _STYLE = """
 <style>
 [class*="st-key-inside_wide"] { overflow-x: auto; }
-.st-key-inside_wide_costs table { min-width: 560px; }
+@media (max-width: 640px) { .st-key-inside_wide_costs :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
 [class*="st-key-inside_wide"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
 .st-key-inside_step { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 1.1rem; }
 .st-key-inside_step h3 { padding-top: 0; }

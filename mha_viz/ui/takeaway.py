@@ -143,12 +143,11 @@ def _pinned(pin_of: int) -> dict[str, Any]:
 def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
     """The view that the URL describes; values that it cannot have are left at their defaults, those of a text of
     ``tokens`` tokens."""
-    good = dict(defaults_of(tokens)) | {
+    good = {name: value for name, value in defaults_of(tokens).items() if name in SETTINGS} | {
         name: parameters[name]
         for name, pattern in SETTINGS.items()
         if name in parameters and re.fullmatch(pattern, parameters[name], flags=re.ASCII)
     }
-    good.pop("as")
     if pin is not None and "pin" not in good:
         good["pin"] = pin
     return View(**good)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import AnyHead, Attention, Head
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports import Numbers, Several, Subtracted
@@ -34,6 +34,7 @@ from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, check_pin, shown
+from mha_viz.heads import is_number
 from mha_viz.options import HeadOptions, Options
 
 __all__ = [
@@ -174,10 +175,20 @@ def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
     )
 
 
+@overload
+def heatmap(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
 def heatmap(
     attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def heatmap(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
 ) -> Figure:
-    """One head's matrix. ``layer`` and ``head`` count from 0, or ``heads=["L3H1"]``.
+    """One head's matrix: ``heatmap(a, "L3H1")``, ``heatmap(a, 3, 1)`` or ``heatmap(a, heads=["L3H1"])``.
 
     Options: those of View and Size.
     """
@@ -196,10 +207,21 @@ def heatmap(
     )
 
 
+@overload
+def links(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
 def links(
     attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def links(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
 ) -> Figure:
-    """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
+    """Token links of one head, named as in :func:`heatmap`, or of several of one layer with ``heads=["L3H1", "L3H4"]``,
+    each in its colour."""
     heads = _heads(layer, head, options)
     view, size, look = _settings(options)
     check_pin(attention, view)
@@ -334,16 +356,18 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
     return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)
 
 
-def _heads(layer: int | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
-    """The heads that a call names, either way."""
+def _heads(layer: int | AnyHead | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
+    """The heads that a call names, each way."""
     named = options.pop("heads", None)
-    remedy = "Give layer=3, head=1, or heads=['L3H1']."
+    remedy = "Give 'L3H1', or layer=3, head=1, or heads=['L3H1']."
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise SettingError(f"heads is {str(named)[:40]!r}, which is no list.", remedy)
         chosen = tuple(Head.of(one) for one in named)
+    elif head is not None and layer is not None:
+        chosen = (Head.of((layer, head)),)
     else:
-        chosen = () if layer is None or head is None else (Head.of((layer, head)),)
+        chosen = () if layer is None or is_number(layer) else (Head.of(layer),)
     if not chosen:
         raise SettingError("No head was named.", remedy)
     return chosen

@@ -36,6 +36,8 @@ FLOORS = {
     "options": 1,  # what a figure can be asked for
     "words": 1,  # sums and means over the tokens of a word
     "files": 1,  # there whole or not at all
+    "heads": 1,  # their names
+    "tensors": 1,  # numbers of attention as arrays
     "errors": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }

@@ -29,6 +29,7 @@ from mha_viz.errors import (
     ShapeError,
     TextError,
 )
+from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, pipeline
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
@@ -152,15 +153,17 @@ class Encoder:
         made = ("typed",) if tap is Tap else ()
         return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights, made=made), used
 
-    def trace(self, text: str, pair: str = "", layer: int = 0, words: Sequence[str] = ()) -> Trace:
+    def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the vectors that enter one layer's attention and what it puts out.
 
-        ``words``: the sentence as words, in place of ``text``. Raises as :meth:`encode`, UnknownHead for a layer that
-        is not there, ModelUnsupported, with the reason, for families whose steps cannot be told apart.
+        ``layer``: its number, or a head, whose layer it is. ``words``: the sentence as words, in place of ``text``.
+        Raises as :meth:`encode`, UnknownHead for a layer that is not there, ModelUnsupported, with the reason, for
+        families whose steps cannot be told apart.
         """
         read = self.read_words(words) if words else self._read(clean(text), clean(pair))
         tokens = read.tokenized() if isinstance(read, WordPieces) else self._tokenized(text, pair, read)
-        opened = Opened(self._model, self.name, layer, self.layers)
+        number = layer if is_number(layer) else Head.among(layer, self.layers, self.heads, self.name).layer
+        opened = Opened(self._model, self.name, number, self.layers)
         with opened:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)

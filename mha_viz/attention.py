@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack, overload
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from mha_viz.options import AnyFigure, HeadOptions, Options
 from mha_viz.tensors import QUANTITIES, Quantity, Weights
 from mha_viz.text import TokenizedText, clean, from_names
 from mha_viz.words import averaged, between
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "QUANTITIES",
@@ -39,12 +42,12 @@ Texts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens
 
 READ = (("typed",), ("given words",))  # first steps of a reading whose numbers follow from model and text
 
-_FIGURES: dict[str, Callable[..., Any]] = {}
+_FIGURES: dict[str, Callable[..., Any]] = {}  # and files, and tables
 
 
 def draws(name: str, function: Callable[..., Any]) -> None:
-    """How a reading draws or saves itself: stated once by the package, because drawings and files lie floors above and
-    imports only go down."""
+    """How a reading draws, measures or saves itself: stated once by the package, because drawings, measures and files
+    lie floors above and imports only go down."""
     if name in _FIGURES:
         raise ValueError(f"Two functions draw {name}.")
     _FIGURES[name] = function
@@ -238,6 +241,17 @@ class Attention:
         """Token links of one head, or with ``heads`` of several of a layer, as a figure (``mha_viz.figure.links``)."""
         figure: AnyFigure = _FIGURES["links"](self, layer, head, **options)
         return figure
+
+    def measures(self) -> pd.DataFrame:
+        """One row per head, named "L0H0" and so on, with the numbers that the app shows for it.
+
+        ``layer``, ``head``; ``previous``, ``following`` and ``same``: mean weight from a token to the one before, the
+        one after and itself; ``cls``, ``sep`` and ``punctuation``: mean weight on them; ``entropy`` of a row, mean, in
+        nats, and ``normalised_entropy``, that over ln(keys), 0 to 1. The tokens are those of this reading: pieces,
+        unless it is by words. NaN where a measure is undefined (``mha_viz.analysis.metrics`` has the definitions).
+        """
+        table: pd.DataFrame = _FIGURES["measures"](self)
+        return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the reading as .npz or .safetensors, from which ``mha_viz.open_attention`` gives an equal one, or its

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -19,8 +21,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
 from mha_viz.attention import AnyHead, Attention, Head
+from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
-from mha_viz.errors import ExportError, SettingError
+from mha_viz.errors import ExportError, MissingGlyphWarning, SettingError
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
@@ -77,7 +80,22 @@ class Figure:
     @cached_property
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
+        made = self._made
+        boxes = fonts.boxes(made.texts())
+        return replace(made, caption=f"{made.caption} {boxes}") if boxes else made
+
+    @cached_property
+    def _made(self) -> Drawing:
+        """The drawing, whatever fonts are here."""
         return self.make(self.size)
+
+    @cached_property
+    def _warned(self) -> bool:
+        """Warns of characters without a glyph when it is first asked for, and not again."""
+        lost = fonts.missing(self._made.texts())
+        if lost:
+            warnings.warn(" ".join(lost), MissingGlyphWarning, stacklevel=_outside())
+        return bool(lost)
 
     @property
     def caption(self) -> str:
@@ -86,6 +104,9 @@ class Figure:
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
+
+        A picture of characters of which no font on this machine has a glyph has boxes in their place: then a
+        MissingGlyphWarning names them, once per figure, and so does the caption.
 
         Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
         """
@@ -101,6 +122,7 @@ class Figure:
             return exports.shown_bytes(self.numbers(), suffix)
         if suffix not in exports.drawing_suffixes():
             raise ExportError(*unknown(suffix))
+        _ = self._warned
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
@@ -109,8 +131,8 @@ class Figure:
         return page(
             made.component,
             made.packet(),
-            title=self.drawing.alt,
-            caption=self.caption,
+            title=self._made.alt,
+            caption=self._made.caption,  # the reader's fonts draw it
             start=made.start,
             show=made.show,
             look=self.look,
@@ -124,6 +146,7 @@ class Figure:
         """
         if ax is not None and not hasattr(ax, "add_patch"):
             raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
+        _ = self._warned
         return exports.draw(self.drawing if ax is None else self._laid_out(*exports.room(ax)), ax)
 
     def _laid_out(self, width: float, height: float) -> Drawing:
@@ -149,6 +172,14 @@ class Figure:
 
     def __repr__(self) -> str:
         return f"Figure({self.drawing.alt[:100]})"
+
+
+def _outside() -> int:
+    """The stack level, for the caller's warning, of the first frame that is not the package's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("mha_viz", "functools"):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def known() -> tuple[str, ...]:

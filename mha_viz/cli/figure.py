@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.cli.models import choose_model, make_folder, read
+from mha_viz.cli.models import choose_model, read
 from mha_viz.cli.options import Parser, dpi, folder_name, number, text_options
-from mha_viz.cli.terminal import bar, one_line, stdin
-from mha_viz.drawing import fonts
+from mha_viz.cli.terminal import bar, glyph_warnings, one_line, stdin
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.files import make_folder
 
 FIGURES = ("heatmap", "links", "grid", "compare", "difference")
 # The options that only some figures have, and those figures; --all-heads draws every head separately.
@@ -99,9 +98,9 @@ def run(args: argparse.Namespace) -> None:
         _every_head(args, readings[0], suffix, options)
         return
     figure = _figure(args, readings, heads, options)
-    path = figure.save(args.out, args.dpi)
+    with glyph_warnings():
+        path = figure.save(args.out, args.dpi)
     print(one_line(figure.caption if args.caption else f"{path}: {figure.drawing.alt}"))
-    _warn(figure, suffix)
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -148,18 +147,9 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, opt
 
     make_folder(args.all_heads)
     every = attention.every_head()
-    figure = None
-    with bar("files") as show:
+    with glyph_warnings(), bar("files") as show:
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **options)
             figure.save(args.all_heads / f"{head}{suffix}", args.dpi)
             show(done, len(every))
     print(f"{args.all_heads}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
-    if figure is not None:
-        _warn(figure, suffix)
-
-
-def _warn(figure: Any, suffix: str) -> None:
-    drawn = suffix.lower() in exports.drawing_suffixes()  # other formats are rendered with the reader's fonts
-    for line in fonts.missing(figure.drawing.texts()) if drawn else ():
-        print(f"mha-viz: {line}", file=sys.stderr)

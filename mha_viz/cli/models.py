@@ -9,7 +9,6 @@ from typing import Any
 
 from mha_viz.attention import Attention
 from mha_viz.cli.terminal import downloading
-from mha_viz.errors import ExportError
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
@@ -43,14 +42,3 @@ def read(model: Model, text: str, pair: str) -> Attention:
         pieces = f"more than {cut.pieces}" if cut.more else str(cut.pieces)
         print(f"mha-viz: the text has {pieces} pieces; {model.name} reads the first {cut.limit}.", file=sys.stderr)
     return attention
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder unless it exists. Raises ExportError."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ExportError(
-            f"The folder {str(path)[:200]} cannot be made: {reason.lower()}.", "Choose another."
-        ) from error

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
-from pathlib import Path
-from typing import Any
 
-from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, batch, folder_name
 from mha_viz.cli.terminal import bar, one_line
-from mha_viz.errors import CorpusError, ExportError
+from mha_viz.corpus import BUILT_IN
 from mha_viz.models import catalog
-
-BUILT_IN = "grammar"
 
 
 def options(profile: Parser) -> None:
@@ -44,12 +39,12 @@ def options(profile: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure a model over a corpus and write the tables to a folder."""
-    corpus = _corpus(args.corpus)
-    corpus = corpus if args.name is None else dataclasses.replace(corpus, name=args.name)
+    from mha_viz.corpus.sources import open_corpus
+
+    corpus = open_corpus(args.corpus, args.name)
     encoder = load_model(choose_model(args.model), args.device)
-    make_folder(args.out)
     from mha_viz.study.plan import BATCH
-    from mha_viz.study.run import Progress, study
+    from mha_viz.study.profiling import Progress, measure
 
     with bar("of the text") as show:
 
@@ -57,15 +52,12 @@ def run(args: argparse.Namespace) -> None:
             show(so_far.done, so_far.total)
 
         try:
-            profile = study(encoder, corpus, resume=args.out, batch=args.batch or BATCH, progress=progress)
+            profile = measure(encoder, corpus, args.out, args.batch or BATCH, progress)
         except KeyboardInterrupt:
             saved = f"The work so far is saved in {args.out}; run the same command again to continue."
             message = f"Stopped. {saved if any(args.out.glob('.*.npz')) else 'Nothing was done yet.'}"
             print(f"\nmha-viz: {one_line(message)}", file=sys.stderr)
             raise
-        except OSError as error:
-            raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
-    profile.write(args.out)
     counts = profile.facts["counts"].items()
     counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
     print(f"{args.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
@@ -73,20 +65,3 @@ def run(args: argparse.Namespace) -> None:
         print(f"mha-viz: left out: {one_line(line)}", file=sys.stderr)
     if profile.facts["left_out"] > 5:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; see profile.json.", file=sys.stderr)
-
-
-def _corpus(name: str) -> Any:
-    from mha_viz.corpus import grammar, treebank
-
-    if name == BUILT_IN:
-        return grammar.corpus()
-    path = Path(name)
-    try:
-        if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
-            treebank.too_large(path.name, path.stat().st_size)
-        return treebank.read(path.read_bytes(), path.name)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(
-            f"{name[:200]} cannot be read: {reason.lower()}.", f"Name a file, or {BUILT_IN} for the built-in corpus."
-        ) from error

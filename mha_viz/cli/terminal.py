@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mha_viz.errors import TextError
+from mha_viz.errors import MissingGlyphWarning, TextError
 
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
@@ -62,6 +63,25 @@ def bar(unit: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if terminal:
             print(file=sys.stderr)
+
+
+@contextmanager
+def glyph_warnings() -> Iterator[None]:
+    """Prints each MissingGlyphWarning on a line of its own, the same one only once."""
+    printed: set[str] = set()
+    shown_by_python = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, MissingGlyphWarning):
+            shown_by_python(message, category, *where, **more)
+        elif str(message) not in printed:
+            printed.add(str(message))
+            print(f"mha-viz: {one_line(str(message))}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", MissingGlyphWarning)
+        warnings.showwarning = show
+        yield
 
 
 def one_line(message: str) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 from mha_viz import exports
 from mha_viz.attention import Head
-from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count
 from mha_viz.cli.terminal import bar
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.files import make_folder
 
 OPTIONS_OF = {
     "train": ("steps",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 
 from mha_viz import process
 from mha_viz.assets import app_root, page_files, page_name
+from mha_viz.errors import MissingGlyphWarning
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
 from mha_viz.ui.parts import complain, complain_later, fault, guarded, remark, say_complaint
@@ -62,6 +64,7 @@ def page(name: str) -> st.Page:
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     process.prepare()  # nobody has, under `streamlit run app.py`
+    warnings.simplefilter("ignore", MissingGlyphWarning)  # the page says it, and the log holds no visitor's words
     st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
     every_page = pages()

@@ -90,7 +90,7 @@ def test_the_rows_of_one_head(head: Any, files: tuple[Path, Path], tiny: Tiny) -
     assert len(rows["position"]) == profile.tables["position"]["offset"].nunique()
     with pytest.raises(UnknownHead, match="L9H9 does not exist"):
         profile.head("L9H9")
-    with pytest.raises(UnknownHead, match="is not a head. Write it as"):
+    with pytest.raises(UnknownHead, match=r"is not a head\. Write it as"):
         profile.head(3)
 
 

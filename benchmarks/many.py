@@ -19,17 +19,14 @@ def main(results: Path, quick: bool = False) -> None:
     encoder = load("minilm")
     corpus = treebank(200 if quick else 1000)
     texts = [" ".join(sentence.forms) for sentence in corpus.sentences]
-    ours, theirs = _in_turns(
-        lambda: encoder.encode_many(texts),
-        lambda: (encoder.encode(text) for text in texts),
-        repetitions=2 if quick else 5,
-    )
+    repetitions = 2 if quick else 5
+    ours, theirs = _in_turns(repetitions, lambda: encoder.encode_many(texts), lambda: map(encoder.encode, texts))
     what = f"{corpus.name}, {len(texts):,} sentences: encode_many, against encode one by one"
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     write(results, "many", "Many texts", "encode", [Row(what, ours, "s", theirs, Target("faster", 4))], machine)
 
 
-def _in_turns(*ways: Callable[[], Iterable[Any]], repetitions: int) -> list[Sample]:
+def _in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
     """Seconds of each way; they take turns, so that a busy moment of the machine meets all. Each reading is dropped
     when the next one comes."""
     times: list[list[float]] = [[] for _ in ways]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
+from mha_viz.version import __version__
 
 if TYPE_CHECKING:
     from mha_viz.corpus.sources import iterate, open_corpus
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder, load
     from mha_viz.study.profiling import Profile, open_profile, profile
 
-__version__ = "0.1.0"
 __all__ = [
     "Attention",
     "Corpus",

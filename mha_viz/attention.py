@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "QUANTITIES",
     "AnyHead",
     "Attention",
     "Content",

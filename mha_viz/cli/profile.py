@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, batch, folder_name
+from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.corpus import BUILT_IN
+from mha_viz.errors import CorpusMissing
+from mha_viz.files import make_folder
 from mha_viz.models import catalog
 
 
@@ -39,10 +46,10 @@ def options(profile: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure a model over a corpus and write the tables to a folder."""
-    from mha_viz.corpus.sources import open_corpus
-
-    corpus = open_corpus(args.corpus, args.name)
-    encoder = load_model(choose_model(args.model), args.device)
+    corpus = _corpus(args.corpus, args.name)
+    model = choose_model(args.model)
+    make_folder(args.out)
+    encoder = load_model(model, args.device)
     from mha_viz.study.plan import BATCH
     from mha_viz.study.profiling import Progress, measure
 
@@ -65,3 +72,20 @@ def run(args: argparse.Namespace) -> None:
         print(f"mha-viz: left out: {one_line(line)}", file=sys.stderr)
     if profile.facts["left_out"] > 5:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; see profile.json.", file=sys.stderr)
+
+
+def _corpus(source: str, name: str | None) -> Any:
+    from mha_viz.corpus.sources import open_corpus
+
+    try:
+        return open_corpus(source, name)
+    except CorpusMissing as error:
+        question = did_you_mean(source, [BUILT_IN, *_names_beside(Path(source))])
+        raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The files in the folder in which a file was looked for, written as it was."""
+    with suppress(OSError):
+        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
+    return []

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mha_viz.corpus import BUILT_IN, grammar, treebank
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, CorpusMissing
 
 __all__ = ["Source", "iterate", "open_corpus"]
 
@@ -52,16 +52,16 @@ def _one(source: AnyPath) -> Corpus | Gap:
     if source == BUILT_IN:
         return grammar.corpus()
     path = Path(source)
+    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
     try:
         if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
             treebank.too_large(path.name, path.stat().st_size)
         return treebank.read(path.read_bytes(), path.name)
+    except FileNotFoundError as error:
+        raise CorpusMissing(f"{str(source)[:200]} cannot be read: it does not exist.", remedy) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(
-            f"{str(source)[:200]} cannot be read: {reason.lower()}.",
-            f"Name a file, or {BUILT_IN} for the built-in corpus.",
-        ) from error
+        raise CorpusError(f"{str(source)[:200]} cannot be read: {reason.lower()}.", remedy) from error
 
 
 def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:

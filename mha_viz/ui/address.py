@@ -29,7 +29,9 @@ MAX_NAME = 40  # characters of a parameter's name
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
-VIEW = {name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side")}
+VIEW = {
+    name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles")
+}
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared

@@ -31,6 +31,8 @@ PLACES = {
     "inside, the scores": Place("pages/40_inside_a_head.py", {"step": "scores", "divide": "no"}),
     "lab": Place("pages/50_why_heads_differ.py"),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
+    "switch off": Place("pages/60_switch_off.py"),
+    "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
     "questions": Place("pages/80_questions.py", {"tour": "2"}),
 }
 NOT_PRESSED = ("lab_run", "measure", "measure_file", "go_on")  # start work that takes seconds; tests of their own

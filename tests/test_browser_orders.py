@@ -52,7 +52,7 @@ def _move_slider(page: Page, step: int) -> None:
 
 
 def _take_away(page: Page, _: int) -> None:
-    page.locator("summary", has_text="Take this figure away").click()
+    page.locator("summary", has_text="Download figure and numbers").click()
 
 
 SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")
@@ -101,6 +101,16 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "seed": _type("Seed", "1", "0"),
             "steps": _type("Steps", "200", "300"),
             "step": _move_slider,
+        },
+    ),
+    "/switch_off": (
+        ".st-key-switch_effects .js-plotly-plot",
+        {
+            "sentence": SENTENCE,
+            "model": MODEL,
+            "random": lambda page, _: page.get_by_role("button", name="at random").click(),
+            "uniform": _check("uniform"),
+            "zero": _check("zero"),
         },
     ),
 }

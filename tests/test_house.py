@@ -39,6 +39,7 @@ FLOORS = {
     "heads": 1,  # their names
     "tensors": 1,  # numbers of attention as arrays
     "errors": 0,
+    "numerals": 0,  # numbers in sentences
     "version": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }
@@ -52,7 +53,14 @@ ONLY_IN = {
 TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
 BORROWED = re.compile(r"\b(from|import) tests\.(\w+\.)*test_\w+|\bfrom tests(\.\w+)* import test_\w+")
 PAGE_LINES = 60
-PAGES = {"explore", "compare", "roles", "inside", "lab"}  # rooms inside ui, over the modules that lie in it directly
+PAGES = {
+    "explore",
+    "compare",
+    "roles",
+    "inside",
+    "lab",
+    "switch_off",
+}  # rooms inside ui, over the modules that lie in it directly
 LINE_LENGTH = 120
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",

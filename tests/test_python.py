@@ -25,7 +25,7 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.study import profiling
 from tests import tiny_models
-from tests.explorer import reading
+from tests.readings import reading
 
 if TYPE_CHECKING:
     from mha_viz.study.run import Progress

@@ -37,7 +37,7 @@ from tests.waiting import until
 from tests.web_session import XSRF, WebSession, run
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "questions", "about")
+PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
 PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
 PATIENCE = 120  # seconds until what does not happen is called missing
 

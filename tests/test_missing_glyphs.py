@@ -43,7 +43,7 @@ def test_a_figure_warns_once_and_its_caption_names_the_characters() -> None:
     assert figure.caption.endswith(CAPTION)
     assert CAPTION in svg.decode()
     with pytest.warns(mv.MissingGlyphWarning):
-        foreign().heatmap("L1H0", unit="pieces").to_bytes(".svg")
+        foreign().heatmap("L0H1", unit="pieces").to_bytes(".svg")
 
 
 def test_axes_of_matplotlib_warn_too() -> None:

@@ -413,7 +413,7 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
     first = statements(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
     assert not first.yes
     assert first.surprising
-    assert "1 · 10⁻⁷" in first.evidence
+    assert "1\u00a0·\u00a010⁻⁷" in first.evidence
 
 
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:

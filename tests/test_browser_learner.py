@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ def test_play_shows_the_heads_part_without_the_server_and_pause_is_kept(
     button.focus()
     page.keyboard.press("Enter")
     expect(button).to_have_text("❚❚ Pause")
-    page.wait_for_function("document.querySelector('.mha-player input').value >= 3")
+    expect(page.get_by_role("slider", name="Step of training")).to_have_value(re.compile("^([3-9]|[12][0-9])$"))
     assert first.evaluate(PIXELS) != before
     assert page.evaluate("window.messages") == 0, "the server is not asked while a training plays"
 

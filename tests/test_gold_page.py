@@ -124,7 +124,7 @@ def test_gold_stands_above_the_words_and_the_rest_below() -> None:
     spans = [Span(0, 1, "nsubj", "hit"), Span(2, 1, "obj", "miss"), Span(2, 0, "", "extra")]
     drawn = drawing(THREE.forms, spans, LIGHT, "three words")
     (y,) = {m.y for m in drawn.marks if isinstance(m, Text) and m.size == SIZE}
-    curves = {m.colour: m for m in drawn.marks if isinstance(m, Curve)}
+    curves = {m.colour: m for m in reversed(drawn.marks) if isinstance(m, Curve)}  # the arcs come before their key
     assert curves[colour("hit", LIGHT)].points[1][1] < y
     assert curves[colour("miss", LIGHT)].points[1][1] < y
     assert curves[colour("extra", LIGHT)].points[1][1] > y

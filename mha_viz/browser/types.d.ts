@@ -75,6 +75,8 @@ interface ShownHead {
   shade: Uint8ClampedArray;
   mask: Uint8Array | null;
   colour: string;
+  dash: number[];
+  largest?: number;
   picture?: OffscreenCanvas;
 }
 
@@ -82,6 +84,7 @@ interface Theme {
   ramp: string[];
   signed: string[];
   heads: string[];
+  dashes: number[][];
 }
 
 interface Bins {
@@ -171,6 +174,7 @@ interface Look {
   ramp: string[];
   signed: string[];
   heads: string[];
+  dashes: number[][];
   colours: Uint32Array;
   signedColours: Uint32Array;
   ink: string;
@@ -397,7 +401,8 @@ interface Partners {
   theirs?: Unit[];
 }
 
-type Pictured = Pick<ShownHead, "part" | "shade" | "picture">;
+/** What a heatmap is drawn from; of a difference also the largest of its numbers, for their sign is marked. */
+type Pictured = Pick<ShownHead, "part" | "shade" | "picture" | "largest">;
 
 interface HeatScene extends Axes {
   head: Pictured;

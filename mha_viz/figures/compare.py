@@ -16,7 +16,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, foot, label_room, matrix_marks, scale_bar
+from mha_viz.figures.heatmap import BESIDE, FAINT, FOOT, MARKED, Matrix, Room, foot, label_room, matrix_marks, scale_bar
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
 from mha_viz.figures.theme import THEMES, Theme, palette
@@ -303,9 +303,10 @@ def difference(
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, fade=BESIDE)
     words = f"−{number(top)} to +{number(top)}"
     marks += foot(layout, theme, theme.signed, words)
-    title = _minus(first, second, layout.width, theme)
-    names = [caption.both(panel.head) for panel in (second, first)]
-    scale = f"Colour: {' minus '.join(names) if names[0] != names[1] else 'the second minus the first'}, {words}."
+    marked = f"−{number(FAINT * top)}" if layout.cell >= MARKED and top else ""
+    title = _minus(first, second, layout.width, theme, marked)
+    one, two = told_apart(first, second)
+    scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
@@ -316,15 +317,20 @@ def difference(
     return sheet(drawn, size)
 
 
-def _minus(first: Panel, second: Panel, width: float, theme: Theme) -> _Set:
-    """What is subtracted from what, and which colour is whose, over a difference."""
+def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> _Set:
+    """What is subtracted from what, and which colour is whose, over a difference; ``marked`` is the difference from
+    which on cells carry a minus, empty where they are too small for one."""
     one, two = told_apart(first, second)
     title = f"{two} minus {one}"
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
-    more = [(theme.signed[-2], f"more in {two}"), (theme.signed[1], f"more in {one}")]  # the ends are nearly black
-    for line, (colour, words) in enumerate(more):
+    sign = f"with a minus from {marked} down" if marked else ""
+    keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
+    for line, (colour, words, after) in enumerate(keys):
         y = 27 + 15 * line
-        marks += [Rect(0, y - 4, 12, 8, fill=colour), Text(18, y, fonts.cut(words, 11, width - 18), 11, theme.muted)]
+        marks.append(Rect(0, y - 6, 12, 12, fill=colour))
+        marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
+        whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
+        marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
     return _Set(tuple(marks), 56)
 
 
@@ -357,7 +363,7 @@ def _only(text: TokenizedText, other: TokenizedText) -> str:
 def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
     pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
-    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view))
+    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Cells, Drawing, Mark, Pixels, Rect, Strength, Text
@@ -19,16 +22,21 @@ from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
 HAIRLINES = 10  # cells from this size on are parted by lines
+MARKED = 4  # cells from this size on carry a minus where they are less than 0
+FAINT = 0.1  # of the largest difference: what is less needs no minus, for its colour is hardly one
+DEEP = 0.52  # of the largest difference: from here on a cell is nearer to the ink than to the paper
 GAP = 11  # between a colour scale and its words, pixels
 FOOT = 26  # below a matrix: axes and colour scale, pixels
 
 
 class Matrix(NamedTuple):
-    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held."""
+    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held; of a difference also its
+    numbers ``d`` [row, column], whose sign is marked."""
 
     pixels: Pixels
     axes: Axes
     held: Focus | None
+    d: npt.NDArray[np.float32] | None = None
 
 
 class Fade(NamedTuple):
@@ -87,6 +95,7 @@ def matrix_marks(
         Cells(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
     ]
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
+    marks += minuses(matrix, layout, theme)
     marks += _veils(matrix, layout, theme, fade.cells)
     marks += [*_axis(matrix, layout, theme, fade.labels, True), *_axis(matrix, layout, theme, fade.labels, False)]
     return tuple(marks), layout
@@ -114,6 +123,24 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
     across = [Rect(left + c * cell - 0.5, top, 1, rows * cell, fill=theme.paper) for c in range(1, cols)]
     down = [Rect(left, top + r * cell - 0.5, cols * cell, 1, fill=theme.paper) for r in range(1, rows)]
     return [*across, *down]
+
+
+def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
+    """A minus in every cell of a difference that is clearly less than 0: without colour its two ends are alike."""
+    if matrix.d is None or layout.cell < MARKED:
+        return []
+    d, cell = matrix.d.astype(np.float64), layout.cell
+    largest, high = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
+    return [
+        Rect(
+            layout.left + (c + 0.25) * cell,
+            layout.top + (r + 0.5) * cell - high / 2,
+            cell * 0.5,
+            high,
+            fill=theme.paper if d[r, c] < -DEEP * largest else theme.ink,
+        )
+        for r, c in zip(*np.nonzero((d < 0) & (d <= -FAINT * largest)), strict=True)
+    ]
 
 
 def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) -> list[Mark]:

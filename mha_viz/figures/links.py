@@ -34,7 +34,8 @@ from mha_viz.figures.view import (
 )
 
 LEVELS = 24  # lines have this many strengths
-KEY_LINE, SWATCH = 16, 18  # of the key of colours: a line's height, a colour's width, pixels
+KEY_LINE, SWATCH = 16, 34  # of the key of heads: a row's height, the length of a sample of a line, pixels
+BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # above the first tokens: what the columns are, pixels
 WRITTEN = 3  # heads whose weights are written beside a held token
 
@@ -44,19 +45,21 @@ class Strand(NamedTuple):
 
     head: Head
     colour: str
+    dash: tuple[int, ...]
     part: Block
     mask: Mask
     shade: Shades
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
-    """The links of one head, or of several, each in its colour. Raises UnknownHead; SettingError without a head."""
+    """The links of one head, or of several, each in its colour and with dashes of its own. Raises UnknownHead;
+    SettingError without a head."""
     if not heads:
         raise SettingError("No head was named.", "Name one, as in L3H1.")
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
-    strands = [strand(attention, head, view, axes, theme) for head in heads]
+    strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(heads)]
     marks, layout = link_marks(strands, axes, focus(axes, view), size.pixels, theme)
     below = layout.height + TOP
     names, foot = key(strands, layout.width, theme)
@@ -70,11 +73,21 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     return sheet(drawn, size)
 
 
-def strand(attention: Attention, head: Head, view: View, axes: Axes, theme: Theme, top: float | None = None) -> Strand:
-    """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale."""
+def strand(
+    attention: Attention,
+    head: Head,
+    view: View,
+    axes: Axes,
+    theme: Theme,
+    top: float | None = None,
+    place: int = 0,
+) -> Strand:
+    """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale, ``place`` the
+    number of heads before it in one diagram."""
     part = block(attention, head, view, axes)
     colour = theme.heads[head.head % len(theme.heads)]
-    return Strand(head, colour, part, chosen(part.w, view.links), shades(part.w, view.scale, top))
+    dash = theme.dashes[place % len(theme.dashes)]
+    return Strand(head, colour, dash, part, chosen(part.w, view.links), shades(part.w, view.scale, top))
 
 
 def link_marks(
@@ -89,7 +102,10 @@ def link_marks(
     rows, cols = axes
     label, most = room or Room(token_room(axes), 0)
     layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label)
-    marks: list[Mark] = [curve for s in strands for curve in curves(s, held, layout)]
+    beside = apart(len(strands), layout)
+    marks: list[Mark] = [
+        curve for s, shift in zip(strands, beside, strict=True) for curve in curves(s, held, layout, shift)
+    ]
     marks += _tokens(strands, axes, held, layout, theme)
     return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
 
@@ -104,7 +120,8 @@ def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
 
 
 def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
-    """Which colour is which head, in lines of at most ``width``, and their height; nothing for one head alone."""
+    """Which colour and which dashes are which head's, in rows of at most ``width``, and their height; nothing for one
+    head alone."""
     if len(strands) < 2:
         return (), 0
     marks: list[Mark] = []
@@ -114,10 +131,15 @@ def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Ma
         needs = SWATCH + 6 + fonts.width(name, 11)
         if x and x + needs > width:
             x, y = 0.0, y + KEY_LINE
-        marks.append(Rect(x, y - 2, SWATCH, 4, fill=one.colour))
+        marks.append(straight(x, y, x + SWATCH, one.colour, 3, one.dash))
         marks.append(Text(x + SWATCH + 6, y, name, 11, theme.muted))
         x += needs + 16
     return tuple(marks), y + KEY_LINE / 2
+
+
+def straight(x: float, y: float, end: float, colour: str, width: float, dash: tuple[int, ...] = ()) -> Curve:
+    """A level line, as in a key."""
+    return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, dash=dash)
 
 
 def token_room(axes: Axes) -> float:
@@ -125,9 +147,15 @@ def token_room(axes: Axes) -> float:
     return widest(axes, 15) + 8
 
 
-def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curve]:
+def apart(heads: int, layout: LinksLayout) -> list[float]:
+    """How far up or down the lines of each head are moved: links of two heads that are one link lie side by side."""
+    step = min(BESIDE, layout.row_height / 2 / heads)
+    return [(place - (heads - 1) / 2) * step for place in range(heads)]
+
+
+def curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
     """The lines of one head, weak ones first."""
-    _, colour, part, mask, shade = strand
+    _, colour, dash, part, mask, shade = strand
     reach = bend(layout.left, layout.right)
     visible: list[tuple[int, int, int]] = []
     rows, cols = part.w.shape
@@ -138,9 +166,9 @@ def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curv
                 visible.append((level, r, c))
     made = []
     for level, r, c in sorted(visible):
-        y1, y2 = (r + 0.5) * layout.row_height, (c + 0.5) * layout.row_height
+        y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
         points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
-        made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS))
+        made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS, dash))
     return made
 
 

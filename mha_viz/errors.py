@@ -14,6 +14,7 @@ __all__ = [
     "ExportError",
     "Failed",
     "Fault",
+    "FigureWarning",
     "MhaVizError",
     "ModelBroken",
     "ModelError",
@@ -46,6 +47,10 @@ class MhaVizError(Exception):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.remedy}".strip()
+
+
+class FigureWarning(UserWarning):
+    """A figure that was saved leaves something out, is higher than a page, or has letters too small to print."""
 
 
 class TextError(MhaVizError):

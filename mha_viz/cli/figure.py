@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.cli.models import choose_model, make_folder, read
 from mha_viz.cli.options import Parser, dpi, folder_name, number, text_options
 from mha_viz.cli.terminal import bar, one_line, stdin
-from mha_viz.drawing import fonts
-from mha_viz.errors import ExportError, SettingError
+from mha_viz.errors import ExportError, FigureWarning, SettingError
 
 FIGURES = ("heatmap", "links", "grid", "compare", "difference")
 # The options that only some figures have, and those figures; --all-heads draws every head separately.
@@ -81,6 +81,7 @@ def _suffixes() -> tuple[str, ...]:
 
 def run(args: argparse.Namespace) -> None:
     """Draw heads to a file, or every head to a folder."""
+    warnings.simplefilter("ignore", FigureWarning)  # _warn says the same, on lines of its own
     if (args.all_heads is None) == (args.out is None):
         raise SettingError("A figure needs exactly one output.", "Give --out FILE, or --all-heads DIR.")
     _check_options(args)
@@ -161,5 +162,5 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, opt
 
 def _warn(figure: Any, suffix: str) -> None:
     drawn = suffix.lower() in exports.drawing_suffixes()  # other formats are rendered with the reader's fonts
-    for line in fonts.missing(figure.drawing.texts()) if drawn else ():
+    for line in figure.warnings if drawn else ():
         print(f"mha-viz: {line}", file=sys.stderr)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -81,13 +81,24 @@ class Cells:
 Mark = Text | Curve | Rect | Cells
 
 
+class Note(NamedTuple):
+    """What a size does to a figure: ``caption`` says what it leaves out, for readers (empty where nothing is);
+    ``advice`` what to do about it, for whoever asked for the figure."""
+
+    caption: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.caption} {self.advice}".strip()
+
+
 @dataclass(frozen=True)
 class Drawing:
     """Marks on a sheet of ``width`` × ``height`` points; ``background`` None is transparent.
 
     ``caption`` is the sentence to set under the figure; with ``about`` (names and values: model, revision, text, …)
     it travels inside the file. ``alt`` describes the picture for people who cannot see it. ``notes`` say what this
-    size leaves out or sets too small: sentences for the end of the caption, and warnings for whoever asked for it.
+    size leaves out or sets too small.
     """
 
     width: float
@@ -97,12 +108,12 @@ class Drawing:
     caption: str = ""
     alt: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def full_caption(self) -> str:
-        """The caption with the notes at its end."""
-        return " ".join((self.caption, *self.notes)).strip()
+        """The caption with what is left out at its end."""
+        return " ".join(filter(None, (self.caption, *(note.caption for note in self.notes))))
 
     def scaled(self, factor: float) -> Drawing:
         """The same drawing, every length times ``factor``."""

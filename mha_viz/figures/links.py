@@ -9,13 +9,16 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Strength, Text, moved
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
+from mha_viz.figures.excerpt import Excerpt, excerpts
 from mha_viz.figures.heatmap import Room, widest
-from mha_viz.figures.layout import LinksLayout, Size, bend, links_layout, sheet
+from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
     Axes,
@@ -37,6 +40,7 @@ LEVELS = 24  # lines have this many strengths
 KEY_LINE, SWATCH = 16, 34  # of the key of heads: a row's height, the length of a sample of a line, pixels
 BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # above the first tokens: what the columns are, pixels
+NARROWEST, GAP = 250, 28  # a column of a long text is at least so wide, and so far from the next, pixels
 WRITTEN = 3  # heads whose weights are written beside a held token
 
 
@@ -60,17 +64,56 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     theme = THEMES[size.look]
     axes = units(attention, view)
     strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(heads)]
-    marks, layout = link_marks(strands, axes, focus(axes, view), size.pixels, theme)
-    below = layout.height + TOP
-    names, foot = key(strands, layout.width, theme)
+    names, foot = key(strands, size.pixels, theme)
+    marks, high, notes = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot), theme)
     drawn = Drawing(
-        layout.width,
-        below + foot,
-        (*marks, *moved(names, 0, below)),
+        size.pixels,
+        high + foot,
+        (*marks, *moved(names, 0, high)),
         background=None if size.transparent else theme.paper,
+        notes=notes,
         **caption.of_heads(attention, tuple(heads), view, [s.part for s in strands], "links"),
     )
     return sheet(drawn, size)
+
+
+def _on_page(
+    strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
+) -> tuple[list[Mark], float, tuple[Note, ...]]:
+    """The diagram on a page of so many pixels, its height, and what it leaves out: a long text stands in columns, or is
+    cut to what is held."""
+    width, height = page
+    every = np.mean([s.part.w for s in strands], axis=0, dtype=np.float64)
+    fit = max(1, int((height - TOP) // ON_PAPER.least))
+    parts, notes = excerpts(every, held, fit, max(1, int((width + GAP) // (NARROWEST + GAP))))
+    column = (width - (len(parts) - 1) * GAP) / len(parts)
+    room = Room(token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
+    marks: list[Mark] = []
+    high = 0.0
+    for place, part in enumerate(parts):
+        some = [_cut(strand, part) for strand in strands]
+        rows, cols = (tuple(side[i] for i in places) for side, places in zip(axes, part, strict=True))
+        drawn, layout = link_marks(
+            some, Axes(rows, cols), _within(held, part), column, theme, room, height - TOP, ON_PAPER
+        )
+        marks += moved(drawn, place * (column + GAP), 0)
+        high = layout.height + TOP
+    return marks, high, notes
+
+
+def _cut(strand: Strand, part: Excerpt) -> Strand:
+    """A head with an excerpt of its weights."""
+    some = np.ix_(*part)
+    w = Block(strand.part.w[some], strand.part.hidden[part.rows])
+    return strand._replace(part=w, mask=strand.mask[some], shade=strand.shade[some])
+
+
+def _within(held: Focus | None, part: Excerpt) -> Focus | None:
+    """What is held, counted in an excerpt that shows it."""
+    if held is None:
+        return None
+    row, col = (None if at is None else at - side.start for at, side in zip(held, part, strict=True))
+    return Focus(row, col)
 
 
 def strand(
@@ -97,16 +140,18 @@ def link_marks(
     width: float,
     theme: Theme,
     room: Room | None = None,
+    height: float = TALL,
+    spacing: Spacing = ON_SCREEN,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
     """Lines, tokens and, beside what a held token reaches, exact weights; below a line that names the columns."""
     rows, cols = axes
-    label, most = room or Room(token_room(axes), 0)
-    layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label)
+    label, most = room or Room(token_room(axes, spacing), 0)
+    layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, spacing)
     beside = apart(len(strands), layout)
     marks: list[Mark] = [
         curve for s, shift in zip(strands, beside, strict=True) for curve in curves(s, held, layout, shift)
     ]
-    marks += _tokens(strands, axes, held, layout, theme)
+    marks += _tokens(strands, axes, held, layout, theme, spacing)
     return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
 
 
@@ -142,9 +187,9 @@ def straight(x: float, y: float, end: float, colour: str, width: float, dash: tu
     return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, dash=dash)
 
 
-def token_room(axes: Axes) -> float:
+def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
     """The room that tokens take on either side."""
-    return widest(axes, 15) + 8
+    return widest(axes, spacing.measured) + 8
 
 
 def apart(heads: int, layout: LinksLayout) -> list[float]:
@@ -172,12 +217,14 @@ def curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float
     return made
 
 
-def _tokens(strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme) -> list[Mark]:
+def _tokens(
+    strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme, spacing: Spacing
+) -> list[Mark]:
     return [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
         for i, unit in enumerate(side)
-        for mark in _token(unit, i, is_query, strands, held, layout, theme)
+        for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
     ]
 
 
@@ -189,8 +236,9 @@ def _token(
     held: Focus | None,
     layout: LinksLayout,
     theme: Theme,
+    spacing: Spacing,
 ) -> list[Mark]:
-    size = max(10, min(16, layout.row_height - 6))
+    size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
     held_here, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
     reaches = held_here is None and other is not None  # this side carries the weights
     linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)

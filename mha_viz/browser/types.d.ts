@@ -364,6 +364,11 @@ interface ExplorerOnPage {
   stop: () => void;
 }
 
+/** A component in a file that stands alone. */
+interface Mounted {
+  show: (bytes: Uint8Array) => void;
+}
+
 interface CompareOnPage {
   show: (bytes: Uint8Array) => void;
   stop: () => void;

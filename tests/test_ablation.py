@@ -11,6 +11,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+from mha_viz.analysis import effects as analysis
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText, SettingError, UnknownHead
 from mha_viz.models import ablation
@@ -59,13 +60,13 @@ def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, ti
     encoder = tiny(family)
     by = ablation.substitute(encoder, "zero")
     for layer in range(LAYERS):
-        forked = ablation.forked(encoder, layer, ablation.each_alone, by, SENTENCE)
+        forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
         assert len(forked.weights) == LAYERS - 1 - layer
-        for head in (0, HEADS - 1):
-            weights, states = plain(tiny_folder(family), SENTENCE, {Head(layer, head): 0.0})
-            assert np.abs(forked.states[head] - states[0].numpy()).max() <= 2e-5
+        for variant, off in {0: {}, 1: {Head(layer, 0): 0.0}, HEADS: {Head(layer, HEADS - 1): 0.0}}.items():
+            weights, states = plain(tiny_folder(family), SENTENCE, off)
+            assert np.abs(forked.states[variant] - states[0].numpy()).max() <= 2e-5
             for ours, theirs in zip(forked.weights, weights[layer + 1 :], strict=True):
-                assert np.abs(ours[:, head] - theirs).max() <= 1e-5
+                assert np.abs(ours[:, variant] - theirs).max() <= 1e-5
 
 
 @pytest.mark.parametrize("method", ["zero", "uniform"])
@@ -74,11 +75,11 @@ def test_variants_equal_one_head_after_the_other(family: str, method: str, tiny:
     encoder = tiny(family)
     by = ablation.substitute(encoder, method)
     for layer in range(LAYERS):
-        forked = ablation.forked(encoder, layer, ablation.each_alone, by, SENTENCE)
+        forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
         for head in range(HEADS):
             alone = ablation.without(encoder, [Head(layer, head)], SENTENCE, method=method)
             for later, weights in enumerate(forked.weights, layer + 1):
-                assert np.array_equal(weights[:, head], alone.weights[later])
+                assert np.array_equal(weights[:, 1 + head], alone.weights[later])
 
 
 @pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])
@@ -131,7 +132,7 @@ def test_what_cannot_be_switched_off_is_said(tiny: Tiny) -> None:
     with pytest.raises(UnknownHead, match=r"L9H0 does not exist: .* has L0H0 to L2H3"):
         ablation.without(encoder, ["L9H0"], SENTENCE)
     with pytest.raises(UnknownHead):
-        ablation.forked(encoder, LAYERS, ablation.each_alone, ablation.substitute(encoder, "zero"), SENTENCE)
+        ablation.forked(encoder, LAYERS, ablation.each_alone([0]), ablation.substitute(encoder, "zero"), SENTENCE)
     with pytest.raises(SettingError, match="half"):
         ablation.without(encoder, ["L0H0"], SENTENCE, method="half")
     with pytest.raises(SettingError, match="mean outputs"):
@@ -140,15 +141,30 @@ def test_what_cannot_be_switched_off_is_said(tiny: Tiny) -> None:
         ablation.means_over(encoder, [])
 
 
-def test_random_directions_take_away_as_much_as_the_head(tiny: Tiny) -> None:
-    outputs = torch.randn(1, 5, HEADS, 8)
-    variants = ablation.random_directions(2, 6, 0)(outputs, torch.zeros_like(outputs))
-    lost = (variants - outputs).flatten(2)  # [draw, n, d_model]
-    assert torch.allclose(lost.norm(dim=-1), outputs[0, :, 2].norm(dim=-1).expand(6, 5), rtol=1e-4)
-    assert all(int(torch.linalg.matrix_rank(draw, rtol=1e-3)) <= 8 for draw in lost)
-    assert not torch.allclose(variants[0], variants[1])
-    again = ablation.random_directions(2, 6, 0)(outputs, torch.zeros_like(outputs))
-    assert torch.equal(variants, again)
+def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
+    encoder, heads = tiny("bert"), [Head(1, 2), Head(1, 0), Head(2, 3)]
+    joined: list[torch.Tensor] = []
+    hook = place(encoder._model, 1).output.register_forward_pre_hook(lambda _, inputs: joined.append(inputs[0].clone()))
+    by = ablation.substitute(encoder, "zero")
+    try:
+        whole = encoder.states(SENTENCE)
+        states = ablation.states_at_random(encoder, heads, by, SENTENCE, draws=6)
+    finally:
+        hook.remove()
+    assert states.shape == (6, *whole.shape[1:])
+    lost = joined[1] - joined[0]  # [draw, n, d_model]
+    heads_of_layer = joined[0].unflatten(-1, (HEADS, -1))[0, :, [0, 2]].flatten(1)
+    assert torch.allclose(lost.norm(dim=-1), heads_of_layer.norm(dim=-1).expand(6, -1), rtol=1e-3)
+    assert all(int(torch.linalg.matrix_rank(draw, rtol=1e-3)) <= 2 * 8 for draw in lost)
+    assert len({draw.tobytes() for draw in states}) == 6
+    assert np.array_equal(states, ablation.states_at_random(encoder, heads, by, SENTENCE, draws=6))
+
+
+def test_draws_do_not_depend_on_the_size_of_a_batch(tiny: Tiny) -> None:
+    encoder, by = tiny("bert"), ablation.substitute(tiny("bert"), "zero")
+    whole = ablation.states_at_random(encoder, [Head(0, 0)], by, SENTENCE, draws=5)
+    parts = ablation.states_at_random(encoder, [Head(0, 0)], by, SENTENCE, draws=5, at_once=2)
+    assert np.allclose(parts, whole, atol=1e-5)
 
 
 # ---- Effects --------------------------------------------------------------------------------------------------------
@@ -158,7 +174,7 @@ def test_effects_are_those_of_single_passes(tiny: Tiny, tiny_folder: Folder) -> 
     encoder = tiny("bert")
     done: list[float] = []
     effects = study.effects(encoder, SENTENCE, progress=done.append)
-    assert done == pytest.approx([1 / 3, 2 / 3, 1])
+    assert done == pytest.approx([1 / 3, 2 / 3, 1])  # a layer at a time
     weights, states = plain(tiny_folder("bert"), SENTENCE, {})
     for head in (Head(0, 0), Head(1, 3), Head(2, 2)):
         changed_weights, changed = plain(tiny_folder("bert"), SENTENCE, {head: 0.0})
@@ -185,12 +201,32 @@ def test_the_last_layer_changes_no_other_head(tiny: Tiny) -> None:
     assert effects.sentence[ranked[0]] == effects.sentence.max()
 
 
-def test_random_directions_beside_a_head(tiny: Tiny) -> None:
-    beside = study.at_random(tiny("bert"), Head(1, 2), SENTENCE)
-    assert beside.shape == (20,)
-    assert (beside > 0).all()
-    assert len(set(beside)) == 20
-    assert np.array_equal(beside, study.at_random(tiny("bert"), Head(1, 2), SENTENCE))
+@pytest.mark.parametrize("pieces", [1, 40, 512])
+def test_effects_do_not_depend_on_the_size_of_a_batch(pieces: int, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = study.effects(tiny("bert"), SENTENCE, "Isn't it far?", "uniform")
+    monkeypatch.setattr(analysis, "PIECES", pieces)
+    for ours, theirs in zip(study.effects(tiny("bert"), SENTENCE, "Isn't it far?", "uniform"), whole, strict=True):
+        assert np.allclose(ours, theirs, atol=1e-6)
+
+
+def test_heads_off_together(tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny("bert")
+    effect = study.together(encoder, OFF, SENTENCE)
+    states = plain(tiny_folder("bert"), SENTENCE, {})[1][0].double()
+    changed = plain(tiny_folder("bert"), SENTENCE, dict.fromkeys(OFF, 0.0))[1][0].double()
+    cosine = torch.nn.functional.cosine_similarity
+    assert effect.tokens == pytest.approx((1 - cosine(states, changed, dim=-1)).numpy(), abs=2e-6)
+    assert effect.sentence == pytest.approx(float(1 - cosine(states.mean(0), changed.mean(0), dim=-1)), abs=2e-6)
+    assert effect.random.shape == (20,)
+    assert (effect.random > 0).all()
+    alone = study.together(encoder, [Head(1, 3)], SENTENCE)
+    assert alone.sentence == pytest.approx(study.effects(encoder, SENTENCE).sentence[1, 3], abs=1e-6)
+
+
+def test_no_head_off_changes_nothing(tiny: Tiny) -> None:
+    effect = study.together(tiny("bert"), [], SENTENCE)
+    assert effect.sentence == 0
+    assert (effect.tokens == 0).all()
 
 
 def test_work_that_nobody_waits_for_ends(tiny: Tiny) -> None:

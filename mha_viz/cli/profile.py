@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mha_viz.cli.models import choose_model, load_model, make_folder
 from mha_viz.cli.options import Parser, batch, folder_name
+from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
-from mha_viz.errors import CorpusError, ExportError
+from mha_viz.errors import CorpusError, CorpusMissing, ExportError
 from mha_viz.models import catalog
 
 BUILT_IN = "grammar"
@@ -46,8 +49,9 @@ def run(args: argparse.Namespace) -> None:
     """Measure a model over a corpus and write the tables to a folder."""
     corpus = _corpus(args.corpus)
     corpus = corpus if args.name is None else dataclasses.replace(corpus, name=args.name)
-    encoder = load_model(choose_model(args.model), args.device)
+    model = choose_model(args.model)
     make_folder(args.out)
+    encoder = load_model(model, args.device)
     from mha_viz.study.plan import BATCH
     from mha_viz.study.run import Progress, study
 
@@ -81,12 +85,23 @@ def _corpus(name: str) -> Any:
     if name == BUILT_IN:
         return grammar.corpus()
     path = Path(name)
+    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
     try:
         if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
             treebank.too_large(path.name, path.stat().st_size)
         return treebank.read(path.read_bytes(), path.name)
+    except FileNotFoundError as error:
+        question = did_you_mean(name, [BUILT_IN, *_names_beside(path)])
+        raise CorpusMissing(
+            f"{name[:200]} cannot be read: it does not exist.", f"{question} {remedy}".strip()
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(
-            f"{name[:200]} cannot be read: {reason.lower()}.", f"Name a file, or {BUILT_IN} for the built-in corpus."
-        ) from error
+        raise CorpusError(f"{name[:200]} cannot be read: {reason.lower()}.", remedy) from error
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The files in the folder in which a file was looked for, written as it was."""
+    with suppress(OSError):
+        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
+    return []

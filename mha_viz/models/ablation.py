@@ -7,11 +7,12 @@ after it is computed anew; everything before it once, however many ways of repla
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from mha_viz.attention import Attention, Head, Weights
@@ -85,18 +86,68 @@ def without(
 ) -> Attention:
     """The attention of every head while ``heads`` are off, all at once. Their own weights are still computed, and have
     no effect. Raises as ``encode`` and :func:`substitute`, and UnknownHead."""
-    by = substitute(encoder, method, means)
-    off = sorted({_existing(encoder, head) for head in heads})
+    off = existing(encoder, heads)
+    reading = encoder.through(text, pair, _replacing(off, substitute(encoder, method, means)))[0]
+    return replace(reading, made=(f"without {' '.join(map(str, off))}: {method}",)) if off else reading
 
+
+def states_without(encoder: Encoder, heads: Sequence[Head], by: Substitute, text: str, pair: str = "") -> Weights:
+    """The vectors that leave the last layer while ``heads`` are off: [1, n, d_model]. Raises as ``encode``."""
+    return encoder.states(text, pair, _replacing(heads, by))
+
+
+def _replacing(heads: Sequence[Head], by: Substitute) -> type[Tap]:
     class Without(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            numbers = [head.head for head in off if head.layer == index]
+            numbers = [head.head for head in heads if head.layer == index]
+            if not numbers:
+                return output
             replaced: torch.Tensor = output.clone()
             replaced[:, :, numbers] = by(index, value, output)[:, :, numbers]
             return replaced
 
-    reading = encoder.through(text, pair, Without)[0]
-    return replace(reading, made=(f"without {' '.join(map(str, off))}: {method}",)) if off else reading
+    return Without
+
+
+def states_at_random(
+    encoder: Encoder,
+    heads: Sequence[Head],
+    by: Substitute,
+    text: str,
+    pair: str = "",
+    draws: int = 20,
+    seed: int = 0,
+    at_once: int = 20,
+) -> Weights:
+    """The last states [draw, n, d_model] when random directions are lost in place of ``heads``.
+
+    In each layer of theirs as many orthonormal directions of the concatenation as the heads have columns, drawn anew
+    for each draw, scaled for each token to the length of what it loses with the heads. Raises as ``encode``.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    class AtRandom(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            numbers = [head.head for head in heads if head.layer == index]
+            if not numbers:
+                return output
+            lost = (output - by(index, value, output))[:, :, numbers].flatten(2).norm(dim=-1, keepdim=True)
+            joined = output.flatten(2)  # [draw, n, d_model]
+            shape = len(output), joined.shape[-1], len(numbers) * output.shape[-1]
+            directions = torch.linalg.qr(torch.randn(shape, generator=generator))[0].to(joined)
+            part = joined @ directions @ directions.transpose(1, 2)
+            part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
+            changed: torch.Tensor = (joined - part).view_as(output)
+            return changed
+
+    return np.concatenate(
+        [encoder.states(text, pair, AtRandom, min(at_once, draws - done)) for done in range(0, draws, at_once)]
+    )
+
+
+def existing(encoder: Encoder, heads: Iterable[Head | tuple[int, int] | str]) -> tuple[Head, ...]:
+    """The heads in order, each once. Raises UnknownHead for one that the model has not."""
+    return tuple(sorted({_existing(encoder, head) for head in heads}))
 
 
 def _existing(encoder: Encoder, given: Head | tuple[int, int] | str) -> Head:
@@ -163,28 +214,13 @@ class _Fork(Tap):
         return output
 
 
-def each_alone(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
-    """As many variants as the layer has heads: in variant h, head h is off."""
-    heads = torch.arange(outputs.shape[2], device=outputs.device)
-    variants = outputs.repeat(len(heads), 1, 1, 1)
-    variants[heads, :, heads] = off[0].transpose(0, 1)
-    return variants
-
-
-def random_directions(head: int, draws: int, seed: int) -> Variants:
-    """``draws`` variants from which, instead of a head's d_head columns, what lies in as many random orthonormal
-    directions of the concatenation is taken away, for each token scaled to the length of what ``head`` loses there."""
+def each_alone(heads: Sequence[int]) -> Variants:
+    """First the layer as it is, then a variant for each of ``heads``, in which this head alone is off."""
 
     def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
-        _, n, heads, d_head = outputs.shape
-        generator = torch.Generator().manual_seed(seed)
-        joined = outputs.reshape(n, heads * d_head)
-        lengths = (outputs - off)[0, :, head].norm(dim=-1, keepdim=True)  # [n, 1]
-        changed = []
-        for _ in range(draws):
-            directions = torch.linalg.qr(torch.randn(heads * d_head, d_head, generator=generator))[0].to(joined)
-            part = (joined @ directions) @ directions.T
-            changed.append(joined - part * (lengths / part.norm(dim=-1, keepdim=True).clamp_min(1e-12)))
-        return torch.stack(changed).view(draws, n, heads, d_head)
+        changed = outputs.repeat(1 + len(heads), 1, 1, 1)
+        for variant, head in enumerate(heads, 1):
+            changed[variant, :, head] = off[0, :, head]
+        return changed
 
     return variants

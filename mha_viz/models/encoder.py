@@ -165,13 +165,14 @@ class Encoder:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)
 
-    def states(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap) -> Weights:
-        """The vectors that leave the last layer, [1, n, d_model]; more than one text where ``tap`` makes more of it.
-        Raises as :meth:`encode`."""
+    def states(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, copies: int = 1) -> Weights:
+        """The vectors that leave the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch,
+        which differ where ``tap`` makes them differ. Raises as :meth:`encode`."""
         read = self._read(clean(text), clean(pair))
-        used = tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
+        n = len(read.ids)
+        used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
         used.stop_after_last = False
-        states: Weights = self._pass([read.ids], [read.types], used).cpu().numpy()
+        states: Weights = self._pass([read.ids] * copies, [read.types] * copies, used).cpu().numpy()
         return states
 
     @contextmanager

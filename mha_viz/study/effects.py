@@ -1,47 +1,44 @@
-"""What changes in a model's answer, and in its other heads, when each head is switched off, for one text."""
+"""What changes in a model's answer, and in its other heads, when heads are switched off, for one text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.distance import entropy, jensen_shannon
+from mha_viz.analysis.effects import Effects, Numbers, Together, batches, joined
 from mha_viz.attention import Head, Weights
 from mha_viz.models import ablation
-from mha_viz.models.ablation import Substitute
 from mha_viz.models.encoder import Encoder
-from mha_viz.text import TokenizedText
 
-DRAWS = 20  # random directions beside a head
+DRAWS = 20  # random directions beside heads
 SEED = 0
 
-Numbers = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Effects:
-    """What switching off each head of a model alone does to one text.
-
-    ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
-    states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``attention`` [layer, head, layer, head]:
-    the Jensen–Shannon divergence in nats, mean over rows, of every later head's attention from what it was; 0 for heads
-    that are not later. ``method``: "zero", "mean" or "uniform".
-    """
-
-    model: str
-    text: TokenizedText
-    method: str
-    sentence: Numbers
-    tokens: Numbers
-    attention: Numbers
-
-    def ranked(self) -> tuple[Head, ...]:
-        """All heads, the one whose removal changes the sentence vector most first; of equal ones the earlier."""
-        order = np.argsort(-self.sentence, axis=None, kind="stable")
-        return tuple(Head(*divmod(int(at), self.sentence.shape[1])) for at in order)
+def part(
+    encoder: Encoder,
+    layer: int,
+    heads: Sequence[int],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+) -> Effects:
+    """The effects of some heads of one layer: ``sentence`` [1, head], ``tokens`` [1, head, n] and ``attention`` [1,
+    head, layer, head]. One pass; raises as :func:`mha_viz.models.ablation.forked`."""
+    by = ablation.substitute(encoder, method, means)
+    forked = ablation.forked(encoder, layer, ablation.each_alone(heads), by, text, pair)
+    states = forked.states.astype(np.float64)  # first as it is, then each head off
+    attention = np.zeros((len(heads), encoder.layers, encoder.heads))
+    for later, weights in enumerate(forked.weights, layer + 1):
+        rows = weights.swapaxes(0, 1).reshape(len(states), encoder.heads, -1)  # [variant, head, query · key]
+        for off, changed in enumerate(rows[1:]):
+            attention[off, later] = _divergences(rows[0], changed) / states.shape[1]
+    vectors = states.mean(1)
+    return Effects(_apart(vectors[0], vectors[1:])[None], _apart(states[0], states[1:])[None], attention[None])
 
 
 def effects(
@@ -50,49 +47,37 @@ def effects(
     pair: str = "",
     method: str = "zero",
     means: Weights | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Effects:
-    """The effects of all heads on one text: one pass a layer, in which its heads are variants of one batch.
-
-    ``progress`` is called with the share that is done; what it raises ends the work. Raises as
-    :func:`mha_viz.models.ablation.forked`.
-    """
-    by = ablation.substitute(encoder, method, means)
-    reading = encoder.encode(text, pair)
-    states = encoder.states(text, pair).astype(np.float64)[0]
-    layers, heads, n = encoder.layers, encoder.heads, len(states)
-    tokens, sentence = np.zeros((layers, heads, n)), np.zeros((layers, heads))
-    attention = np.zeros((layers, heads, layers, heads))
-    before = reading.weights.reshape(layers, heads, -1)  # [layer, head, query · key]
-    for layer in range(layers):
-        after = ablation.forked(encoder, layer, ablation.each_alone, by, text, pair)
-        changed = after.states.astype(np.float64)
-        tokens[layer] = _apart(states, changed)
-        sentence[layer] = _apart(states.mean(0), changed.mean(1))
-        for later, weights in enumerate(after.weights, layer + 1):
-            rows = weights.swapaxes(0, 1).reshape(heads, heads, -1)  # [off, head, query · key]
-            for off in range(heads):
-                attention[layer, off, later] = _divergences(before[later], rows[off]) / n
-        if progress is not None:
-            progress((layer + 1) / layers)
-    return Effects(encoder.name, reading.queries, method, sentence, tokens, attention)
+    """The effects of all heads on one text. ``progress`` is called with the share that is done; what it raises ends
+    the work. Raises as :func:`part`."""
+    work = list(batches(encoder.layers, encoder.heads, len(encoder.tokenize(text, pair))))
+    parts = []
+    for done, (layer, heads) in enumerate(work, 1):
+        parts.append((layer, part(encoder, layer, heads, text, pair, method, means)))
+        progress(done / len(work))
+    return joined(parts)
 
 
-def at_random(
+def together(
     encoder: Encoder,
-    head: Head,
+    heads: Sequence[Head],
     text: str,
     pair: str = "",
-    by: Substitute | None = None,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Numbers:
-    """1 − cos of the sentence vectors, [draw], when random directions are taken away in place of ``head``: as many as
-    it has columns, and for each token as much as is lost with it."""
-    by = by or ablation.substitute(encoder, "zero")
-    variants = ablation.random_directions(head.head, draws, seed)
-    changed = ablation.forked(encoder, head.layer, variants, by, text, pair).states.astype(np.float64)
-    return _apart(encoder.states(text, pair).astype(np.float64)[0].mean(0), changed.mean(1))
+    method: str = "zero",
+    means: Weights | None = None,
+) -> Together:
+    """The effect of heads that are off at once, beside as much in random directions (DRAWS draws). Raises as
+    :func:`mha_viz.models.ablation.without`."""
+    by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
+    before = encoder.states(text, pair)[0].astype(np.float64)
+    after = ablation.states_without(encoder, off, by, text, pair)[0].astype(np.float64)
+    at_once = max(1, analysis.PIECES // len(before))
+    draws = ablation.states_at_random(encoder, off, by, text, pair, DRAWS, SEED, at_once)
+    vector = before.mean(0)
+    return Together(
+        float(_apart(vector, after.mean(0))), _apart(before, after), _apart(vector, draws.astype(np.float64).mean(1))
+    )
 
 
 def _apart(first: Numbers, second: Numbers) -> Numbers:

@@ -1,4 +1,4 @@
-// A drawing in a file that no server answers: its data lies in the page, and what a person changes stays in the address.
+// A drawing in a file that no server answers: its data lies in the page; what a person changes stays in the address.
 
 // The even bytes, then the odd ones, deflated, in base64: as `packed` of exports/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */

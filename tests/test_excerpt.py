@@ -22,7 +22,7 @@ from mha_viz.figures.layout import PAGE_MM, Size
 from mha_viz.figures.links import links
 from mha_viz.figures.theme import LIGHT
 from mha_viz.figures.view import Focus, View
-from tests.explorer import long_reading, reading
+from tests.readings import long_reading, reading
 
 H = Head(0, 0)
 

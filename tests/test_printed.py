@@ -21,7 +21,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.theme import LIGHT, THEMES, Theme, palette
 from mha_viz.figures.view import View
-from tests.explorer import reading
+from tests.readings import reading
 from tests.vision import SEEN, contrast, lightness, rgb, seen
 
 CLEAR = {"grey": 3.0}  # of graphics on what lies beside them, WCAG 2.2, 1.4.11; of other readers:

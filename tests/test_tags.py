@@ -14,9 +14,22 @@ import pypdfium2.raw as pdfium
 import pytest
 
 from mha_viz import exports
+from mha_viz.attention import Head
 from mha_viz.drawing.marks import Drawing, Rect
+from mha_viz.figures.compare import Panel, compare, difference
+from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links
 from tests import hostile
-from tests.test_drawings import FIGURES
+from tests.readings import reading
+
+ONE = reading()
+FIGURES = {
+    "heatmap": heatmap(ONE, Head(1, 2)),
+    "transparent": links(ONE, [Head(1, 2), Head(1, 0)], None, Size(transparent=True)),
+    "compare": compare([Panel(ONE, Head(1, 2), "first"), Panel(ONE, Head(0, 1))]),
+    "difference": difference(Panel(ONE, Head(1, 2)), Panel(ONE, Head(0, 0))),
+}
 
 
 def utf16(read: Callable[..., int], *arguments: Any) -> str:

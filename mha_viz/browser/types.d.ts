@@ -120,6 +120,7 @@ interface Reading extends Axis {
   of: string;
   model: string;
   revision: string;
+  steps: string;
   layers: number;
   heads: number;
   together: number;

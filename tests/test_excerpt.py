@@ -62,9 +62,9 @@ def test_what_is_left_out_is_counted() -> None:
     w[0, 0], w[1, 3], w[3, 3] = 0.5, 0.3, 0.2
     parts, (note,) = excerpts(w, None, 2, 2)
     assert [(list(part.rows), list(part.cols)) for part in parts] == [([0, 1], [0, 1]), ([2, 3], [2, 3])]
-    assert note.caption == "The 4 tokens stand in 2 columns; 30 % of the attention is left out."
+    assert note.caption == "The 4 tokens stand in 2 columns; 30.0% of the attention is left out."
     _, (note,) = excerpts(w, None, 2, 1)
-    assert note.caption == "The first 2 of 4 tokens are drawn; 50 % of the attention is left out."
+    assert note.caption == "The first 2 of 4 tokens are drawn; 50.0% of the attention is left out."
 
 
 def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
@@ -73,13 +73,13 @@ def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
     ((rows, cols),), (note,) = excerpts(w, Focus(15, None), 5, 3)
     assert list(rows) == [13, 14, 15, 16, 17]
     assert {1, 2} <= set(cols)
-    assert "Of 20 tokens 5 on either side are drawn, around what is held; 25 % of its attention" in note.caption
+    assert "Of 20 tokens 5 on either side are drawn, around what is held; 25.0% of its attention" in note.caption
     ((rows, cols),), (note,) = excerpts(w, Focus(19, 9), 5, 3)
     assert list(rows) == [15, 16, 17, 18, 19]
     assert 9 in cols
     ((rows, cols),), (note,) = excerpts(w, Focus(None, 9), 5, 3)
     assert (15 in rows, 9 in cols) == (True, True)
-    assert "; 0.0 % of its attention" in note.caption
+    assert "; 0.0% of its attention" in note.caption
 
 
 # ---- On the page -----------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_long_text_in_columns_has_every_token_and_the_links_inside_them() -> N
     assert tokens_of(drawing).count("t74") == 2
     assert set(tokens_of(drawing)) == {f"t{i}" for i in range(75)}
     assert len([m for m in drawing.marks if isinstance(m, Curve)]) == 74  # all but the one from column to column
-    assert "The 75 tokens stand in 2 columns; 1.3 % of the attention is left out." in drawing.full_caption
+    assert "The 75 tokens stand in 2 columns; 1.3% of the attention is left out." in drawing.full_caption
 
 
 def test_a_held_token_of_a_long_text_is_in_the_picture_with_its_link() -> None:
@@ -111,7 +111,7 @@ def test_a_held_token_of_a_long_text_is_in_the_picture_with_its_link() -> None:
     held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["t120"]
     assert "1.000" in drawing.texts()
-    assert "around what is held; 0.0 % of its attention is left out." in drawing.full_caption
+    assert "around what is held; 0.0% of its attention is left out." in drawing.full_caption
 
 
 def test_a_higher_page_takes_more_and_a_lower_one_less() -> None:
@@ -126,7 +126,7 @@ def test_cross_attention_keeps_a_short_side_whole() -> None:
     drawing = links(cross, [H])
     assert len(set(tokens_of(drawing))) == 150
     assert drawing.texts().count("e") == 3
-    assert "3 columns; 0.0 % of the attention" in drawing.full_caption
+    assert "3 columns; 0.0% of the attention" in drawing.full_caption
 
 
 # ---- What is said ----------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
 def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
     """Numbers of the sentences of each chunk: as many consecutive ones of a document as fit into ``most`` pieces.
 
-    ``lengths`` are pieces a sentence, None for one that cannot be read. Such a sentence, and one that is longer than
+    ``lengths`` are pieces per sentence, None for one that cannot be read. Such a sentence, and one that is longer than
     ``most`` by itself, is in no chunk and ends the one before it.
     """
     chunk: list[int] = []

@@ -1,5 +1,6 @@
 // Token links: queries left, keys right, one line a weight, its opacity the shade of the weight.
-import { linksLayout, number, spanWeight, within } from "./geometry.js";
+import { linksLayout, spanWeight, within } from "./geometry.js";
+import { number } from "./numerals.js";
 import { fit, widest, write } from "./ink.js";
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Head
+from mha_viz.numerals import percent
 
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
 SHORT = {
@@ -31,7 +32,7 @@ def short(finding: Finding) -> str:
 
 def told(finding: Finding) -> str:
     """A role in a sentence, with its numbers."""
-    score, baseline = _percent(finding.score), _percent(finding.baseline)
+    score, baseline = percent(finding.score), percent(finding.baseline)
     if finding.role == "syntax":
         relation, direction = finding.detail.split()
         return (
@@ -46,21 +47,18 @@ def told(finding: Finding) -> str:
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if math.isnan(finding.low):
-            return f"position: {score} of its attention goes to {where}; evenly spread it would be {baseline}"
+            return f"position: {score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
         return f"position: its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
     if finding.role == "delimiter":
         return (
-            f"delimiter: {score} of its attention goes to {SHORT[finding.detail]}; evenly spread it would be {baseline}"
+            f"delimiter: {score} of its attention goes to {SHORT[finding.detail]} "
+            f"({baseline} if it looked everywhere equally)"
         )
-    return f"broad: its entropy is {score} of the largest possible; the mean of the model’s heads is {baseline}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}\u00a0%"
+    return f"broad: its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
 def _interval(finding: Finding) -> str:
-    return f"95 % interval {100 * finding.low:.1f} to {100 * finding.high:.1f}"
+    return f"95% interval {percent(finding.low)} to {percent(finding.high)}"
 
 
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:

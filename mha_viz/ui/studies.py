@@ -23,6 +23,7 @@ from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_f
 from mha_viz.assets import asset
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
 from mha_viz.models import catalog, hub
+from mha_viz.numerals import percent
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Once, Shelf, lasting, office
@@ -41,7 +42,7 @@ AT_HOME = 600.0  # the same on one's own machine, where other pages may be read 
 STUDIES = Rules(
     one="study",
     many="studies",
-    stop="Stop it on the page Roles, or wait until it is done.",
+    stop="Stop it on the Roles page, or wait until it is done.",
     places=8,
     forgotten=lambda: HIDDEN if catalog.hosted() else AT_HOME,
     failure=StudyFailed,
@@ -79,16 +80,14 @@ class Evidence(NamedTuple):
     def beside(self, finding: Finding) -> str:
         """What the other baselines get right, over all sentences; empty where a role has none."""
         if finding.role == "syntax":
-            rules = {"pos": "the nearest part of speech", "untrained": "the best untrained head"}
+            rules = {"pos": "the rule “nearest word of the right kind”", "untrained": "the best untrained head"}
         elif finding.role == "coreference":
             rules = {"untrained": "the best untrained head"}
         else:
             return ""
         accuracy = _baselines(self).get(finding.detail, {})
-        rules_in_words = [
-            f"{words} {100 * accuracy[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in accuracy
-        ]
-        return f"; over all sentences {' and '.join(rules_in_words)}" if rules_in_words else ""
+        rules_in_words = [f"{words} {percent(accuracy[rule])}" for rule, words in rules.items() if rule in accuracy]
+        return f"; over all sentences: {', '.join(rules_in_words)}" if rules_in_words else ""
 
 
 @lasting(READY)

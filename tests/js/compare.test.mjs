@@ -15,7 +15,6 @@ import {
   placeAfter,
   scaleWords,
   sharedShades,
-  signed,
   signedShades,
   toldApart,
   topOf,
@@ -23,6 +22,7 @@ import {
   unpackPanels,
   viewAfter,
 } from "../../mha_viz/browser/compare/together.js";
+import { signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });

@@ -79,7 +79,7 @@ function drawHeadBar(app) {
     if (line === null) delete button.dataset.line;
     else button.dataset.line = String(line);
     const how = line === null ? "" : `, ${LINES[line]} lines`;
-    button.title = `${headName(reading, first + i)}${how}: click switches it, double click shows it alone`;
+    button.title = `${headName(reading, first + i)}${how}: click shows or hides it, double click shows it alone`;
     button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
   });
 }

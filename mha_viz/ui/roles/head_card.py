@@ -67,13 +67,13 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
         st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
     with right:
-        st.markdown("**What it gives to delimiters**")
+        st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()
         st.plotly_chart(
             shares(("[CLS]", "[SEP]", "punctuation"), values, colours), key="card_delimiters", theme=None, config=CONFIG
         )
     line, untrained = entropy.iloc[0], _rows_of(evidence.profiles[0].untrained.get("entropy"), head)
-    beside = "" if untrained is None else f" The untrained twin of this head: {untrained.iloc[0]['normalised']:.2f}."
+    beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
         f"(0: one token gets everything; 1: all get the same).{beside}"
@@ -104,7 +104,7 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
     if not len(table):
         return None
-    st.markdown("**Relations it comes nearest to**, over all sentences, with what simple rules get right")
+    st.markdown("**Relations it comes closest to**, over all sentences, next to the scores of simple rules")
     labels = {
         "accuracy": "right",
         "ci_low": "low",
@@ -147,16 +147,16 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
         if one is not None and (links := arcs(sentence, one, index, name, direction))
     ]
     if not cases:
-        st.markdown(f"The built-in sentences have no {plain(relation)}.")
+        st.markdown(f"The built-in sentences have no case of {plain(relation)}.")
         return
     right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
     st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
     best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
     left_side, right_side = st.columns(2, gap="large")
     with left_side:
-        _listed("Most right", [case for case in best[:SHOWN] if case.right], head)
+        _listed("Most often right", [case for case in best[:SHOWN] if case.right], head)
     with right_side:
-        _listed("Least right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
+        _listed("Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
 
 
 def _listed(title: str, cases: Sequence[Case], head: Head) -> None:

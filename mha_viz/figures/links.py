@@ -83,7 +83,7 @@ def _on_page(
     """The diagram on a page of so many pixels, its height, and what it leaves out: a long text stands in columns, or is
     cut to what is held."""
     width, height = page
-    every = np.mean([s.part.w for s in strands], axis=0, dtype=np.float64)
+    every = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
     parts, notes = excerpts(every, held, fit, max(1, int((width + GAP) // (NARROWEST + GAP))))
     column = (width - (len(parts) - 1) * GAP) / len(parts)

@@ -105,7 +105,7 @@ def of_panels(
     if pair is not None:
         offers.append(_difference(panels, view, pair, pin_of))
 
-    def everything(size: Size, dpi: int, **rows: int) -> bytes:
+    def everything(size: Size, dpi: int, **rows: Any) -> bytes:
         diff = pair
         if diff and mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted

@@ -26,6 +26,7 @@ from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
 from mha_viz.ui.parts import (
+    PERCENT,
     complain,
     complain_later,
     entitle,
@@ -315,7 +316,7 @@ def _costs(result: Result) -> None:
         }
         for arm in result.runs
     ]
-    formats = {"parameters": "localized", "multiply-adds": "localized", "right": "%.1f%%", "loss": "%.5f"}
+    formats = {"parameters": "localized", "multiply-adds": "localized", "right": PERCENT, "loss": "%.5f"}
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,

@@ -35,7 +35,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
         OUTPUT: Words(
             "Only W_O differs",
             "What makes the learning in each head unique, if all are fed the same input?",
-            "The heads' outputs are concatenated and multiplied by W_O, so each head is multiplied by a different "
+            "The heads' outputs are concatenated and multiplied by W_O, so the output of each head meets a different "
             "slice of W_O, and its gradient comes back through that slice. Different slices give different gradients: "
             "heads with the same W_Q, W_K and W_V differ after the first update.",
             "Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",

@@ -17,6 +17,7 @@ __all__ = [
     "Fault",
     "FigureWarning",
     "MhaVizError",
+    "MissingGlyphWarning",
     "ModelBroken",
     "ModelError",
     "ModelMissing",
@@ -161,3 +162,7 @@ class Fault(MhaVizError):
 
 class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
+
+
+class MissingGlyphWarning(UserWarning):
+    """A figure was drawn with boxes in place of characters of which no font on this machine has a glyph."""

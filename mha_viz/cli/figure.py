@@ -10,12 +10,13 @@ from typing import Any
 
 from mha_viz import exports
 from mha_viz.attention import Attention
-from mha_viz.cli.models import check_heads, choose_model, make_folder, read_all
+from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, number, output_options, text_options
 from mha_viz.cli.output import Destination, destination, format_suffix
 from mha_viz.cli.suggestions import did_you_mean
-from mha_viz.cli.terminal import bar, one_line, text_of
+from mha_viz.cli.terminal import bar, glyph_warnings, one_line, text_of
 from mha_viz.errors import ExportError, FigureWarning, SettingError
+from mha_viz.files import make_folder
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -125,7 +126,8 @@ def run(args: argparse.Namespace) -> None:
         _every_head(args, readings[0], to.suffix, settings)
         return
     figure = _figure(args, readings, settings)
-    to.write(lambda: figure.to_bytes(to.suffix, args.dpi))
+    with glyph_warnings():
+        to.write(lambda: figure.to_bytes(to.suffix, args.dpi))
     if args.caption:
         print(one_line(figure.caption), file=sys.stderr if to.path is None else sys.stdout)
     else:
@@ -220,7 +222,7 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
     make_folder(folder)
     every = attention.every_head()
     figure = None
-    with bar("files") as show, warnings.catch_warnings():
+    with glyph_warnings(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # of every head the same, which _warn says once
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, batch, folder_name
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
-from mha_viz.errors import CorpusError, CorpusMissing, ExportError
+from mha_viz.corpus import BUILT_IN
+from mha_viz.errors import CorpusMissing
+from mha_viz.files import make_folder
 from mha_viz.models import catalog
-
-BUILT_IN = "grammar"
 
 
 def options(profile: Parser) -> None:
@@ -47,13 +46,12 @@ def options(profile: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure a model over a corpus and write the tables to a folder."""
-    corpus = _corpus(args.corpus)
-    corpus = corpus if args.name is None else dataclasses.replace(corpus, name=args.name)
+    corpus = _corpus(args.corpus, args.name)
     model = choose_model(args.model)
     make_folder(args.out)
     encoder = load_model(model, args.device)
     from mha_viz.study.plan import BATCH
-    from mha_viz.study.run import Progress, study
+    from mha_viz.study.profiling import Progress, measure
 
     with bar("of the text") as show:
 
@@ -61,15 +59,12 @@ def run(args: argparse.Namespace) -> None:
             show(so_far.done, so_far.total)
 
         try:
-            profile = study(encoder, corpus, resume=args.out, batch=args.batch or BATCH, progress=progress)
+            profile = measure(encoder, corpus, args.out, args.batch or BATCH, progress)
         except KeyboardInterrupt:
             saved = f"The work so far is saved in {args.out}; run the same command again to continue."
             message = f"Stopped. {saved if any(args.out.glob('.*.npz')) else 'Nothing was done yet.'}"
             print(f"\nmha-viz: {one_line(message)}", file=sys.stderr)
             raise
-        except OSError as error:
-            raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
-    profile.write(args.out)
     counts = profile.facts["counts"].items()
     counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
     print(f"{args.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
@@ -79,25 +74,14 @@ def run(args: argparse.Namespace) -> None:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; see profile.json.", file=sys.stderr)
 
 
-def _corpus(name: str) -> Any:
-    from mha_viz.corpus import grammar, treebank
+def _corpus(source: str, name: str | None) -> Any:
+    from mha_viz.corpus.sources import open_corpus
 
-    if name == BUILT_IN:
-        return grammar.corpus()
-    path = Path(name)
-    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
     try:
-        if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
-            treebank.too_large(path.name, path.stat().st_size)
-        return treebank.read(path.read_bytes(), path.name)
-    except FileNotFoundError as error:
-        question = did_you_mean(name, [BUILT_IN, *_names_beside(path)])
-        raise CorpusMissing(
-            f"{name[:200]} cannot be read: it does not exist.", f"{question} {remedy}".strip()
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(f"{name[:200]} cannot be read: {reason.lower()}.", remedy) from error
+        return open_corpus(source, name)
+    except CorpusMissing as error:
+        question = did_you_mean(source, [BUILT_IN, *_names_beside(Path(source))])
+        raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
 
 
 def _names_beside(path: Path) -> list[str]:

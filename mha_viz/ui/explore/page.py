@@ -6,11 +6,12 @@ from contextlib import suppress
 
 import streamlit as st
 
-from mha_viz.attention import QUANTITIES, Attention, Head
+from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
+from mha_viz.tensors import QUANTITIES
 from mha_viz.ui import address, inference, takeaway, tour, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
@@ -71,7 +72,7 @@ def draw(what: Asked, attention: Attention) -> None:
     else:
         _say_pasted(what)
         gold.propose(attention)
-    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where)))
+    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n))
 
 
 def _say_pasted(what: Asked) -> None:

@@ -72,7 +72,8 @@ def show(where: Address) -> None:
     if head is not None:
         head_card.show(model, evidence, head)
     if model.name == learning.MODEL:
-        learning.show()
+        with st.container(key="learning"):
+            learning.show()
     relations.show(evidence)
     relations.compare(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:

@@ -20,8 +20,7 @@ from transformers import AutoModel, AutoTokenizer
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
 OFFSETS = tuple(o for o in range(-10, 11) if o)
-CHUNK = 128  # pieces between [CLS] and [SEP]
-APOSTROPHES = "'’"
+CHUNK = 128  # pieces, [CLS] and [SEP] included
 
 Count = tuple[int, int]  # how many, and how many of them right
 
@@ -303,6 +302,24 @@ def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, 
     return found
 
 
+def in_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
+    """(head, offset) → the share of the mass, and of the rows, that stays within a word."""
+    found = {}
+    for number in range(len(readings[0].attention)):
+        for offset in range(-5, 6):
+            inside, mass, same, rows = 0.0, 0.0, 0, 0
+            for reading in readings:
+                a, size = reading.attention[number].tolist(), len(reading.words)
+                for i in range(size):
+                    if reading.ends[i] or not 0 <= i + offset < size:
+                        continue
+                    mass, rows = mass + a[i][i + offset], rows + 1
+                    if reading.words[i] == reading.words[i + offset]:
+                        inside, same = inside + a[i][i + offset], same + 1
+            found[number, offset] = (inside / mass if mass else math.nan, same / rows if rows else math.nan)
+    return found
+
+
 def delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
     found = []
     for number in range(len(readings[0].attention)):
@@ -364,11 +381,12 @@ class Chunk(NamedTuple):
 
 
 def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
-    """Consecutive sentences of a document, as many as CHUNK pieces hold; one that cannot be read parts them."""
+    """Consecutive sentences of a document, as many as CHUNK pieces hold; one that cannot be read parts them, and one
+    that is longer stands alone."""
     found: list[list[Sentence]] = [[]]
-    room = min(CHUNK, model.limit - model.special)
+    room = min(CHUNK, model.limit) - model.special
     for sentence in sentences:
-        fits = model.words(sentence.forms) is not None and model.size(sentence.forms) <= room
+        fits = model.words(sentence.forms) is not None
         last = found[-1]
         together = [form for s in (*last, sentence) for form in s.forms]
         if last and (not fits or last[-1].document != sentence.document or model.size(together) > room):
@@ -451,16 +469,12 @@ def gap(text: str, model: Model) -> list[Count]:
 
 
 def _last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
-    """The pieces of the last word in a span: letters and digits, an apostrophe between letters stays inside."""
-
-    def inside(i: int) -> bool:
-        return text[i].isalnum() or (text[i] in APOSTROPHES and text[i - 1].isalnum() and text[i + 1 : i + 2].isalnum())
-
+    """The pieces that overlap what stands behind the last blank of a span."""
     end = at + len(form)
-    while end > at + 1 and not inside(end - 1):
+    while text[end - 1] == " ":
         end -= 1
     start = end
-    while start > 0 and inside(start - 1):
+    while start > at and text[start - 1] != " ":
         start -= 1
     return [i for i, (s, e) in enumerate(reading.spans) if not reading.ends[i] and s < end and e > start]
 

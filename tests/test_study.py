@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
@@ -317,6 +318,15 @@ def test_position(both: Both, untrained: bool) -> None:
         assert found[key].share_of_maxima == pytest.approx(share, abs=1e-12)
 
 
+def test_what_stays_within_a_word(both: Both) -> None:
+    expected = brute.in_word(both.loops.readings)
+    found = {(both.number(x), x.offset): (x.mass_in_word, x.rows_in_word) for x in both.lines("position")}
+    assert found.keys() == expected.keys()
+    for key, shares in expected.items():
+        assert found[key] == pytest.approx(shares, abs=1e-6)
+    assert 0 < found[0, -1][1] < 1  # some word has several pieces
+
+
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_delimiters(both: Both, untrained: bool) -> None:
     expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
@@ -435,7 +445,8 @@ def test_the_number_of_workers_changes_nothing_at_all(small: Encoder) -> None:
 def tally_of(encoder: Encoder, corpus: Corpus, numbers: Sequence[int], chunks: Sequence[int]) -> Tally:
     """The sums over some of the sentences and chunks, one at a time."""
     made, relations = plan(encoder, corpus), Relations(corpus.sentences)
-    tally = Tally(encoder.layers * encoder.heads, relations, len(corpus.sentences), len(made.chunks))
+    documents = Documents([sentence.document for sentence in corpus.sentences])
+    tally = Tally(encoder.layers * encoder.heads, relations, documents, len(made.chunks))
     trees = {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences)}
 
     def alone(pieces: WordPieces, number: int) -> Batch:

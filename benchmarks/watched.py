@@ -39,13 +39,11 @@ class Watched:
         return total
 
     def megabytes(self) -> float:
-        """Resident memory of the server and its children. Where the system can tell (Linux), a page that several of
-        them share counts once."""
+        """Resident memory (RSS) of the server and its children, added up: a shared page counts twice."""
         total = 0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
-                full = process.memory_full_info()
-                total += getattr(full, "pss", full.rss)
+                total += process.memory_info().rss
         return total / 1e6
 
     def counts(self) -> dict[str, int]:

@@ -227,7 +227,8 @@ def compare(
 ) -> Figure:
     """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
 
-    Options: those of View and Size; ``kind`` is heatmap or links. ``pin`` counts tokens of panel ``pin_of``. ``diff``
+    Options: those of View and Size; ``kind`` is heatmap or links. ``columns``: panels in a row, 1 to 16; without it as
+    many as fit, evenly (four come out two by two where three fit). ``pin`` counts tokens of panel ``pin_of``. ``diff``
     names two panels, counted from 0, whose difference is open in the interactive version.
     """
     if not isinstance(panels, Iterable):
@@ -279,16 +280,17 @@ def archive(
     kind: As = "heatmap",
     diff: tuple[int, int] | None = None,
     pin_of: int = 0,
+    columns: int | None = None,
     **options: Any,
 ) -> bytes:
     """Everything of a comparison as one zip file: the comparison itself, the difference of two panels where ``diff``
     names them, each head as heatmap and links, all as SVG, PDF and PNG with their numbers (CSV), and the captions.
 
-    Options: those of View and Size; ``kind`` and ``pin_of`` as of :func:`compare`. A PNG that would be too large at
-    this ``dpi`` is left out, and captions.txt says so.
+    Options: those of View and Size; ``kind``, ``pin_of`` and ``columns`` as of :func:`compare`. A PNG that would be too
+    large at this ``dpi`` is left out, and captions.txt says so.
     """
     made = [_panel(given) for given in panels]
-    figures = {"comparison": compare(made, kind, None, pin_of, diff, **options)}
+    figures = {"comparison": compare(made, kind, columns, pin_of, diff, **options)}
     if diff is not None:
         at, pin = pin_for(made, diff, pin_of, _settings(options)[0])
         one, two = (made[i] for i in diff)

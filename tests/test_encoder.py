@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -392,6 +394,32 @@ def test_a_packed_layer_gives_its_weight_back() -> None:
     assert torch.allclose(packed(x), layer(x), atol=1e-6)
     gelu = torch.nn.functional.gelu(layer(x))
     assert torch.allclose(linear.PackedLinear(layer.weight, layer.bias, gelu=True)(x), gelu, atol=1e-6)
+
+
+@pytest.mark.usefixtures("packing")
+def test_a_packed_weight_in_a_mapped_file_stays_readable(tmp_path: Path) -> None:
+    save_file({"weight": torch.randn(1024, 1024)}, tmp_path / "mapped.safetensors")
+    weight = load_file(tmp_path / "mapped.safetensors")["weight"]
+    values = weight.clone()
+    assert torch.equal(linear.PackedLinear(weight, None).weight, values)
+    assert torch.equal(weight, values)
+
+
+@pytest.mark.usefixtures("packing")
+def test_only_whole_pages_of_a_packed_weight_are_paged_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    advised: list[list[int]] = []
+    library = SimpleNamespace(madvise=lambda start, length, advice: advised.append([start.value, length.value, advice]))
+    monkeypatch.setattr(linear.ctypes, "CDLL", lambda _: library)
+    monkeypatch.setattr(linear.sys, "platform", "linux")
+    weight = torch.randn(100, 1000)
+    linear.PackedLinear(weight, None)
+    linear.PackedLinear(torch.randn(3, 3), None)  # not one whole page
+    ((start, length, advice),) = advised
+    end = weight.data_ptr() + weight.nbytes
+    assert start % mmap.PAGESIZE == length % mmap.PAGESIZE == 0
+    assert 0 <= start - weight.data_ptr() < mmap.PAGESIZE
+    assert 0 <= end - (start + length) < mmap.PAGESIZE
+    assert advice == 21  # MADV_PAGEOUT in Linux's uapi/asm-generic/mman-common.h
 
 
 # ---- much text -----------------------------------------------------------------------------------------------------

@@ -448,6 +448,15 @@ def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
     assert len({round(m.y, 6) for m in drawing.marks if isinstance(m, Text) and m.text == "[CLS]"}) == 1
 
 
+@pytest.mark.parametrize(
+    ("count", "columns", "rows"), [(4, None, [2, 2]), (5, None, [3, 2]), (4, 4, [4]), (4, 3, [3, 1])]
+)
+def test_panels_stand_in_even_rows_unless_told(count: int, columns: int | None, rows: list[int]) -> None:
+    drawing = compare([Panel(reading(words=(1, 1)), H)] * count, columns=columns)
+    tops = [round(m.y, 3) for m in drawing.marks if isinstance(m, Cells)][:count]
+    assert [tops.count(y) for y in dict.fromkeys(tops)] == rows
+
+
 def test_a_transparent_comparison_has_no_lines_of_paper() -> None:
     drawn = compare([Panel(reading(words=(1, 1)), H)] * 2, None, Size(transparent=True))
     assert not [m for m in drawn.marks if isinstance(m, Rect) and m.fill == LIGHT.paper and m.opacity == 1]

@@ -55,7 +55,8 @@ def compare(
     pin_of: int = 0,
     diff: tuple[int, int] | None = None,
 ) -> Drawing:
-    """Panels in rows of ``columns`` (as many as fit), all on one scale and with cells of one size.
+    """Panels in rows of ``columns``, all on one scale and with cells of one size; without ``columns`` as many stand in
+    a row as fit, evenly, so that four come out two by two where three fit.
 
     ``scale="head"`` means up to the largest weight of all panels here; "row" is refused, for it is no shared scale, and
     so is one side of a pair. The pin counts tokens of panel ``pin_of``; the others hold the word that stands for it,
@@ -69,7 +70,7 @@ def compare(
     theme = THEMES[size.look]
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     top = max(part.top for part in parts)
-    across = columns or max(1, min(len(panels), int((size.pixels + GAP) // (NARROWEST[kind] + GAP))))
+    across = columns or columns_for(len(panels), size.pixels, kind)
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
     held = held_by_panels(panels, view, pin_of, diff)
     plates = plates_of(panels, held, view, kind, width, theme, lines=not size.transparent)
@@ -136,6 +137,13 @@ def check_diff(diff: tuple[int, int] | None, count: int) -> None:
 
 def _is_whole(given: object) -> bool:
     return isinstance(given, int) and not isinstance(given, bool)
+
+
+def columns_for(count: int, width: float, kind: As) -> int:
+    """How many of ``count`` panels stand in a row of ``width`` pixels: in as few rows as fit, and those filled evenly.
+    As ``columns`` of ``browser/compare/together.js``."""
+    fit = max(1, min(count, int((width + GAP) // (NARROWEST[kind] + GAP))))
+    return math.ceil(count / math.ceil(count / fit))
 
 
 class _Set(NamedTuple):

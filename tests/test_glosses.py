@@ -1,0 +1,97 @@
+"""Every role has a gloss that a student understands, and plain words find the role."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
+from mha_viz.assets import asset
+from mha_viz.figures.glosses import PATTERNS, RELATIONS, asked_for, gloss, labelled
+
+# Universal Dependencies, version 2: the 37 relations.
+UNIVERSAL = """
+    acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed
+    flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp
+"""
+
+
+def test_every_universal_relation_has_a_gloss_of_its_own() -> None:
+    assert len(UNIVERSAL.split()) == 37
+    assert set(UNIVERSAL.split()) <= RELATIONS.keys()
+    assert len({meaning.name for meaning in RELATIONS.values()}) >= len(RELATIONS) - 1  # two kinds of relative clause
+    assert len({meaning.link for meaning in RELATIONS.values()}) == len(RELATIONS)
+
+
+def test_every_relation_and_role_that_was_measured_has_a_gloss() -> None:
+    for table in asset("profiles").rglob("syntax.csv"):
+        with table.open(newline="") as lines:
+            relations = {row["relation"] for row in csv.DictReader(lines) if row["level"] == "full"}
+        assert relations <= RELATIONS.keys()
+    assert {*DELIMITERS, *POSITIONS.values(), "third_person", "entropy"} == PATTERNS.keys()
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_an_example_marks_the_two_words_that_are_linked(relation: str) -> None:
+    meaning = RELATIONS[relation]
+    assert " → " in meaning.link
+    if relation not in ("dep", "root"):  # a link of no kind, and a word without a head
+        assert len(re.findall(r"\*[^ *]+\*", meaning.example)) == 2 == meaning.example.count("*") / 2
+
+
+def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
+    assert gloss("nmod:poss") == RELATIONS["nmod:poss"] != gloss("nmod")
+    assert gloss("nsubj:unheard") == gloss("nsubj dep_to_head") == RELATIONS["nsubj"]
+    assert gloss("unheard") is None
+
+
+def test_labels() -> None:
+    assert labelled("nsubj") == "subject (nsubj)"
+    assert labelled("all") == "all"
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("subject", "nsubj"),
+        ("subjects", "nsubj"),
+        ("Find the head for subjects", "nsubj"),
+        ("object", "obj"),
+        ("indirect object", "iobj"),
+        ("passive subject", "nsubj:pass"),
+        ("pronoun", "third_person"),
+        ("coreference", "third_person"),
+        ("what does 'it' refer to", "third_person"),
+        ("previous word", "previous"),
+        ("looks at the word before", "previous"),
+        ("next token", "next"),
+        ("looks at commas", "punctuation"),
+        ("adjective", "amod"),
+        ("possessive", "nmod:poss"),
+        ("preposition", "case"),
+        ("article", "det"),
+        ("[CLS]", "cls"),
+        ("broad", "entropy"),
+        ("nmod:poss", "nmod:poss"),
+        ("xcomp", "xcomp"),
+        ("number", "nummod"),
+    ],
+)
+def test_plain_words_find_the_role(typed: str, first: str) -> None:
+    assert asked_for(typed)[0] == first
+
+
+@pytest.mark.parametrize("typed", ["", "   ", "the", "xyzzy", "🦊", "<script>", "((((", "L3H1"])
+def test_what_means_nothing_finds_nothing(typed: str) -> None:
+    assert asked_for(typed) == ()
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_answered_with_known_roles_once_each(typed: str) -> None:
+    answers = asked_for(typed)
+    assert len(set(answers)) == len(answers)
+    assert set(answers) <= RELATIONS.keys() | PATTERNS.keys()

@@ -13,7 +13,7 @@ the sentences with even numbers, and meet the rule on the odd ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -161,19 +161,15 @@ def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
         even = share(counts.by_row[0, :, at], counts.gold.n[0, :, at, None])  # [direction, head]
         best = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
-            chosen = [head for head in np.flatnonzero(best == direction) if _chosen(counts, direction, at, int(head))]
-            if chosen and counts.gold.n[1, direction, at] >= CASES:
-                bounds = counts.interval(direction, at, ODD)
-                yield from _meeting(counts, direction, at, chosen, ODD, bounds)
+            chosen = [head for head in _gaining(counts, direction, at, EVEN) if best[head] == direction]
+            yield from _meeting(counts, direction, at, chosen, ODD)
 
 
 def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Every head, relation and direction that meets the rule over all sentences."""
     for at in _relations(counts.relations):
         for direction in range(len(DIRECTIONS)):
-            if counts.gold.n[:, direction, at].sum() >= CASES:
-                heads = range(counts.correct.shape[-1])
-                yield from _meeting(counts, direction, at, heads, ALL, counts.intervals[direction, at])
+            yield from _meeting(counts, direction, at, _gaining(counts, direction, at, ALL), ALL)
 
 
 def _relations(relations: Relations) -> list[int]:
@@ -185,16 +181,19 @@ def _has_subtype(row: Row) -> bool:
     return row.level == "full" and ":" in row.relation
 
 
-def _chosen(counts: SyntaxCounts, direction: int, at: int, head: int) -> bool:
-    right, n = counts.by_row[0, direction, at, head], counts.gold.n[0, direction, at]
-    return _gains(right, counts.gold.offset[0, direction, at].max(), n)
+def _gaining(counts: SyntaxCounts, direction: int, at: int, halves: slice) -> list[int]:
+    """The heads that beat the best fixed offset by ten points."""
+    n, offset = counts.gold.n[halves, direction, at].sum(), counts.gold.offset[halves, direction, at].sum(axis=0).max()
+    correct = counts.by_row[halves, direction, at].sum(axis=0)
+    return [head for head, right in enumerate(correct.tolist()) if _gains(right, offset, n)]
 
 
-def _meeting(
-    counts: SyntaxCounts, direction: int, at: int, heads: Iterable[int], halves: slice, bounds: Bounds
-) -> Iterator[Role]:
+def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int], halves: slice) -> Iterator[Role]:
     """Those of the heads whose interval lies ten points or more above the best fixed offset."""
     n = int(counts.gold.n[halves, direction, at].sum())
+    if not heads or n < CASES:
+        return
+    bounds = counts.interval(direction, at, halves)
     offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
     side, tag, right_by_rule = best_upos(counts.gold.upos[halves, direction, at].sum(axis=0))
     name = f"nearest {counts.relations.upos[tag]} to the {SIDES[side]}"
@@ -207,7 +206,7 @@ def _meeting(
         if interval.low - offset >= GAIN - ROUNDING:
             right = int(counts.by_row[halves, direction, at, head].sum())
             rule = Rule(name, right_by_rule / n, right > right_by_rule)
-            yield Role(int(head), "syntax", detail, right / n, offset, n, interval, rule, untrained)
+            yield Role(head, "syntax", detail, right / n, offset, n, interval, rule, untrained)
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None, halves: slice) -> Iterator[Role]:

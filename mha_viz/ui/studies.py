@@ -76,41 +76,10 @@ class Evidence(NamedTuple):
         """The roles that were found, each kind in the first profile that has any."""
         return _findings(self)
 
-    def beside(self, finding: Finding) -> str:
-        """What the other baselines get right, over all sentences; empty where a role has none."""
-        if finding.role == "syntax":
-            rules = {"pos": "the nearest part of speech", "untrained": "the best untrained head"}
-        elif finding.role == "coreference":
-            rules = {"untrained": "the best untrained head"}
-        else:
-            return ""
-        accuracy = _baselines(self).get(finding.detail, {})
-        rules_in_words = [
-            f"{words} {100 * accuracy[rule]:.1f}\u00a0%" for rule, words in rules.items() if rule in accuracy
-        ]
-        return f"; over all sentences {' and '.join(rules_in_words)}" if rules_in_words else ""
-
 
 @lasting(READY)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
     return _united(profile.findings() for profile in evidence.profiles)
-
-
-@lasting(READY)
-def _baselines(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """The accuracy of each baseline, for each detail of a finding: "relation direction", or a kind of mention."""
-    accuracy: dict[str, dict[str, float]] = {}
-    table = evidence.table("syntax_baselines")
-    if table is not None:
-        table = table[table["level"].isin(("base", "full"))]
-        columns = (table[name] for name in ("relation", "direction", "baseline", "accuracy"))
-        for relation, direction, baseline, share in zip(*columns, strict=True):
-            accuracy.setdefault(f"{relation} {direction}", {}).setdefault(baseline, share)
-    table = evidence.table("coreference_baselines")
-    if table is not None:
-        for mention, baseline, share in zip(table["mention_type"], table["baseline"], table["accuracy"], strict=True):
-            accuracy.setdefault(mention, {})[baseline] = share
-    return accuracy
 
 
 @cache

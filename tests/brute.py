@@ -166,6 +166,25 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
     return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
+def bootstrap(documents: Sequence[Count]) -> tuple[float, float]:
+    """The 95 % interval over documents, each (right, cases): 2,000 draws, seed 0."""
+    drawn = np.random.default_rng(0).integers(0, len(documents), (2000, len(documents)))
+    accuracies = []
+    for draw in drawn.tolist():
+        right, n = (sum(documents[number][i] for number in draw) for i in (0, 1))
+        if n:
+            accuracies.append(right / n)
+    accuracies.sort()
+    return _percentile(accuracies, 0.025), _percentile(accuracies, 0.975)
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
 # ---- Syntax ----------------------------------------------------------------------------------------------------------
 
 

@@ -400,6 +400,61 @@ def test_roles_without_gold(both: Both) -> None:
     assert found == expected  # too small a corpus for any role that needs a hundred cases
 
 
+@pytest.fixture
+def five_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 5)
+
+
+def by_sentence(text: str) -> str:
+    """Every sentence as a document of its own."""
+    plain = re.sub(r"# newdoc id = .*\n", "", text)
+    return "".join(f"# newdoc id = {i}\n{block}\n\n" for i, block in enumerate(plain.strip().split("\n\n")))
+
+
+@pytest.mark.usefixtures("five_are_enough")
+def test_the_intervals_of_roles_are_drawn_over_documents(small: Encoder, small_folder: Path) -> None:
+    text = by_sentence(CORPUS)
+    profile, loops = study(small, read_conllu(text), control=False), brute.results(text, brute.Model(small_folder))
+    documents = [brute.syntax([pair]) for pair in loops.of()]
+    keys = {key: sum(counts.get(key, (0, 0))[0] for counts in documents) for counts in documents for key in counts}
+    lines = list(profile.tables["syntax"].itertuples())
+    for x in lines[::7]:
+        key = ((x.level, x.relation), x.direction, x.layer * small.heads + x.head)
+        if keys[key] < 5:
+            assert np.isnan([x.role_low, x.role_high]).all()
+            continue
+        drawn = brute.bootstrap([counts.get(key, (0, 0))[::-1] for counts in documents])
+        assert (x.role_low, x.role_high) == pytest.approx(drawn, abs=1e-12)
+    assert any(n >= 5 for n in keys.values())
+
+
+@pytest.mark.usefixtures("five_are_enough")
+def test_candidates_are_those_of_the_plain_loops(small: Encoder, small_folder: Path) -> None:
+    text = by_sentence(CORPUS)
+    found = study(small, read_conllu(text), control=False).tables["candidates"].query("role == 'syntax'")
+    loops = brute.results(text, brute.Model(small_folder))
+    documents = [brute.syntax([pair]) for pair in loops.of()]
+    gold = [sentence for sentence, _ in loops.of()]
+    best_offset, best_upos = (brute.best_of(f(gold)) for f in (brute.offset_baseline, brute.upos_baseline))
+    expected = {}
+    for (group, direction, head), (n, right) in brute.syntax(loops.of()).items():
+        if n < 5 or group[0] == "agg" or (group[0] == "full" and ":" not in group[1]):
+            continue
+        low, _ = brute.bootstrap([counts.get((group, direction, head), (0, 0))[::-1] for counts in documents])
+        offset, upos = (best[group, direction][1] / n for best in (best_offset, best_upos))
+        if low - offset >= 0.1 - 1e-12:
+            expected[head, f"{group[1]} {direction}"] = (n, right / n, offset, upos, right / n > upos)
+    assert expected
+    assert {
+        (x.layer * small.heads + x.head, x.detail): (
+            x.n,
+            *(pytest.approx(share) for share in (x.score, x.baseline, x.upos_baseline)),
+            x.beats_upos,
+        )
+        for x in found.itertuples()
+    } == expected
+
+
 # ---- Whatever the batches, the order and the pauses -----------------------------------------------------------------
 
 
@@ -567,7 +622,7 @@ def test_a_merge_that_is_broken_off_is_not_kept(
         if len(merged) == 3:
             others = part.arrays()
             others["distances/mixed"] = cast(Any, BrokenOff(others["distances/mixed"].shape))
-            tally._add(others)
+            tally._add(others, part.present)
         usual(tally, part)
 
     monkeypatch.setattr(Tally, "merge", broken)

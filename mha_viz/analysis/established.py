@@ -1,5 +1,4 @@
-"""What two corpora establish: roles whose rule is met on each of them. What one cannot measure is suggested by the other.
-"""
+"""What two corpora establish: roles whose rule is met on each of them. What one cannot measure is suggested by the other."""
 
 from __future__ import annotations
 
@@ -51,9 +50,7 @@ def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
                 "Name the profile of the same model on another corpus.",
             )
     if one["sha256"] == other["sha256"]:
-        raise CorpusError(
-            f"The profile is of the same corpus, {other['corpus']}.", "Name a corpus of another origin."
-        )
+        raise CorpusError(f"The profile is of the same corpus, {other['corpus']}.", "Name a corpus of another origin.")
 
 
 def _roles(

@@ -166,7 +166,7 @@ def forget(folder: Path) -> None:
 
 def _finding(*line: Any) -> Finding:
     cells = dict(zip(HEADINGS["roles"], line, strict=True))
-    names = "score baseline gain ci_low ci_high upos_baseline untrained lowest_score".split()
+    names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
     score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
     return Finding(
         Head(int(cells["layer"]), int(cells["head"])),

@@ -132,7 +132,9 @@ class _Measured:
 
 
 def _counted(line: Any, baseline: float) -> Measurement:
-    return Measurement(float(line["accuracy"]), baseline, int(line["n"]), float(line["role_low"]), float(line["role_high"]))
+    return Measurement(
+        float(line["accuracy"]), baseline, int(line["n"]), float(line["role_low"]), float(line["role_high"])
+    )
 
 
 def table(replications: Iterable[Replication]) -> pd.DataFrame:

@@ -105,7 +105,8 @@ class SyntaxCounts:
     def by_row(self) -> Counts:
         """[half, direction, row, head]: correct answers of all documents."""
         added = self.correct.sum(axis=0, dtype=np.int64)
-        return np.einsum("hdrk,rt->hdtk", added, self.relations.member)
+        by_row: Counts = np.einsum("hdrk,rt->hdtk", added, self.relations.member)
+        return by_row
 
     @cached_property
     def intervals(self) -> Bounds:

@@ -20,7 +20,9 @@ from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
-OFFSETS = tuple(sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o)))  # −1, 1, −2, 2, …: of equals the first is the best
+OFFSETS = tuple(
+    sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o))
+)  # −1, 1, −2, 2, …: of equals the first is the best
 SIDES = ("left", "right")
 HALVES = (
     "even",

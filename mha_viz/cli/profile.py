@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     make_folder(args.out)
     profile = measure(encoder, corpus, args.out, args.batch, other)
     if other is not None:
-        profile, other = establish(profile, other)
+        other, profile = establish(other, profile)
         other.write(args.other)
     profile.write(args.out)
     counts = profile.facts["counts"].items()
@@ -83,9 +83,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def measure(
-    encoder: Any, corpus: Any, sums: Path | None, most_pieces: int | None, other: Profile | None = None, **how: bool
+    encoder: Any,
+    corpus: Any,
+    sums: Path | None,
+    most_pieces: int | None,
+    other: Profile | None = None,
+    control: bool = True,
 ) -> Profile:
-    """The profile of a model over a corpus, with a progress bar. ``sums``: the folder from which a stopped study
+    """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`. ``sums``: the folder from which a stopped study
     continues, None for none; ``other``: a profile that it will be compared with. Raises CorpusError and ExportError."""
     from mha_viz.study.plan import BATCH
     from mha_viz.study.run import Progress, study
@@ -98,7 +103,7 @@ def measure(
             show(so_far.done, so_far.total)
 
         try:
-            return study(encoder, corpus, resume=sums, batch=most_pieces or BATCH, progress=progress, **how)
+            return study(encoder, corpus, resume=sums, batch=most_pieces or BATCH, control=control, progress=progress)
         except KeyboardInterrupt:
             print(f"\nmha-viz: Stopped. {one_line(_saved(sums))}", file=sys.stderr)
             raise

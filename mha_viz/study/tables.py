@@ -165,7 +165,10 @@ def _counted(heads: list[Head], n: Any, correct: Any) -> Rows:
 def _position(tally: Tally, heads: list[Head]) -> Rows:
     sums = tally.patterns.sums
     mass, maxima = roles.share(sums["mass"], sums["mass_rows"]), roles.share(sums["maxima"], sums["maxima_rows"])
-    in_word, rows = roles.share(sums["mass_in_word"], sums["mass"]), roles.share(sums["rows_in_word"], sums["mass_rows"])
+    in_word, rows = (
+        roles.share(sums["mass_in_word"], sums["mass"]),
+        roles.share(sums["rows_in_word"], sums["mass_rows"]),
+    )
     for at, head in enumerate(heads):
         for i, offset in enumerate(patterns.OFFSETS):
             yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
@@ -199,8 +202,11 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
     assert isinstance(corpus, Corpus)
     read = [(number, corpus.sentences[number]) for number in np.flatnonzero(measured.trained.done).tolist()]
     of_gold = relations, gold(relations, read), measured.documents, cases(relations, read, measured.documents)
-    control = measured.untrained and roles.SyntaxCounts(*of_gold, measured.untrained.syntax.sums["correct"])
-    return roles.SyntaxCounts(*of_gold, measured.trained.syntax.sums["correct"], control and control.by_row)
+    trained = roles.SyntaxCounts(*of_gold, measured.trained.syntax.sums["correct"])
+    if measured.untrained is None:
+        return trained
+    control = dataclasses.replace(trained, correct=measured.untrained.syntax.sums["correct"])
+    return dataclasses.replace(trained, untrained=control.by_row)
 
 
 def _syntax_tables(syntax: roles.SyntaxCounts, heads: list[Head]) -> dict[str, pd.DataFrame]:
@@ -266,7 +272,7 @@ def _coreference(tally: Tally, documents: Documents, heads: list[Head]) -> Rows:
     by_document = [tally.coreference.sums[name].sum(axis=1) for name in ("n", "correct")]  # halves together
     n, correct = (counts.sum(axis=0) for counts in by_document)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
-    for i in np.flatnonzero(n >= roles.CASES):
+    for i in np.flatnonzero(n >= roles.CASES).tolist():
         bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
     for at, head in enumerate(heads):
         for i, name in enumerate(TYPES):

@@ -40,7 +40,7 @@ def summary(evidence: Evidence, head: Head) -> None:
     """The roles of one head in words, and the way to see it at work."""
     st.markdown(f"#### {both(head)}")
     findings = by_head(evidence.findings()).get(head, [])
-    sentences = [f"* {plain(told(f) + evidence.beside(f))}" for f in findings]
+    sentences = [f"* {f.role}, {plain(told(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
     parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
     st.page_link(frame.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
@@ -66,6 +66,11 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.markdown("**Where it looks**, in pieces from the token itself")
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
         st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
+        before = position[position["offset"] == -1].iloc[0]
+        st.caption(
+            f"The token before is a piece of the same word in {before['rows_in_word']:.0%} of the rows; "
+            f"{before['mass_in_word']:.0%} of this head’s weight on it stays within the word."
+        )
     with right:
         st.markdown("**What it gives to delimiters**")
         values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()

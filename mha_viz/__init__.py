@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import MhaVizError
+from mha_viz.version import __version__
 
 if TYPE_CHECKING:
     from mha_viz.exports import open_attention
     from mha_viz.figure import Figure, compare, difference
     from mha_viz.models.encoder import load
 
-__version__ = "0.1.0"
 __all__ = [
     "Attention",
     "Figure",

@@ -10,6 +10,7 @@ __all__ = [
     "Busy",
     "Cancelled",
     "CorpusError",
+    "CorpusMissing",
     "EmptyText",
     "ExportError",
     "Failed",
@@ -17,6 +18,7 @@ __all__ = [
     "MhaVizError",
     "ModelBroken",
     "ModelError",
+    "ModelMissing",
     "ModelNotAllowed",
     "ModelUnreachable",
     "ModelUnsupported",
@@ -80,6 +82,10 @@ class ModelUnreachable(ModelError):
     """The Hub did not answer, stalled, or does not have the model."""
 
 
+class ModelMissing(ModelUnreachable):
+    """The Hub answered that it has no such model, or the package that holds the model is not installed."""
+
+
 class ModelUnsupported(ModelError):
     """The model exists but is not one that can be drawn: gated, too large, custom code, no safetensors."""
 
@@ -130,6 +136,10 @@ class OpenError(MhaVizError):
 
 class CorpusError(MhaVizError):
     """An annotated text cannot be read: the message names the line."""
+
+
+class CorpusMissing(CorpusError):
+    """The file of an annotated text does not exist."""
 
 
 class ResultUnreadable(MhaVizError):

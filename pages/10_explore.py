@@ -5,7 +5,7 @@ from mha_viz.ui.explore import page as explore
 
 frame.view()
 what = request.asked()
-request.ask(what)
+request.ask(what, explore.introduction(what))
 attention = inference.read(what.text, what.where)
 if attention is not None:
     explore.draw(what, attention)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import signal
 from collections.abc import Callable, Iterator
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from mha_viz.models.encoder import Encoder
     from tests.app_server import AppServer
-    from tests.visitor import Visitor
+    from tests.browser_tab import BrowserTab
+    from tests.fake_hub import FakeHub
 
 
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
@@ -36,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        elif item.get_closest_marker("app") or {"AppTest", "Visit"} & vars(item.module).keys():
+        elif item.get_closest_marker("app") or {"AppTest", "PageSession"} & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
         else:
             item.add_marker(pytest.mark.unit)
@@ -107,7 +109,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 @pytest.fixture(scope="session")
 def desk(browser: Browser) -> Iterator[BrowserContext]:
     """The usual visitor's profile: its cache spares each further tab the download of the page's own files."""
-    from tests.visitor import DESKTOP
+    from tests.browser_tab import DESKTOP
 
     context = browser.new_context(viewport=DESKTOP)
     yield context
@@ -115,15 +117,15 @@ def desk(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Iterator[Callable[..., Visitor]]:
+def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Iterator[Callable[..., BrowserTab]]:
     """Makes visitors; afterwards none of them may have met an error or called another host."""
-    from tests.visitor import DESKTOP, Visitor
+    from tests.browser_tab import DESKTOP, BrowserTab
 
-    made: list[Visitor] = []
+    made: list[BrowserTab] = []
 
-    def come(url: str = server.url, **options: Any) -> Visitor:
+    def come(url: str = server.url, **options: Any) -> BrowserTab:
         context = browser.new_context(**{"viewport": DESKTOP, **options}) if options else desk
-        made.append(Visitor(context, url))
+        made.append(BrowserTab(context, url))
         return made[-1]
 
     yield come
@@ -132,7 +134,7 @@ def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Itera
 
 
 @pytest.fixture
-def visitor(newcomer: Callable[..., Visitor]) -> Visitor:
+def visitor(newcomer: Callable[..., BrowserTab]) -> BrowserTab:
     """One visitor in the usual profile."""
     return newcomer()
 
@@ -143,3 +145,54 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("MHA_VIZ_MODELS", raising=False)
+
+
+@pytest.fixture
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own for what is measured; no page knows of an earlier measurement."""
+    from mha_viz.assets import HOME
+    from mha_viz.ui.studies import studies
+
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    studies.clear()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def silent_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No traceback in the log."""
+    yield
+    assert [r.getMessage() for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR] == []
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of downloaded models, not there yet, on a server with the usual settings."""
+    from mha_viz.models import budget, catalog, hub
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for setting in (hub.SIZE_SETTING, budget.SETTING, catalog.SETTING, catalog.ACCESS):
+        monkeypatch.delenv(setting, raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A Hub on this machine that offers what a test adds to it."""
+    from tests.fake_hub import FakeHub
+
+    with FakeHub() as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Small matrices are done sooner by one thread than by threads that wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -10,7 +10,7 @@ from typing import Any
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
-from tests.visit import Visit
+from tests.page_session import PageSession
 
 TEXT = "The cat sat on the mat."
 HEAD = {"text": TEXT, "pair": "", "model": "minilm", "head": "L2H3"}
@@ -21,6 +21,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_sentence", "model"): ("toy", "minilm"),
     ("mha_explorer", "view"): ({"head": "L1H1", "pin": "q2"}, {"special": "hide", "unit": "pieces"}),
     ("mha_explorer", "tray"): ({"model": "minilm", "head": "L0H1"},),
+    ("mha_explorer", "measure"): ({},),
     ("mha_compare", "view"): ({"scale": "head", "diff": "0-1"},),
     ("mha_compare", "edit"): (
         {"action": "pin", **HEAD},
@@ -51,7 +52,7 @@ class Act:
     def __str__(self) -> str:
         return f"{self.control}={json.dumps(self.value, ensure_ascii=False)[:60]}"
 
-    def do(self, visit: Visit) -> bool:
+    def do(self, visit: PageSession) -> bool:
         """Send it; False where the page has no such control now."""
         name = next((id_ for control, id_, _, _ in _drawn(visit) if control == self.control), None)
         if name is None:
@@ -66,7 +67,7 @@ class Act:
         return True
 
 
-def acts(visit: Visit, odd: bool = False) -> list[Act]:
+def acts(visit: PageSession, odd: bool = False) -> list[Act]:
     """What can be done to this page; ``odd``: with values that its controls do not offer."""
     return [
         Act(control, field, value)
@@ -81,7 +82,7 @@ def first_of_each(every: Sequence[Act]) -> list[Act]:
     return list({act.control: act for act in reversed(every)}.values())[::-1]
 
 
-def _drawn(visit: Visit, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
+def _drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
     """Control, id, field of the message and values of everything on the page that answers."""
     for element in _elements(visit.at._tree):
         kind, proto = getattr(element, "type", ""), getattr(element, "proto", None)

@@ -15,7 +15,8 @@ from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, accepted, bounded, fits, read
 from tests import hostile
-from tests.explorer import in_node, reading
+from tests.page_scripts import ask_packet
+from tests.readings import reading
 
 GOOD = {
     "head": ["L0H0", "L23H15", "l3h1"],
@@ -27,6 +28,7 @@ GOOD = {
     "links": ["all", "top1", "top10", "min0.05", "mass0.9"],
     "scale": ["fixed", "head", "row", "log"],
     "side": ["all", "aa", "ab", "ba", "bb"],
+    "roles": ["on", "off"],
 }
 BAD = {
     "head": ["", "3-1", "L1", "L1000H0", "L-1H0", "L٣H١", " L1H1", "L1H1\n", "H1L1"],
@@ -38,6 +40,7 @@ BAD = {
     "links": ["", "top0", "top11", "top", "min1.5", "min.5", "min0.123", "mass7.0", "minnan", "mass1e400", "min0,5"],
     "scale": ["", "<script>", "LOG"],
     "side": ["", "?", "AB", "ac"],
+    "roles": ["", "yes", "ON", "on "],
 }
 
 
@@ -189,6 +192,7 @@ def test_a_drawing_sets_only_what_it_may() -> None:
     view = {"head": "L1H2", "pin": None, "text": "other", "model": "x", "unit": "words", "scale": "<script>", "on": 3}
     assert accepted(view) == {
         "head": "L1H2", "pin": None, "unit": "words", "link": None, "special": None, "links": None, "side": None,
+        "roles": None,
     }  # fmt: skip
 
 
@@ -202,10 +206,10 @@ def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
 
 def test_python_and_javascript_accept_the_same_values() -> None:
     raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
-    named = [n for n in VIEW if n not in ("head", "on", "pin", "link")]
+    named = [n for n in VIEW if n not in ("head", "on", "pin", "link", "roles")]
     tried = [(n, v) for n in named for v in [*GOOD[n], *BAD[n]]]
-    views = in_node([{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
-    default = in_node([{"packet": raw, "ask": "view", "query": ""}])[0]
+    views = ask_packet(*[{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
+    default = ask_packet({"packet": raw, "ask": "view", "query": ""})[0]
     for (name, value), view in zip(tried, views, strict=True):
         assert view[name] == (value if value in GOOD[name] else default[name]), (name, value)
         assert {**view, name: default[name]} == default
@@ -214,7 +218,7 @@ def test_python_and_javascript_accept_the_same_values() -> None:
 def test_python_and_javascript_name_the_same_heads_and_tokens() -> None:
     raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
     tried = [(n, v) for n in ("head", "pin", "link") for v in [*GOOD[n], *BAD[n]]]
-    views = in_node([{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
+    views = ask_packet(*[{"packet": raw, "ask": "view", "query": f"{n}={quote(v)}"} for n, v in tried])
     for (name, value), view in zip(tried, views, strict=True):
         if name == "head":
             expected = read({"head": value}).head or Head(0, 0)

@@ -14,7 +14,7 @@ import pytest
 
 from mha_viz.apart import NICE, Bounds, run
 from mha_viz.errors import Cancelled, CorpusError, Failed, TooLarge, TooSlow
-from tests.visit import until
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent
 CHILD = "tests.children"

@@ -1,4 +1,4 @@
-"""Eight visitors on seven pages at once, the first that a server has: every page is drawn, and none of them fails."""
+"""Nine visitors on eight pages at once, the first that a server has: every page is drawn, and none of them fails."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ PAGES = (
     ("roles", "role_map"),
     ("inside_a_head", "mha_block"),
     ("why_heads_differ", "lab_chart_maps"),
+    ("switch_off", "at_random"),
     ("questions", "What makes the learning in each head unique?"),
     ("about", "What the pictures show"),
 )

@@ -27,7 +27,7 @@ from mha_viz.ui.cache import first_reading
 from mha_viz.ui.request import examples
 from tests import hostile
 from tests.app_server import AppServer
-from tests.visitor import DESKTOP, PHONE, Visitor
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
 FIRST = examples()[0]["text"]
 IT, ANIMAL = 10, 2  # tokens of the first example
@@ -48,7 +48,7 @@ def weights_in(text: str) -> dict[str, float]:
 # ---- The first picture ---------------------------------------------------------------------------------------
 
 
-def test_the_first_picture_comes_without_a_click(visitor: Visitor) -> None:
+def test_the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:
     page = visitor.explore()
     for canvas in (visitor.grid, visitor.links, visitor.heat):
         assert visitor.pixels(canvas)[1] > 20
@@ -61,7 +61,7 @@ def test_the_first_picture_comes_without_a_click(visitor: Visitor) -> None:
     assert bottom["y"] < DESKTOP["height"] / 2, "the opened head is above the fold"
 
 
-def test_the_grid_shows_every_head_and_marks_the_opened_one(visitor: Visitor) -> None:
+def test_the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> None:
     page = visitor.explore()
     expect(page.locator(".overview header")).to_contain_text("6 layers × 12 heads")
     expect(page.locator(".marks .opened")).to_have_count(1)
@@ -72,7 +72,7 @@ def test_the_grid_shows_every_head_and_marks_the_opened_one(visitor: Visitor) ->
     assert box["y"] + box["height"] <= DESKTOP["height"]
 
 
-def test_dark_and_light_paint_other_colours(newcomer: Callable[..., Visitor]) -> None:
+def test_dark_and_light_paint_other_colours(newcomer: Callable[..., BrowserTab]) -> None:
     for scheme, ramp, other in (("light", LIGHT.ramp, DARK.ramp), ("dark", DARK.ramp, LIGHT.ramp)):
         visitor = newcomer(color_scheme=scheme)
         visitor.explore(pin="q0", head="L3H1")
@@ -81,7 +81,7 @@ def test_dark_and_light_paint_other_colours(newcomer: Callable[..., Visitor]) ->
             assert not visitor.has_colour(canvas, other[0]), scheme
 
 
-def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[..., Visitor]) -> None:
+def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     page = visitor.explore()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -96,7 +96,9 @@ def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_the_numbers_of_a_head_never_lie_over_a_drawing(newcomer: Callable[..., Visitor], size: ViewportSize) -> None:
+def test_the_numbers_of_a_head_never_lie_over_a_drawing(
+    newcomer: Callable[..., BrowserTab], size: ViewportSize
+) -> None:
     visitor = newcomer(viewport=size)
     page = visitor.explore()
     main, numbers = page.locator("[data-testid=stMain]"), page.locator(".preview")
@@ -116,7 +118,7 @@ def test_the_numbers_of_a_head_never_lie_over_a_drawing(newcomer: Callable[..., 
 # ---- Reading a sentence --------------------------------------------------------------------------------------
 
 
-def test_a_typed_sentence_is_painted_and_stands_in_the_url(visitor: Visitor) -> None:
+def test_a_typed_sentence_is_painted_and_stands_in_the_url(visitor: BrowserTab) -> None:
     visitor.explore()
     before = [visitor.pixels(canvas)[0] for canvas in (visitor.grid, visitor.links, visitor.heat)]
     visitor.read("The cat sat on the mat.")
@@ -127,7 +129,7 @@ def test_a_typed_sentence_is_painted_and_stands_in_the_url(visitor: Visitor) -> 
     assert "mat" in visitor.hover_word("mat")
 
 
-def test_shift_and_enter_begin_a_new_line_and_send_nothing(visitor: Visitor) -> None:
+def test_shift_and_enter_begin_a_new_line_and_send_nothing(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.field.fill("one")
     visitor.field.press("Shift+Enter")
@@ -139,7 +141,7 @@ def test_shift_and_enter_begin_a_new_line_and_send_nothing(visitor: Visitor) -> 
     visitor.asked(text="one\ntwo")
 
 
-def test_what_is_typed_and_not_sent_is_left_alone(visitor: Visitor) -> None:
+def test_what_is_typed_and_not_sent_is_left_alone(visitor: BrowserTab) -> None:
     visitor.explore()
     visitor.field.fill("half a sen")
     visitor.click_head(1, 1)
@@ -148,7 +150,7 @@ def test_what_is_typed_and_not_sent_is_left_alone(visitor: Visitor) -> None:
     expect(visitor.field).to_have_value("half a sen")
 
 
-def test_a_second_sentence_is_read_as_a_pair(visitor: Visitor) -> None:
+def test_a_second_sentence_is_read_as_a_pair(visitor: BrowserTab) -> None:
     page = visitor.explore()
     page.get_by_text("+ Second sentence").click()
     second = page.get_by_label("Second sentence", exact=True)
@@ -163,7 +165,7 @@ def test_a_second_sentence_is_read_as_a_pair(visitor: Visitor) -> None:
     expect(page.locator(".controls .choice", has_text="Pair")).to_be_hidden()
 
 
-def test_examples_open_and_one_is_read(visitor: Visitor) -> None:
+def test_examples_open_and_one_is_read(visitor: BrowserTab) -> None:
     page = visitor.explore()
     listed = page.locator(".sentence ul")
     expect(listed).to_be_hidden()
@@ -181,7 +183,7 @@ def test_examples_open_and_one_is_read(visitor: Visitor) -> None:
     expect(page.locator(".look")).to_have_text(examples()[8]["look"])
 
 
-def test_the_back_button_restores_the_sentence_before(visitor: Visitor) -> None:
+def test_the_back_button_restores_the_sentence_before(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.read("The first one.")
     painted = visitor.pixels(visitor.heat)[0]
@@ -196,7 +198,7 @@ def test_the_back_button_restores_the_sentence_before(visitor: Visitor) -> None:
     expect(visitor.field).to_have_value(FIRST)
 
 
-def test_an_empty_sentence_is_answered_and_examples_are_offered(visitor: Visitor) -> None:
+def test_an_empty_sentence_is_answered_and_examples_are_offered(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.field.fill("")
     visitor.field.press("Enter")
@@ -208,7 +210,7 @@ def test_an_empty_sentence_is_answered_and_examples_are_offered(visitor: Visitor
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: Visitor) -> None:
+def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab) -> None:
     page = visitor.explore()
     typed = "cat sat mat " * 3000
     visitor.field.fill(typed)
@@ -228,7 +230,7 @@ def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: Visitor) ->
 # ---- Opening heads -------------------------------------------------------------------------------------------
 
 
-def test_a_click_on_the_grid_opens_a_head(visitor: Visitor) -> None:
+def test_a_click_on_the_grid_opens_a_head(visitor: BrowserTab) -> None:
     visitor.explore()
     for layer, head in ((5, 11), (0, 0), (2, 7)):
         visitor.redraws(visitor.heat, partial(visitor.click_head, layer, head))
@@ -237,7 +239,7 @@ def test_a_click_on_the_grid_opens_a_head(visitor: Visitor) -> None:
     assert visitor.address == {"head": "L2H7", "pin": f"q{IT}"}  # the pinned word stays when heads change
 
 
-def test_arrow_keys_and_enter_open_a_head(visitor: Visitor) -> None:
+def test_arrow_keys_and_enter_open_a_head(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.grid.focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp"):
@@ -253,7 +255,7 @@ def test_arrow_keys_and_enter_open_a_head(visitor: Visitor) -> None:
     expect(visitor.title).to_have_text("L2H0 (3-1)")
 
 
-def test_the_pointer_over_the_grid_previews_a_head(visitor: Visitor) -> None:
+def test_the_pointer_over_the_grid_previews_a_head(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.grid.hover(position=visitor.head_at(0, 2))
     expect(page.locator(".preview .name")).to_contain_text("L0H2")
@@ -269,7 +271,7 @@ def test_the_pointer_over_the_grid_previews_a_head(visitor: Visitor) -> None:
     expect(visitor.title).to_have_text("L3H1 (4-2)")
 
 
-def test_the_head_bar_switches_heads_and_a_double_click_isolates_one(visitor: Visitor) -> None:
+def test_the_head_bar_switches_heads_and_a_double_click_isolates_one(visitor: BrowserTab) -> None:
     visitor.explore()
 
     def pressed() -> list[int]:
@@ -290,7 +292,7 @@ def test_the_head_bar_switches_heads_and_a_double_click_isolates_one(visitor: Vi
     assert pressed() == list(range(12))
 
 
-def test_heads_of_a_layer_have_their_own_colours(visitor: Visitor) -> None:
+def test_heads_of_a_layer_have_their_own_colours(visitor: BrowserTab) -> None:
     visitor.explore(head="L3H1", on="4", scale="row")
     colours = visitor.page.locator(".heads button").evaluate_all("all => all.map(b => getComputedStyle(b).borderColor)")
     assert len(set(colours)) == 12
@@ -299,7 +301,7 @@ def test_heads_of_a_layer_have_their_own_colours(visitor: Visitor) -> None:
 # ---- Words and weights ---------------------------------------------------------------------------------------
 
 
-def test_a_word_under_the_pointer_says_what_it_attends_to(visitor: Visitor) -> None:
+def test_a_word_under_the_pointer_says_what_it_attends_to(visitor: BrowserTab) -> None:
     visitor.explore()
     words = first().by_words()
     row = words.tokens.index("it")
@@ -313,7 +315,7 @@ def test_a_word_under_the_pointer_says_what_it_attends_to(visitor: Visitor) -> N
     assert visitor.pixels(visitor.links)[0] != plain
 
 
-def test_a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: Visitor) -> None:
+def test_a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     box = visitor.heat.bounding_box()
     assert box
@@ -336,7 +338,7 @@ def test_a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: 
     ids=["one endless word", "long words", "long words on a phone"],
 )
 def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
-    newcomer: Callable[..., Visitor], width: int, text: str
+    newcomer: Callable[..., BrowserTab], width: int, text: str
 ) -> None:
     visitor = newcomer(viewport={"width": width, "height": 900})
     visitor.explore(text=text, head="L3H1", scale="row")
@@ -354,7 +356,7 @@ def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
     assert len(said) == rows
 
 
-def test_a_click_pins_a_word_and_escape_frees_it(visitor: Visitor) -> None:
+def test_a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     free = visitor.pixels(visitor.links)[0]
     assert visitor.readout.inner_text().startswith("Strongest link: ")
@@ -373,7 +375,7 @@ def test_a_click_pins_a_word_and_escape_frees_it(visitor: Visitor) -> None:
     assert visitor.pixels(visitor.links)[0] == free
 
 
-def test_a_second_click_frees_the_pinned_word(visitor: Visitor) -> None:
+def test_a_second_click_frees_the_pinned_word(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1", pin="q8")
     visitor.hover_word("street")
     page.mouse.down()
@@ -381,7 +383,7 @@ def test_a_second_click_frees_the_pinned_word(visitor: Visitor) -> None:
     visitor.asked(pin=None)
 
 
-def test_arrow_keys_walk_through_words_and_cells(visitor: Visitor) -> None:
+def test_arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     words = first().by_words()
     visitor.heat.focus()
@@ -400,7 +402,7 @@ def test_arrow_keys_walk_through_words_and_cells(visitor: Visitor) -> None:
     assert visitor.readout.inner_text().startswith("The is attended to by ")
 
 
-def test_the_table_of_numbers_agrees_with_the_model(visitor: Visitor) -> None:
+def test_the_table_of_numbers_agrees_with_the_model(visitor: BrowserTab) -> None:
     page = visitor.explore()
     page.get_by_text("These weights as a table").click()
     rows = page.locator(".tablebox tbody tr")
@@ -414,7 +416,7 @@ def test_the_table_of_numbers_agrees_with_the_model(visitor: Visitor) -> None:
     expect(page.locator(".tablebox caption")).to_contain_text("L0H2 (1-3)")
 
 
-def test_pictures_say_what_they_show(visitor: Visitor) -> None:
+def test_pictures_say_what_they_show(visitor: BrowserTab) -> None:
     visitor.explore()
     for canvas, kind in ((visitor.heat, "Heatmap"), (visitor.links, "Token links")):
         label = canvas.get_attribute("aria-label") or ""
@@ -451,7 +453,7 @@ class Line:
             self._server.send(message)
 
 
-def test_what_only_changes_the_view_is_drawn_while_the_server_is_silent(visitor: Visitor) -> None:
+def test_what_only_changes_the_view_is_drawn_while_the_server_is_silent(visitor: BrowserTab) -> None:
     line = Line(visitor.page)
     visitor.explore(head="L3H1")
     line.hold()
@@ -476,7 +478,7 @@ def test_what_only_changes_the_view_is_drawn_while_the_server_is_silent(visitor:
     visitor.asked(head="L5H11", scale="row", links="mass0.70")
 
 
-def test_the_sides_of_a_pair_are_drawn_while_the_server_is_silent(visitor: Visitor) -> None:
+def test_the_sides_of_a_pair_are_drawn_while_the_server_is_silent(visitor: BrowserTab) -> None:
     line = Line(visitor.page)
     visitor.explore(text="A man plays.", pair="Someone plays.", head="L3H1")
     line.hold()
@@ -490,7 +492,7 @@ def test_the_sides_of_a_pair_are_drawn_while_the_server_is_silent(visitor: Visit
     visitor.asked(side="ab")
 
 
-def test_hidden_tokens_always_come_with_their_share(visitor: Visitor) -> None:
+def test_hidden_tokens_always_come_with_their_share(visitor: BrowserTab) -> None:
     page = visitor.explore()
     note = page.locator(".note")
     expect(note).to_have_text("0 % hidden: every weight is shown.")
@@ -507,7 +509,7 @@ def test_hidden_tokens_always_come_with_their_share(visitor: Visitor) -> None:
     )
 
 
-def test_pieces_show_the_tokens_that_the_model_reads(visitor: Visitor) -> None:
+def test_pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> None:
     visitor.explore(head="L3H1")
     visitor.press_segment("pieces")
     row = first().tokens.index("didn")
@@ -520,7 +522,7 @@ def test_pieces_show_the_tokens_that_the_model_reads(visitor: Visitor) -> None:
 # ---- The other way round -------------------------------------------------------------------------------------
 
 
-def test_heads_are_ranked_by_the_link_between_two_words(visitor: Visitor) -> None:
+def test_heads_are_ranked_by_the_link_between_two_words(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L0H0")
     query, key = page.locator(".ask select").nth(0), page.locator(".ask select").nth(1)
     query.select_option(str(IT))
@@ -544,7 +546,7 @@ def test_heads_are_ranked_by_the_link_between_two_words(visitor: Visitor) -> Non
 # ---- Sharing -------------------------------------------------------------------------------------------------
 
 
-def test_a_link_is_copied_and_says_that_it_holds_the_text(newcomer: Callable[..., Visitor]) -> None:
+def test_a_link_is_copied_and_says_that_it_holds_the_text(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
     page = visitor.explore()
     visitor.read("Send me to a colleague.")
@@ -558,7 +560,7 @@ def test_a_link_is_copied_and_says_that_it_holds_the_text(newcomer: Callable[...
 
 
 def test_a_link_opened_on_a_cold_server_restores_everything(
-    newcomer: Callable[..., Visitor],
+    newcomer: Callable[..., BrowserTab],
     tmp_path: Path,
     tiny_folder: Callable[[str], Path],
     tiny: Callable[[str], Encoder],
@@ -590,7 +592,7 @@ def test_a_link_opened_on_a_cold_server_restores_everything(
         assert cold.faults() == []
 
 
-def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., Visitor], tmp_path: Path) -> None:
+def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., BrowserTab], tmp_path: Path) -> None:
     with AppServer(tmp_path) as cold:
         visitor = newcomer(cold.url)
         page = visitor.visit("/about")
@@ -607,7 +609,9 @@ def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., Visito
 
 
 @pytest.mark.parametrize(("name", "said"), [("../../etc/passwd", "is not a model"), ("no-such/model", "Hub")])
-def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(visitor: Visitor, name: str, said: str) -> None:
+def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(
+    visitor: BrowserTab, name: str, said: str
+) -> None:
     page = visitor.explore(text="The cat sat.")
     painted = visitor.pixels(visitor.heat)[0]
     page.get_by_label("Model", exact=True).select_option("?")
@@ -643,16 +647,16 @@ SET = """(field, text) => {
 
 
 @pytest.fixture(scope="module")
-def tab(server: AppServer, desk: BrowserContext) -> Iterator[Visitor]:
+def tab(server: AppServer, desk: BrowserContext) -> Iterator[BrowserTab]:
     """One tab in which one hostile text follows another, as they would in the hands of one person."""
-    visitor = Visitor(desk, server.url)
+    visitor = BrowserTab(desk, server.url)
     visitor.explore()
     yield visitor
     visitor.leave()
 
 
 @pytest.mark.parametrize("text", TYPED.values(), ids=TYPED)
-def test_a_hostile_text_stays_as_typed_and_runs_nothing(tab: Visitor, text: str) -> None:
+def test_a_hostile_text_stays_as_typed_and_runs_nothing(tab: BrowserTab, text: str) -> None:
     page = tab.page
     tab.field.evaluate(SET, json.dumps(text))  # as JSON: half a character does not survive the protocol
     tab.field.press("Enter")
@@ -668,7 +672,7 @@ def test_a_hostile_text_stays_as_typed_and_runs_nothing(tab: Visitor, text: str)
 
 
 @pytest.mark.parametrize("name", ["right to left", "emoji family of seven code points", "script", "markdown image"])
-def test_a_hostile_second_sentence_runs_nothing(visitor: Visitor, name: str) -> None:
+def test_a_hostile_second_sentence_runs_nothing(visitor: BrowserTab, name: str) -> None:
     page = visitor.explore(text="The cat sat.", pair=hostile.TEXTS[name], model=hostile.TEXTS[name])
     expect(page.get_by_role("alert")).to_contain_text("is not a model")
     expect(page.get_by_label("Second sentence", exact=True)).to_have_value(hostile.TEXTS[name])

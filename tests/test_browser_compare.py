@@ -16,7 +16,7 @@ from mha_viz.attention import Head
 from mha_viz.ui import tray
 from mha_viz.ui.request import examples
 from mha_viz.ui.tray import Pin
-from tests.visitor import PHONE, Visitor
+from tests.browser_tab import PHONE, BrowserTab
 
 FIRST = examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
@@ -27,7 +27,7 @@ def panel(page: Page, number: int) -> str:
     return " ".join(page.locator("article.panel").nth(number).inner_text().split())
 
 
-def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: Visitor) -> None:
+def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: BrowserTab) -> None:
     page = visitor.explore()
     page.get_by_text("+ Compare").click()
     visitor.asked(tray=tray.write([Pin(FIRST, "", "minilm", Head(3, 1))]))
@@ -46,7 +46,7 @@ def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: Visitor)
     expect(page.locator("article.panel")).to_have_count(2)  # Back is undo
 
 
-def test_a_word_pointed_at_is_shown_in_every_panel(visitor: Visitor) -> None:
+def test_a_word_pointed_at_is_shown_in_every_panel(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", tray=TWO)
     expect(page.locator("article.panel")).to_have_count(2)
     canvas = page.locator("article.panel canvas").first
@@ -60,13 +60,13 @@ def test_a_word_pointed_at_is_shown_in_every_panel(visitor: Visitor) -> None:
     assert "it → [CLS] 0.326, animal 0.281," in panel(page, 1)
 
 
-def test_a_cold_link_opens_the_difference(visitor: Visitor) -> None:
+def test_a_cold_link_opens_the_difference(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", tray=TWO, diff="0-1")
     expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_visible()
     expect(page.get_by_text("tired / wide").first).to_be_visible()
 
 
-def test_a_word_is_replaced_in_place(visitor: Visitor) -> None:
+def test_a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", show="word")
     field = page.get_by_label("Change a word, then press Enter")
     expect(field).to_have_value(WIDE)
@@ -82,7 +82,7 @@ def test_a_word_is_replaced_in_place(visitor: Visitor) -> None:
     expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_hidden()
 
 
-def test_a_point_of_the_map_is_chosen(visitor: Visitor) -> None:
+def test_a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", show="map")
     points = page.locator(".st-key-map_box .js-plotly-plot .scatterlayer .point")
     expect(points).to_have_count(72)
@@ -94,7 +94,7 @@ def test_a_point_of_the_map_is_chosen(visitor: Visitor) -> None:
     expect(page.get_by_text("Most similar to L")).to_be_visible()
 
 
-def test_a_narrow_page_shows_the_map_upright(newcomer: Callable[..., Visitor]) -> None:
+def test_a_narrow_page_shows_the_map_upright(newcomer: Callable[..., BrowserTab]) -> None:
     page = newcomer(viewport=PHONE).visit("/compare", show="map")
     upright = page.locator(".st-key-map_standing_box .js-plotly-plot .scatterlayer")
     expect(upright.locator(".point")).to_have_count(72)
@@ -106,7 +106,7 @@ def test_a_narrow_page_shows_the_map_upright(newcomer: Callable[..., Visitor]) -
 
 
 @pytest.mark.parametrize("suffix", ["SVG", "PDF", "PNG", "CSV"])
-def test_a_figure_is_downloaded(visitor: Visitor, suffix: str) -> None:
+def test_a_figure_is_downloaded(visitor: BrowserTab, suffix: str) -> None:
     page = visitor.explore(head="L3H1", special="rescale")
     page.get_by_text("Take this figure away").click()
     with page.expect_download() as started:
@@ -123,7 +123,7 @@ def test_a_figure_is_downloaded(visitor: Visitor, suffix: str) -> None:
     expect(page.get_by_text("a.links(layer=3, head=1")).to_be_visible()
 
 
-def test_the_preview_has_the_shape_of_the_file(visitor: Visitor) -> None:
+def test_the_preview_has_the_shape_of_the_file(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     page.get_by_text("Take this figure away").click()
     preview = page.get_by_alt_text("Preview of the figure")
@@ -132,7 +132,7 @@ def test_the_preview_has_the_shape_of_the_file(visitor: Visitor) -> None:
     assert shown == pytest.approx(whole, rel=0.01)
 
 
-def test_the_whole_tray_is_downloaded(visitor: Visitor) -> None:
+def test_the_whole_tray_is_downloaded(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", tray=TWO)
     page.get_by_text("Take this figure away").click()
     with page.expect_download() as started:
@@ -143,7 +143,7 @@ def test_the_whole_tray_is_downloaded(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("show", ["tray", "layer", "word", "map"])
-def test_a_phone_shows_it_without_scrolling_sideways(newcomer: Callable[..., Visitor], show: str) -> None:
+def test_a_phone_shows_it_without_scrolling_sideways(newcomer: Callable[..., BrowserTab], show: str) -> None:
     visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     page = visitor.visit("/compare", tray=TWO, show=show)
     expect(page.locator("article.panel, .js-plotly-plot").locator("visible=true").first).to_be_visible()

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from tests.test_identity import CONLLU, SPLIT, TYPED, WHOLE
-from tests.visitor import DESKTOP, Visitor
+from tests.browser_tab import DESKTOP, BrowserTab
+from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE
 
 COLD = 120_000  # milliseconds: the first of them waits until the model is loaded
 
 
-def opened(visitor: Visitor, text: str, words: list[str]) -> None:
+def opened(visitor: BrowserTab, text: str, words: list[str]) -> None:
     """The page of a text, once it shows so many words."""
     visitor.visit("/", text=text, head="L3H1")
     options = visitor.page.locator(".ask select").first.locator("option")
@@ -20,20 +20,20 @@ def opened(visitor: Visitor, text: str, words: list[str]) -> None:
     visitor.drawn()
 
 
-def words_of(visitor: Visitor) -> list[str]:
+def words_of(visitor: BrowserTab) -> list[str]:
     """The words that the page of a visitor offers for a question, as they are in the packet that its browser keeps."""
     options = visitor.page.locator(".ask select").first.locator("option")
     expect(options.nth(1)).to_have_text("0 [CLS]")
     return [option.partition(" ")[2] for option in options.all_inner_texts()[1:]]
 
 
-def columns_of(visitor: Visitor) -> list[str]:
+def columns_of(visitor: BrowserTab) -> list[str]:
     """The columns of the table of weights."""
     visitor.page.get_by_text("These weights as a table").click()
     return visitor.page.locator(".tablebox thead th").all_inner_texts()
 
 
-def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callable[..., Visitor]) -> None:
+def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callable[..., BrowserTab]) -> None:
     pasted, typed = newcomer(viewport=DESKTOP), newcomer(viewport=DESKTOP)
     assert pasted.page.context is not typed.page.context
     opened(pasted, CONLLU, WHOLE)
@@ -42,7 +42,7 @@ def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callab
     assert (columns_of(pasted), columns_of(typed)) == (WHOLE, SPLIT)
 
 
-def test_one_browser_that_reads_both_ways_keeps_them_apart(newcomer: Callable[..., Visitor]) -> None:
+def test_one_browser_that_reads_both_ways_keeps_them_apart(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=DESKTOP)
     opened(visitor, TYPED, SPLIT)
     assert words_of(visitor) == SPLIT

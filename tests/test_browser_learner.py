@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from mha_viz.ui import tour
 from mha_viz.ui.lab import questions
-from tests.visitor import PHONE, Visitor
+from tests.browser_tab import PHONE, BrowserTab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -29,7 +29,7 @@ def tab_to(page: Page, words: str) -> None:
     raise AssertionError(f"{words} cannot be reached by Tab")
 
 
-def test_the_tour_is_walked_by_keyboard_and_back(visitor: Visitor) -> None:
+def test_the_tour_is_walked_by_keyboard_and_back(visitor: BrowserTab) -> None:
     page = visitor.explore()
     expect(page.get_by_role("button", name="New here?")).to_be_visible()
     tab_to(page, "New here?")
@@ -60,7 +60,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(visitor: Visitor) -> None:
         ("/why_heads_differ?tour=3&experiment=penalty", "How alike the heads are"),
     ],
 )
-def test_a_phone_scrolls_down_and_not_sideways(newcomer: Callable[..., Visitor], path: str, shows: str) -> None:
+def test_a_phone_scrolls_down_and_not_sideways(newcomer: Callable[..., BrowserTab], path: str, shows: str) -> None:
     page = newcomer(viewport=PHONE, color_scheme="dark").visit(path)
     expect(page.get_by_text(shows).first).to_be_attached()
     page.wait_for_selector(QUIET)
@@ -68,7 +68,7 @@ def test_a_phone_scrolls_down_and_not_sideways(newcomer: Callable[..., Visitor],
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= PHONE["width"]
 
 
-def test_a_training_runs_and_another_is_stopped(visitor: Visitor) -> None:
+def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
     page = visitor.visit("/why_heads_differ", experiment="identical", run="steps-40_and_seed-5")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Run on this server: h 4, d_model 32, steps 40, seed 5.")).to_be_visible()
@@ -84,7 +84,7 @@ def test_a_training_runs_and_another_is_stopped(visitor: Visitor) -> None:
     expect(page.get_by_text("Stored run: h 4, d_model 32, steps 300, seed 0.")).to_be_visible()
 
 
-def test_the_slider_over_training_obeys_the_arrow_keys(visitor: Visitor) -> None:
+def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", model="toy")
     expect(page.get_by_alt_text("Grid of all heads after 10000 steps")).to_be_visible(timeout=60_000)
     page.locator("input[type=range]").focus()
@@ -96,7 +96,7 @@ def test_the_slider_over_training_obeys_the_arrow_keys(visitor: Visitor) -> None
     expect(page.get_by_alt_text("Grid of all heads after 4000 steps")).to_be_visible()
 
 
-def test_a_step_of_the_tour_opens_its_head_on_the_page_that_is_open(visitor: Visitor) -> None:
+def test_a_step_of_the_tour_opens_its_head_on_the_page_that_is_open(visitor: BrowserTab) -> None:
     page = visitor.explore()
     expect(page.locator(".explorer h2 code")).to_have_text("L3H1 (4-2)")
     page.get_by_role("button", name="New here? A tour in six steps").click()

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.app_server import AppServer
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
-from tests.visitor import DESKTOP, PHONE, Visitor
 
 SENTENCE = "the animal didn't cross the street because it was tired."
 
@@ -29,9 +29,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
 
 
 @pytest.fixture
-def visitor(browser: Browser, server: AppServer) -> Iterator[Visitor]:
+def visitor(browser: Browser, server: AppServer) -> Iterator[BrowserTab]:
     with browser.new_context(viewport=DESKTOP) as context:
-        one = Visitor(context, server.url)
+        one = BrowserTab(context, server.url)
         yield one
         one.leave()
 
@@ -46,7 +46,7 @@ def offered(hub: FakeHub, name: str, **faults: object) -> str:
 
 @pytest.mark.parametrize(("layers", "heads"), [(12, 12), (24, 16)])
 def test_large_grids_fit_a_desktop(
-    visitor: Visitor, tiny_folder: Callable[[str], Path], layers: int, heads: int
+    visitor: BrowserTab, tiny_folder: Callable[[str], Path], layers: int, heads: int
 ) -> None:
     page = visitor.explore(text=SENTENCE, model=str(tiny_folder(f"bert {layers}x{heads}")))
     expect(page.locator(".overview header")).to_contain_text(f"{layers} layers × {heads} heads")
@@ -68,7 +68,7 @@ def test_a_large_grid_scrolls_on_a_phone_and_the_page_does_not(
     tiny_folder: Callable[[str], Path],
 ) -> None:
     with browser.new_context(viewport=PHONE) as context:
-        one = Visitor(context, server.url)
+        one = BrowserTab(context, server.url)
         page = one.explore(text=SENTENCE, model=str(tiny_folder("bert 24x16")))
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
@@ -78,7 +78,7 @@ def test_a_large_grid_scrolls_on_a_phone_and_the_page_does_not(
 # ---- Downloads -------------------------------------------------------------------------------------------
 
 
-def test_a_download_shows_its_progress_and_then_the_model(visitor: Visitor, hub: FakeHub) -> None:
+def test_a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: FakeHub) -> None:
     name = offered(hub, "someone/paced", chunk_pause=0.1)
     page = visitor.explore(text="the cat", head="L2H2")
     page.get_by_label("Model", exact=True).select_option("?")
@@ -97,7 +97,7 @@ def test_a_download_shows_its_progress_and_then_the_model(visitor: Visitor, hub:
 
 def test_one_visitor_cancels_and_the_other_gets_the_model(
     browser: Browser,
-    visitor: Visitor,
+    visitor: BrowserTab,
     server: AppServer,
     hub: FakeHub,
 ) -> None:
@@ -105,7 +105,7 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
     visitor.visit("/", text="the cat", model=name)
     expect(visitor.page.get_by_text(f"Downloading {name}")).to_be_visible()
     with browser.new_context(viewport=DESKTOP) as context:
-        other = Visitor(context, server.url)
+        other = BrowserTab(context, server.url)
         other.visit("/", text="the cat", model=name)
         expect(other.page.get_by_text(f"Downloading {name}")).to_be_visible()
         visitor.page.get_by_role("button", name="Cancel").click()
@@ -118,7 +118,7 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
         other.leave()
 
 
-def test_a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: Visitor, hub: FakeHub) -> None:
+def test_a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: BrowserTab, hub: FakeHub) -> None:
     page = visitor.visit("/", text="the cat", model="someone/late")
     alert = page.get_by_role("alert").filter(has_text="someone/late")
     expect(alert).to_be_visible()
@@ -133,7 +133,7 @@ def test_a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: Visit
 # ---- Haste -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_typed_after_enter_stays(visitor: Visitor) -> None:
+def test_what_is_typed_after_enter_stays(visitor: BrowserTab) -> None:
     visitor.explore()
     visitor.field.fill("One two three.")
     visitor.field.press("Enter")
@@ -145,7 +145,7 @@ def test_what_is_typed_after_enter_stays(visitor: Visitor) -> None:
     expect(visitor.field).not_to_have_value("One two three. four five six seven eight nine ten")
 
 
-def test_a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor: Visitor) -> None:
+def test_a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor: BrowserTab) -> None:
     visitor.explore(text="the animal was too tired " * 100)
     before = visitor.pixels(visitor.links)[0]
     visitor.head_switch(4).click()
@@ -162,7 +162,7 @@ def test_a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor: V
         {"text": "The cat sat.", "pair": "[SEP]", "special": "rescale", "side": "bb"},
     ],
 )
-def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: Visitor, view: dict[str, str]) -> None:
+def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: BrowserTab, view: dict[str, str]) -> None:
     page = visitor.visit("/", **view)
     expect(visitor.readout).to_contain_text("Nothing is left to draw")
     expect(page.locator(".note")).to_contain_text("hidden")
@@ -174,7 +174,7 @@ def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: Visitor, view
     visitor.drawn()
 
 
-def test_a_focus_does_not_outlive_its_rows(visitor: Visitor) -> None:
+def test_a_focus_does_not_outlive_its_rows(visitor: BrowserTab) -> None:
     visitor.explore(text="Yesterday the electroencephalographer misdiagnosed them.", unit="pieces")
     for _ in range(30):
         visitor.heat.press("ArrowDown")
@@ -183,7 +183,7 @@ def test_a_focus_does_not_outlive_its_rows(visitor: Visitor) -> None:
     expect(visitor.readout).to_contain_text("Strongest")
 
 
-def test_escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: Visitor) -> None:
+def test_escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
     visitor.explore(pin="q8", head="L3H1")
     visitor.press_segment("pieces")
     visitor.page.keyboard.press("Escape")

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
-from tests.visitor import Visitor
+from tests.browser_tab import BrowserTab
 
 LONG = 120_000  # milliseconds: the first act that reads waits for torch
 Act = Callable[[Page, int], object]  # the number of the step: each control takes turns between two values
@@ -56,7 +56,7 @@ def _take_away(page: Page, _: int) -> None:
 
 
 SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")
-MODEL = _choose("Read by", "Toy, trained on the built-in grammar", "MiniLM, a small BERT")
+MODEL = _choose("Model", "Toy, trained on the built-in grammar", "MiniLM, a small BERT")
 # A page, what is there whatever was done, and the controls as a person finds them.
 PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
     "/": (
@@ -103,6 +103,16 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "step": _move_slider,
         },
     ),
+    "/switch_off": (
+        ".st-key-switch_effects .js-plotly-plot",
+        {
+            "sentence": SENTENCE,
+            "model": MODEL,
+            "random": lambda page, _: page.get_by_role("button", name="at random").click(),
+            "uniform": _check("uniform"),
+            "zero": _check("zero"),
+        },
+    ),
 }
 
 
@@ -123,7 +133,7 @@ def test_the_walk_has_every_two_in_both_orders() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_two_controls_in_both_orders(visitor: Visitor, server: AppServer, path: str) -> None:
+def test_every_two_controls_in_both_orders(visitor: BrowserTab, server: AppServer, path: str) -> None:
     shown, controls = PAGES[path]
     walk = every_two(list(controls))
     page = visitor.visit(path)

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.corpus import grammar
-from tests.visitor import PHONE, Visitor
+from tests.browser_tab import PHONE, BrowserTab
 
 
-def test_a_click_on_the_map_opens_the_head(visitor: Visitor) -> None:
+def test_a_click_on_the_map_opens_the_head(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", tray="[]")
     chart = page.locator(".st-key-role_map_box .js-plotly-plot")
     expect(chart.locator("text", has_text="prev").first).to_be_visible()
@@ -24,7 +24,7 @@ def test_a_click_on_the_map_opens_the_head(visitor: Visitor) -> None:
     expect(chart).to_be_visible()
 
 
-def test_what_is_looked_for_is_in_the_address(visitor: Visitor) -> None:
+def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", kinds="position", relation="mod")
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     expect(page.locator(".st-key-role_map_box text", has_text="broad")).to_have_count(0)
@@ -36,7 +36,7 @@ def test_what_is_looked_for_is_in_the_address(visitor: Visitor) -> None:
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
 
 
-def test_the_map_names_what_it_shows(visitor: Visitor) -> None:
+def test_the_map_names_what_it_shows(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
     label = page.locator(".st-key-role_map_box text", has_text="prev").first
     box = label.bounding_box()
@@ -45,9 +45,11 @@ def test_the_map_names_what_it_shows(visitor: Visitor) -> None:
     expect(page.locator(".hoverlayer")).to_contain_text("of its attention goes to the token before")
 
 
-def test_heads_of_a_kind_are_shown_by_one_click(visitor: Visitor) -> None:
+def test_heads_of_a_kind_are_shown_by_one_click(visitor: BrowserTab) -> None:
     page = visitor.explore()
     button = page.get_by_role("button", name="coreference")
+    expect(page.locator(".marks .badges")).to_have_count(0)  # not on a first visit
+    page.get_by_label("Known roles").check()
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     heads = page.locator(".marks .badges")
@@ -57,7 +59,7 @@ def test_heads_of_a_kind_are_shown_by_one_click(visitor: Visitor) -> None:
     expect(page.locator(".marks .badges.off")).to_have_count(0)
 
 
-def test_gold_is_laid_over_a_head(visitor: Visitor) -> None:
+def test_gold_is_laid_over_a_head(visitor: BrowserTab) -> None:
     sentence = next(s for s in grammar.corpus().sentences if 8 < len(s.forms) < 20 and len(s.mentions) > 2)
     page = visitor.visit("/", text=" ".join(sentence.forms), head="L2H0")
     expect(page.get_by_text("L2H0 (3-1) against the gold annotation")).to_be_visible(timeout=60_000)
@@ -67,13 +69,13 @@ def test_gold_is_laid_over_a_head(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_a_phone(newcomer: Callable[..., Visitor], scheme: str) -> None:
+def test_the_page_fits_a_phone(newcomer: Callable[..., BrowserTab], scheme: str) -> None:
     page = newcomer(viewport=PHONE, color_scheme=scheme).visit("/roles", head="L3H1")
     expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-def test_a_file_of_ones_own_is_measured_with_progress(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:
     path = tmp_path / "own.conllu"
     path.write_text(grammar.as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
     page = visitor.visit("/roles", corpus="file")
@@ -84,7 +86,7 @@ def test_a_file_of_ones_own_is_measured_with_progress(visitor: Visitor, tmp_path
     expect(page.get_by_text("Measured on an uploaded file")).to_be_visible(timeout=60_000)
 
 
-def test_charts_follow_when_the_page_turns_from_dark_to_light(newcomer: Callable[..., Visitor]) -> None:
+def test_charts_follow_when_the_page_turns_from_dark_to_light(newcomer: Callable[..., BrowserTab]) -> None:
     page = newcomer(color_scheme="dark").visit("/roles")
     tick = page.locator(".js-plotly-plot .xtick text").first
     expect(tick).to_have_css("fill", "rgb(163, 168, 174)")
@@ -98,7 +100,7 @@ def _built_in_sentences(page: Page) -> None:
     expect(page.get_by_text(re.compile("has not been measured yet|Measured on the built-in"))).to_be_visible()
 
 
-def test_a_click_after_a_typed_head_works(visitor: Visitor) -> None:
+def test_a_click_after_a_typed_head_works(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
     field = page.get_by_role("textbox", name="Find a head")
     field.fill("L3H1")
@@ -109,7 +111,7 @@ def test_a_click_after_a_typed_head_works(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("parameters", [{"find": "L3H1"}, {"kinds": "syntax"}])
-def test_a_click_after_a_link_works(visitor: Visitor, parameters: dict[str, str]) -> None:
+def test_a_click_after_a_link_works(visitor: BrowserTab, parameters: dict[str, str]) -> None:
     page = visitor.visit("/roles", **parameters)
     expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
     _built_in_sentences(page)
@@ -119,7 +121,7 @@ def test_a_click_after_a_link_works(visitor: Visitor, parameters: dict[str, str]
     expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
 
 
-def test_a_cell_of_a_filtered_map_opens_the_head(visitor: Visitor) -> None:
+def test_a_cell_of_a_filtered_map_opens_the_head(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
     page.get_by_role("button", name="syntax").click()
     visitor.asked(kinds="syntax")
@@ -130,7 +132,7 @@ def test_a_cell_of_a_filtered_map_opens_the_head(visitor: Visitor) -> None:
     assert visitor.address["kinds"] == "syntax"
 
 
-def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: Visitor) -> None:
+def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
     page.get_by_role("textbox", name="Find a head").fill("L3H1")
     page.get_by_role("button", name="syntax").click()
@@ -155,7 +157,7 @@ def _type(page: Page, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("first", [name for name in CONTROLS if name != "corpus"])
-def test_every_two_controls_in_both_orders(visitor: Visitor, first: str) -> None:
+def test_every_two_controls_in_both_orders(visitor: BrowserTab, first: str) -> None:
     for second in CONTROLS:
         page = visitor.visit("/roles")
         expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,13 +18,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as load_safetensors
 
-from mha_viz.cli import main
+from mha_viz import __version__, errors, exports
+from mha_viz.cli import exit_codes, main, output, terminal
+from mha_viz.cli.suggestions import meant_head
 from mha_viz.cli.terminal import downloading
 from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
 from tests import hostile
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,7 +59,7 @@ def test_help_says_how(arguments: list[str], capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr()
     assert ended.value.code == 0
     assert shown.out.startswith("usage: mha-viz")
-    assert "examples:" in shown.out or arguments[0] == "models"
+    assert "examples:" in shown.out
 
 
 def test_models_lists_every_row_of_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,28 +133,54 @@ def test_a_text_that_is_too_long_is_cut_aloud(tmp_path: Path, capsys: pytest.Cap
     assert_one_line(capsys.readouterr().err, "512")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], ["COMMAND", "--help"]),
-        (["paint"], ["paint", "attention"]),
-        (["attention", "x"], ["--out", "mha-viz attention --help"]),
-        (["attention", "x", "--out", "heads.xls"], [".xls", ".npz"]),
-        (["attention", "x", "--out", "heads"], ["suffix", ".npz"]),
-        (["attention", "x", "--model", "no such", "--out", "a.npz"], ["no such"]),
-        (["attention", "x", "--model", "../../etc/passwd", "--out", "a.npz"], ["../../etc/passwd"]),
-        (["attention", "", "--out", "a.npz"], []),
-        (["attention", "  \n ", "--out", "a.npz"], []),
-        (["attention", "x", "--out", "no/such/folder/a.npz"], ["no/such/folder/a.npz"]),
-        (["attention", "x", "--layers", "3", "--out", "a.npz"], ["--layers"]),
-        (["serve", "--port", "0"], ["“0”", "65535"]),
-        (["serve", "--port", "99999999999"], ["65535"]),
-        (["serve", "--port", "٣"], ["“٣”"]),
-        (["serve", "--host", "nowhere.invalid"], ["nowhere.invalid"]),
-        (["serve", "--host", "a" * 300], ["a" * 60]),
-    ],
-)
-def test_an_error_is_one_line_and_exit_code_2(
+USAGE, NOT_FOUND, NETWORK, BAD_INPUT = 2, 3, 4, 5
+ATTENTION = ["attention", "x", "--out", "a.npz"]
+STEPS = "0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000, 10000"
+REFUSED: list[tuple[int, list[str], list[str]]] = [
+    (USAGE, [], ["COMMAND", "--help"]),
+    (USAGE, ["paint"], ["“paint” is not a command. Choose from", "attention"]),
+    (USAGE, ["atention", "x"], ["Did you mean attention?"]),
+    (USAGE, ["--verison"], ["Did you mean --version?"]),
+    (USAGE, ["-v"], ["no option -v", "Did you mean -V?"]),
+    (USAGE, ["figure", "gird", "x"], ["“gird” is not a kind. Did you mean grid?"]),
+    (USAGE, ["toy", "trian"], ["“trian” is not a job. Did you mean train?"]),
+    (USAGE, ["completion", "fisch"], ["Did you mean fish?", "bash, zsh, fish"]),
+    (USAGE, ["models", "--format", "cvs"], ["Did you mean csv?", "table, csv, json"]),
+    (USAGE, ["attention", "x"], ["--out", "mha-viz attention --help"]),
+    (USAGE, ["attention", "x", "--ot", "a.npz"], ["attention has no option --ot. Did you mean --out?"]),
+    (USAGE, ["attention", "x", "--head", "L3H1"], ["attention has no option --head", "attention --help"]),
+    (USAGE, ["models", "--words"], ["--words does not go with models. It goes with attention."]),
+    (USAGE, ["attention", "x", "--out", "heads.xls"], [".xls", ".npz"]),
+    (USAGE, ["attention", "x", "--out", "heads.jsno"], ["Did you mean .json?"]),
+    (USAGE, ["attention", "x", "--out", "heads"], ["suffix", ".npz"]),
+    (USAGE, [*ATTENTION, "--format", "csv"], ["--format csv contradicts the suffix .npz. Leave one of them out."]),
+    (USAGE, ["attention", "x", "--out", "-"], ["stdout has no suffix", "--format csv"]),
+    (USAGE, ["attention", "x", "--out", "-", "--format", "svg"], ["“.svg” is not", ".csv"]),
+    (USAGE, ["attention", "x", "--out", "no/such/folder/a.npz"], ["no/such/folder/a.npz", "no such file"]),
+    (USAGE, ["attention", "x", "--out", "a" * 300 + ".npz"], ["cannot be written", "too long"]),
+    (USAGE, ["attention", "x", "--out", "..", "--format", "npz"], ["it is a folder"]),
+    (USAGE, ["attention", "x", "--layers", "3", "--out", "a.npz"], ["--layers"]),
+    (USAGE, ["toy", "evaluate", "--sentences", "0", "--out", "a.csv"], ["0 sentences decide nothing"]),
+    (USAGE, ["toy", "evaluate", "--out", "a.npz"], ["“.npz” is not a format of tables. Use one of .csv, .json."]),
+    (USAGE, ["serve", "--port", "0"], ["“0”", "65535"]),
+    (USAGE, ["serve", "--port", "99999999999"], ["65535"]),
+    (USAGE, ["serve", "--port", "٣"], ["“٣”"]),
+    (USAGE, ["serve", "--host", "nowhere.invalid"], ["nowhere.invalid"]),
+    (USAGE, ["serve", "--host", "a" * 300], ["a" * 60]),
+    (NOT_FOUND, [*ATTENTION, "--model", "no such"], ["no such"]),
+    (NOT_FOUND, [*ATTENTION, "--model", "../../etc/passwd"], ["../../etc/passwd"]),
+    (NOT_FOUND, [*ATTENTION, "--model", "mini lm"], ["“mini lm” is not a model. Did you mean minilm?"]),
+    (NOT_FOUND, [*ATTENTION, "--model", "toy@7"], ["“toy@7” does not exist. Give toy@", STEPS]),
+    (NOT_FOUND, ["toy", "evaluate", "--model", "toy@x", "--out", "a.csv"], ["“toy@x” does not exist.", STEPS]),
+    (NOT_FOUND, ["profile", "gramar", "--out", "d"], ["does not exist. Did you mean grammar?"]),
+    (BAD_INPUT, ["attention", "", "--out", "a.npz"], ["Nothing was typed."]),
+    (BAD_INPUT, ["attention", "  \n ", "--out", "a.npz"], ["Nothing was typed."]),
+]
+
+
+@pytest.mark.parametrize(("code", "arguments", "words"), REFUSED, ids=[" ".join(a)[:60] for _, a, _ in REFUSED])
+def test_what_is_refused_before_a_model_is_loaded_is_one_line_with_its_exit_code(
+    code: int,
     arguments: list[str],
     words: list[str],
     capsys: pytest.CaptureFixture[str],
@@ -155,11 +188,233 @@ def test_an_error_is_one_line_and_exit_code_2(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(arguments) == 2
+    monkeypatch.setattr("mha_viz.models.encoder.load", lambda *_: pytest.fail("the model was loaded"))
+    assert main(arguments) == code
     shown = capsys.readouterr()
     assert shown.out == ""
     assert_one_line(shown.err, *words)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.SettingError, USAGE),
+        (errors.ExportError, USAGE),
+        (errors.UnknownModel, NOT_FOUND),
+        (errors.ModelNotAllowed, NOT_FOUND),
+        (errors.ModelMissing, NOT_FOUND),
+        (errors.UnknownHead, NOT_FOUND),
+        (errors.CorpusMissing, NOT_FOUND),
+        (errors.ModelUnreachable, NETWORK),
+        (errors.EmptyText, BAD_INPUT),
+        (errors.ShapeError, BAD_INPUT),
+        (errors.ModelBroken, BAD_INPUT),
+        (errors.ModelUnsupported, BAD_INPUT),
+        (errors.CorpusError, BAD_INPUT),
+        (errors.OpenError, BAD_INPUT),
+        (errors.Cancelled, 130),
+        (errors.Fault, 1),
+    ],
+)
+def test_each_error_has_its_exit_code(
+    error: type[errors.MhaVizError], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_: object) -> None:
+        raise error("It happened.", "Do this.")
+
+    monkeypatch.setattr("mha_viz.cli.listing.run", failing)
+    assert main(["models"]) == code
+    assert capsys.readouterr().err == "mha-viz: It happened. Do this.\n"
+
+
+def test_the_table_of_exit_codes_is_in_the_help_and_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown, readme = capsys.readouterr().out, (ROOT / "README.md").read_text("utf-8")
+    for code, meaning in exit_codes.MEANINGS.items():
+        assert re.search(rf"^  {code} +{re.escape(meaning)}$", shown, re.MULTILINE)
+        assert f"| {code} | {meaning} |" in readme
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([option])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"mha-viz {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("job", "options"),
+    [
+        ("toy train", {"--help", "--seed", "--out", "--steps"}),
+        ("toy evaluate", {"--help", "--seed", "--out", "--format", "--sentences", "--model"}),
+        ("toy history", {"--help", "--seed", "--out", "--format", "--sentences"}),
+    ],
+)
+def test_each_job_has_a_help_of_its_own(job: str, options: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*job.split(), "--help"])
+    shown = capsys.readouterr().out
+    assert set(re.findall(r"^ +(?:-\w(?: \w+)?, )?(--[\w-]+)", shown, re.MULTILINE)) == options
+    assert f"mha-viz {job} " in shown.partition("examples:")[2]
+
+
+def test_models_as_csv_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--format", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert main(["models", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [one["name"] for one in listed] == [row["name"] for row in rows] == [m.name for m in catalog.offered()]
+    expected = {"name": "minilm", "layers": 6, "heads": 12, "d_model": 384, "megabytes": 91, "where": "bundled"}
+    assert listed[0] == expected
+    assert rows[0] == {name: str(value) for name, value in expected.items()}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "npz", "safetensors"])
+def test_a_reading_on_stdout_is_the_file(suffix: str, tmp_path: Path, capfdbinary: Any) -> None:
+    arguments = ["attention", "The cat sat.", "--model", "toy"]
+    assert main([*arguments, "--out", str(tmp_path / f"a.{suffix}")]) == 0
+    assert b"2 layers" in capfdbinary.readouterr().out
+    assert main([*arguments, "--out", "-", "--format", suffix.upper()]) == 0
+    shown = capfdbinary.readouterr()
+    assert shown.err == b""
+    if suffix == "npz":  # a zip file in a pipe cannot state its sizes first
+        pairs = (np.load(io.BytesIO(shown.out)), np.load(tmp_path / "a.npz"))
+        assert all(np.array_equal(pairs[0][name], pairs[1][name]) for name in pairs[1])
+    elif suffix == "safetensors":  # the order of its metadata is left open
+        read = [load_safetensors(content) for content in (shown.out, (tmp_path / "a.safetensors").read_bytes())]
+        assert all(np.array_equal(read[0][name], read[1][name]) for name in ("weights", "hidden"))
+    else:
+        assert shown.out == (tmp_path / f"a.{suffix}").read_bytes()
+
+
+def test_a_file_without_a_suffix_takes_the_format(tmp_path: Path) -> None:
+    assert main(["attention", "The cat sat.", "--model", "toy", "--out", str(tmp_path / "a"), "--format", "csv"]) == 0
+    assert (tmp_path / "a").read_text().startswith("layer,head,")
+
+
+def test_the_scores_of_the_toy_model_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["toy", "evaluate", "--sentences", "3", "--out", "-", "--format"]
+    assert main([*arguments, "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert main([*arguments, "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert len(rows) == len(listed) == 24
+    assert [float(row["accuracy"] or "nan") for row in rows] == pytest.approx(
+        [math.nan if one["accuracy"] is None else one["accuracy"] for one in listed], abs=1e-5, nan_ok=True
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+def test_binary_data_is_refused_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(["attention", "x", "--out", "-", "--format", "npz"]) == USAGE
+    os.close(reader)
+    assert_one_line(capsys.readouterr().err, "A .npz file is binary", "--out - > file.npz")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+def test_stdout_on_a_full_disk_is_one_line() -> None:
+    command = [sys.executable, "-m", "mha_viz.cli", "attention", "x", "--model", "toy", "--out", "-", "--format", "csv"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == USAGE
+    assert b"stdout cannot be written: no space left" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_the_size_of_a_large_table_is_announced(
+    suffix: str, minilm: Encoder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attention = minilm.encode(" ".join(["The animal didn't cross the street because it was too tired."] * 6))
+    size = len(exports.to_bytes(attention, suffix))
+    assert output.text_size(attention, suffix) == pytest.approx(size, rel=0.2)
+    to = output.Destination(Path(f"a{suffix}"), suffix)
+    output.announce(attention, to)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(output, "LARGE_BYTES", size // 2)
+    output.announce(attention, to)
+    assert_one_line(capsys.readouterr().err, f"a{suffix} will hold {attention.weights.size:,} weights", ".npz holds")
+    output.announce(attention, output.Destination(Path("a.npz"), ".npz"))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_log_file_gets_a_line_of_progress_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter(range(0, 100, 2))  # seconds
+    monkeypatch.setattr(terminal, "monotonic", lambda: next(clock))
+    with terminal.bar("of the text") as show:
+        for done in range(0, 2000, 200):
+            show(done, 2000)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "mha-viz: 20 % of the text"
+    assert 2 <= len(lines) <= 5
+    assert all(re.fullmatch(r"mha-viz: \d+ % of the text", line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("4-2", "L3H1, which papers write as 4-2"),
+        ("3.1", "L3H1"),
+        ("layer 3 head 1", "L3H1"),
+        ("L3", ""),
+        ("0-1", "L0H1"),
+    ],
+)
+def test_which_head_was_meant(name: str, meant: str) -> None:
+    assert meant_head(name) == (f"Did you mean {meant}?" if meant else "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_knows_every_command_option_and_model(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("serve", "figure", "compare", "columns", "history", "minilm", "distilbert-base-uncased", "completion"):
+        assert word in script, word
+    if shutil.which(shell):
+        checked = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+BASH = """
+source /dev/stdin
+complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); FUNCTION "$1" "${!#}" "${@:$#-1:1}"
+echo "${COMPREPLY[@]}"; }
+complete_line mha-viz fi
+complete_line mha-viz figure com
+complete_line mha-viz figure compare --col
+complete_line mha-viz attention --model distil
+complete_line mha-viz toy train --s
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    name = re.findall(r"complete .*-F (\w+)", script)[-1]
+    done = subprocess.run(
+        ["bash", "-c", BASH.replace("FUNCTION", name)], input=script, capture_output=True, text=True, check=True
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines == [
+        ["figure"],
+        ["compare"],
+        ["--columns"],
+        ["distilbert-base-uncased"],
+        ["--seed", "--steps"],
+    ]
 
 
 @pytest.mark.parametrize("name", hostile.MODEL_IDS)
@@ -168,7 +423,10 @@ def test_a_hostile_model_name_is_one_line(
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-    assert main(["attention", "x", f"--model={hostile.MODEL_IDS[name]}", "--out", str(tmp_path / "a.npz")]) == 2
+    assert main(["attention", "x", f"--model={hostile.MODEL_IDS[name]}", "--out", str(tmp_path / "a.npz")]) in (
+        NOT_FOUND,
+        NETWORK,
+    )
     assert_one_line(capsys.readouterr().err)
     assert not (tmp_path / "a.npz").exists()
 
@@ -176,20 +434,27 @@ def test_a_hostile_model_name_is_one_line(
 def test_a_hub_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     hub = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_CACHE": str(tmp_path)}
     done = run("attention", "x", "--model", "gpt2", "--out", str(tmp_path / "a.npz"), environment=hub)
-    assert done.returncode == 2
+    assert done.returncode == NETWORK
     assert_one_line(done.stderr.decode(), "gpt2", "127.0.0.1:9")
+
+
+def test_a_name_of_the_hub_that_is_nearly_one_of_ours_is_asked_about(
+    no_hub: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["attention", "x", "--model", "bert-base-uncase", "--out", str(tmp_path / "a.npz")]) == NETWORK
+    assert_one_line(capsys.readouterr().err, "Did you mean bert-base-uncased?")
 
 
 def test_an_endless_stdin_is_refused(tmp_path: Path) -> None:
     done = run("attention", "-", "--out", str(tmp_path / "a.npz"), given=b"a " * 8_000_001)
-    assert done.returncode == 2
+    assert done.returncode == BAD_INPUT
     assert_one_line(done.stderr.decode(), "stdin", "16 MB")
 
 
 def test_closed_streams_are_no_fault(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as closed:
         closed.setattr(sys, "stdin", None)
-        assert main(["attention", "-", "--out", "a.npz"]) == 2
+        assert main(["attention", "-", "--out", "a.npz"]) == BAD_INPUT
         closed.setattr(sys, "stdout", None)
         assert main(["models"]) == 0
     assert_one_line(capsys.readouterr().err, "stdin is closed")
@@ -203,7 +468,7 @@ def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], mon
 
 def test_bytes_that_are_not_text_are_refused_with_their_place(tmp_path: Path) -> None:
     done = run("attention", "-", "--out", str(tmp_path / "a.json"), given=b"caf\xe9 cat")
-    assert done.returncode == 2
+    assert done.returncode == BAD_INPUT
     assert b"stdin is not UTF-8 text: byte 3 is 0xE9." in done.stderr
     assert not list(tmp_path.iterdir())
 

@@ -23,7 +23,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import first_reading
 from tests import hostile
-from tests.explorer import long_reading
+from tests.readings import long_reading
 
 ORIGIN = "http://compare.test/"
 TIRED = "The animal didn't cross the street because it was too tired."

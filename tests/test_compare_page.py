@@ -25,9 +25,8 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.request import examples
 from mha_viz.ui.tray import Pin
 from tests import hostile
-from tests.explorer import in_node
-from tests.test_panels import in_page
-from tests.visit import Visit
+from tests.page_scripts import ask_packet, ask_panels
+from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
@@ -38,11 +37,11 @@ SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500] 
 L3H1, L0H2 = Pin(FIRST, "", "minilm", Head(3, 1)), Pin(FIRST, "", "minilm", Head(0, 2), "previous")
 
 
-def visit(**url: Any) -> Visit:
-    return Visit(url, PAGE)
+def visit(**url: Any) -> PageSession:
+    return PageSession(url, PAGE)
 
 
-def panels(of: Visit) -> dict[str, Any]:
+def panels(of: PageSession) -> dict[str, Any]:
     """The header of what the component was given."""
     data = of._drawn()["mha_compare"].bytes
     (length,) = struct.unpack("<I", data[:4])
@@ -50,17 +49,17 @@ def panels(of: Visit) -> dict[str, Any]:
     return header
 
 
-def heads(of: Visit) -> list[str]:
+def heads(of: PageSession) -> list[str]:
     return [str(Head(*divmod(p["head"], 12))) for p in panels(of)["panels"]]
 
 
-def kept(of: Visit) -> tuple[Pin, ...]:
+def kept(of: PageSession) -> tuple[Pin, ...]:
     pins, whole = tray.read(of.url.get("tray"))
     assert whole
     return pins
 
 
-def edit(of: Visit, action: str, index: int, **more: Any) -> None:
+def edit(of: PageSession, action: str, index: int, **more: Any) -> None:
     of.send("mha_compare", "edit", {"action": action, "index": index, **more})
 
 
@@ -68,7 +67,7 @@ def edit(of: Visit, action: str, index: int, **more: Any) -> None:
 
 
 def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
-    explore = Visit({"head": "L0H2"})
+    explore = PageSession({"head": "L0H2"})
     explore.send("mha_explorer", "tray", {"model": "minilm", "head": "L0H2"})
     assert kept(explore) == (Pin(FIRST, "", "minilm", Head(0, 2)),)
     compare = visit(tray=explore.url["tray"])
@@ -222,7 +221,7 @@ def test_another_model_opens_with_the_difference(tiny_folder: Any, monkeypatch: 
 
 
 def test_a_new_sentence_is_not_compared_with_the_twin_of_the_one_before() -> None:
-    here = Visit({"second": WIDE})
+    here = PageSession({"second": WIDE})
     here.read("Cats sleep.")
     assert "second" not in here.url
     assert "second" not in address.OF_THIS_MODEL  # another model reads the same two
@@ -238,7 +237,7 @@ def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_change
     assert encoded(here) <= MAX_ENCODED
 
 
-def encoded(of: Visit) -> int:
+def encoded(of: PageSession) -> int:
     return sum(len(quote(of.url.get(name, ""))) for name in LONG)
 
 
@@ -251,7 +250,7 @@ def test_the_texts_of_a_link_share_one_room() -> None:
     assert "too long for one" in here.said
     assert "tray" not in here.url
     assert encoded(here) <= MAX_ENCODED
-    full = Visit({"tray": tray.write([Pin(long, "", "minilm", Head(0, 0))])})
+    full = PageSession({"tray": tray.write([Pin(long, "", "minilm", Head(0, 0))])})
     full.read("x" * 9000)
     assert MAX_ENCODED / 2 <= encoded(full) <= MAX_ENCODED
     assert kept(full)[0].text == long
@@ -369,17 +368,17 @@ def test_a_map_of_a_pair_and_of_one_word() -> None:
 # ---- Taking it away --------------------------------------------------------------------------------------
 
 
-def taken(here: Visit) -> Visit:
+def taken(here: PageSession) -> PageSession:
     here.at.session_state["takeaway"] = True
     here.at.run()
     here.check()
     return here
 
 
-def on_screen(here: Visit) -> dict[str, Any]:
+def on_screen(here: PageSession) -> dict[str, Any]:
     """What the page's own script makes of the panels and the address that it is given."""
     ask = {"packet": here._drawn()["mha_compare"].bytes, "ask": "shown", "query": list(here.url.items())}
-    answer: dict[str, Any] = in_page(ask)[0]
+    answer: dict[str, Any] = ask_panels(ask)[0]
     return answer
 
 
@@ -492,7 +491,7 @@ def test_the_figure_on_screen_can_be_taken_away(
     page: str | None, url: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = figures_made(monkeypatch)
-    here = taken(Visit(url, page))
+    here = taken(PageSession(url, page))
     code = [c.value for c in here.at.code]
     assert any("L3H1" in c or "L0H0" in c for c in code)
     assert any(c.startswith("import mha_viz as mv") for c in code)
@@ -504,12 +503,12 @@ def test_the_figure_on_screen_can_be_taken_away(
         assert settings_in_file(made[-1], screen) == screen
 
 
-def settings_on_screen(here: Visit, page: str | None) -> dict[str, Any]:
+def settings_on_screen(here: PageSession, page: str | None) -> dict[str, Any]:
     """The settings that the page's own script reads from the address, and the heads that it draws."""
     if page:
         return on_screen(here)["view"] | {"side": "all", "heads": heads(here)}
     ask = {"packet": here._drawn()["mha_explorer"].bytes, "ask": "view", "query": list(here.url.items())}
-    view = in_node([ask])[0]
+    view = ask_packet(ask)[0]
     shown = {name: view[name] for name in ("unit", "special", "links", "scale", "side")}
     return shown | {"heads": [str(Head(*divmod(head, 12))) for head in view["on"]]}
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mha_viz.models.cores import MOST, Turn
-from tests.visit import until
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)

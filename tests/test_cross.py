@@ -23,9 +23,8 @@ from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures.packet import Link, link_weights, packet
 from mha_viz.figures.view import View, block, shown, units
 from mha_viz.reader.wire import attention_of, packed_attention
-from tests.explorer import in_node
-from tests.test_packet import shown as matrix
-from tests.test_packet import unpack
+from tests.packets import matrix, unpack
+from tests.page_scripts import ask_packet
 
 SOURCE = ["▁The", "▁ani", "mal", "▁was", "▁tired", ".", "</s>"]  # 7 keys
 TARGET = ["<pad>", "▁Das", "▁Ti", "er", "▁war"]  # 5 queries
@@ -185,7 +184,7 @@ def test_the_page_decodes_what_python_draws(cross: Attention, unit: str, special
     raw, view = packet(cross, [Head(0, 0)]), View(unit=unit, special=special)
     heads = cross.every_head()
     ask = [{"packet": raw, "ask": "block", "head": i, "view": vars(view)} for i in range(len(heads))]
-    for head, answer in zip(heads, in_node(ask), strict=True):
+    for head, answer in zip(heads, ask_packet(*ask), strict=True):
         part = block(cross, head, view, units(cross, view))
         assert np.abs(matrix(answer) - part.w).max() <= 8 * STEP
         assert np.abs(np.array(answer["hidden"]) - part.hidden).max() <= 8 * STEP
@@ -195,7 +194,7 @@ def test_the_page_decodes_what_python_draws(cross: Attention, unit: str, special
 def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention, words: bool) -> None:
     link = Link(3, 2, words)
     view = {"unit": "words" if words else "pieces", "link": {"query": 3, "key": 2}}
-    (answer,) = in_node([{"packet": packet(cross, [Head(0, 0)], link), "ask": "ranking", "view": view}])
+    (answer,) = ask_packet({"packet": packet(cross, [Head(0, 0)], link), "ask": "ranking", "view": view})
     expected = link_weights(cross, link).ravel()
     assert expected[5] == pytest.approx(cross[1, 1][2:4, 1:3].sum(axis=1).mean() if words else cross[1, 1][3, 2])
     assert max(abs(a["weight"] - expected[a["head"]]) for a in answer) <= 4 * STEP
@@ -205,7 +204,7 @@ def test_a_pin_counts_tokens_of_its_own_text(cross: Attention) -> None:
     raw = packet(cross, [Head(0, 0)])
     pins = {"k6": {"query": None, "key": 6}, "q6": None, "q4k6": {"query": 4, "key": 6}}
     questions = [{"packet": raw, "ask": "view", "query": {"pin": pin}} for pin in pins]
-    assert [view["pin"] for view in in_node(questions)] == list(pins.values())
+    assert [view["pin"] for view in ask_packet(*questions)] == list(pins.values())
     assert "Held: “tired” as key." in cross.heatmap(1, 2, pin="k4").caption
     with pytest.raises(SettingError, match=r"no token 6. Tokens count from 0 to 4"):
         cross.heatmap(1, 2, pin="q6")
@@ -219,7 +218,7 @@ def test_a_long_text_travels_as_thumbnails_of_both_axes() -> None:
     bins = unpack(raw).header["bins"]
     rows, columns = bins["starts"], bins["keys"]["starts"]
     assert (rows[-1] < n, columns[-1] < m, len(rows) < len(columns) or len(columns) < m) == (True, True, True)
-    (answer,) = in_node([{"packet": raw, "ask": "pooled", "head": 17, "view": {}}])
+    (answer,) = ask_packet({"packet": raw, "ask": "pooled", "head": 17, "view": {}})
     pooled = np.maximum.reduceat(np.maximum.reduceat(long[1, 5], rows, axis=0), columns, axis=1)
     assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(pooled)).max() <= 0.5 / 255 + 1e-6
 

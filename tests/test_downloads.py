@@ -24,42 +24,27 @@ from mha_viz.reader import Reader
 from mha_viz.ui import downloads, jobs
 from mha_viz.ui.jobs import Job
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
-from tests.visit import Visit, press, until
+from tests.page_session import PageSession, press
+from tests.waiting import until
 
 PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
 TINY = resolve("someone/tiny")
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for setting in (door.SIZE_SETTING, budget.SETTING, catalog.SETTING, catalog.ACCESS):
-        monkeypatch.delenv(setting, raising=False)
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    with FakeHub() as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        yield server
-
-
-@pytest.fixture
-def strangers(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def strangers(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server is for strangers, who may choose these models."""
     monkeypatch.setenv(catalog.SETTING, "minilm,someone/tiny,a/a,b/b,c/c")
 
 
-def left_over(cache: Path) -> list[Path]:
-    return [path for path in cache.rglob("*") if path.is_file()]
+def left_over(hub_cache: Path) -> list[Path]:
+    return [path for path in hub_cache.rglob("*") if path.is_file()]
 
 
 # ---- Time ------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_drips_is_given_up(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_drips_is_given_up(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "SPARE_SECONDS", 1.0)
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.3))  # 6 s in all, and never silent
     with pytest.raises(ModelUnreachable, match="too slowly"):
@@ -67,7 +52,7 @@ def test_a_server_that_drips_is_given_up(hub: FakeHub, cache: Path, monkeypatch:
     assert local_folder(TINY) is None
 
 
-def test_a_large_model_may_take_longer(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "SPARE_SECONDS", 1.0)
     monkeypatch.setattr(door, "SLOWEST", 100.0)  # bytes a second
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
@@ -96,7 +81,7 @@ class Visitors:
 
 
 @pytest.fixture
-def visitors(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
+def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
     downloads._desk.clear()
@@ -248,14 +233,14 @@ def test_two_models_travel_at_once_and_others_wait(hub: FakeHub, visitors: Visit
 # ---- The page --------------------------------------------------------------------------------------------
 
 
-def progress(page: Visit) -> str:
+def progress(page: PageSession) -> str:
     """The words at the page's progress bar; empty without one."""
     return " ".join(bar.proto.text for bar in page.at.get("progress"))
 
 
 def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
-    page = Visit({"model": "someone/tiny"})
+    page = PageSession({"model": "someone/tiny"})
     until(lambda: visitors.start("someone/tiny").size > 0)
     page.at.run()
     assert "Downloading someone/tiny" in progress(page)
@@ -272,7 +257,7 @@ def test_the_page_says_that_a_download_waits_for_others(hub: FakeHub, visitors: 
         hub.add(name, Repository(tiny_bert_files(), stall="body"))
     for name in ("a/a", "b/b"):
         visitors.start(name)
-    page = Visit({"model": "c/c"})
+    page = PageSession({"model": "c/c"})
     visitors.start("c/c")
     assert progress(page) == "c/c waits for other downloads…"
 
@@ -292,7 +277,7 @@ def test_strangers_are_told_nothing_of_the_machine(
     case: str,
     told: str,
     hub: FakeHub,
-    cache: Path,
+    hub_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -310,7 +295,7 @@ def test_strangers_are_told_nothing_of_the_machine(
 
             monkeypatch.setattr(door, "_list_files", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
         case "unwritable":
-            cache.write_text("a file where a folder should be")
+            hub_cache.write_text("a file where a folder should be")
         case "full":
             repository.announced["model.safetensors"] = 10**14
             monkeypatch.setenv(door.SIZE_SETTING, "999999999")
@@ -318,7 +303,7 @@ def test_strangers_are_told_nothing_of_the_machine(
         case "too large":
             repository.announced["model.safetensors"] = 3 * 10**9
     error = _failed(TINY)
-    inside = (hub.url, str(cache), "HF_", "MHA_VIZ_", "HF_HUB_CACHE", "disk has")
+    inside = (hub.url, str(hub_cache), "HF_", "MHA_VIZ_", "HF_HUB_CACHE", "disk has")
     assert any(word in str(error) for word in inside) == (told == "owner")
     assert "someone/tiny" in str(error) or case == "nonsense"
     assert error.remedy
@@ -353,7 +338,7 @@ def here(*names: str) -> list[str]:
     return [name for name in names if local_folder(resolve(name)) is not None]
 
 
-def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, "2")
     add(hub, "a/a", "b/b", "c/c")
     for name in ("a/a", "b/b"):
@@ -365,7 +350,7 @@ def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, cache: Path, monke
     assert not storage.storage("b/b").exists()
 
 
-def test_what_another_process_reads_with_stays(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_process_reads_with_stays(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, "2")
     add(hub, "a/a", "b/b", "c/c")
     for name in ("a/a", "b/b"):
@@ -384,7 +369,7 @@ def test_what_another_process_reads_with_stays(hub: FakeHub, cache: Path, monkey
         fetch(resolve("b/b"))
 
 
-def test_a_use_is_noted_once_a_minute(hub: FakeHub, cache: Path) -> None:
+def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
     add(hub, "a/a")
     folder = fetch(resolve("a/a"))
     noted = storage.storage("a/a") / budget.NOTE
@@ -395,7 +380,7 @@ def test_a_use_is_noted_once_a_minute(hub: FakeHub, cache: Path) -> None:
         assert (noted.stat().st_mtime_ns > before) == again
 
 
-def test_the_process_that_reads_downloads_nothing(hub: FakeHub, cache: Path) -> None:
+def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path) -> None:
     add(hub, "a/a")
     reader = Reader()
     try:
@@ -403,7 +388,7 @@ def test_the_process_that_reads_downloads_nothing(hub: FakeHub, cache: Path) -> 
             reader.load("a/a")
     finally:
         reader.close()
-    assert not left_over(cache)
+    assert not left_over(hub_cache)
     assert here("a/a") == []
 
 
@@ -417,7 +402,7 @@ def test_downloads_under_way_count(hub: FakeHub, visitors: Visitors, monkeypatch
         fetch(resolve("b/b"))
 
 
-def test_the_files_of_other_programs_stay(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_other_programs_stay(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others keep their files in blobs/ and link to them."""
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a", "b/b")
@@ -442,7 +427,7 @@ def test_the_files_of_other_programs_stay(hub: FakeHub, cache: Path, monkeypatch
 
 @pytest.mark.parametrize("noted", ["[]", "{", '{"../..": ["x"]}', '{"0": 1}', json.dumps({"0" * 40: ["../../keep"]})])
 def test_a_note_that_is_not_ours_removes_nothing(
-    noted: str, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+    noted: str, hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a")
@@ -455,7 +440,7 @@ def test_a_note_that_is_not_ours_removes_nothing(
     assert (place / "keep").exists()
 
 
-def test_a_model_beyond_all_room_is_refused(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_beyond_all_room_is_refused(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, "1")
     hub.add("someone/tiny", Repository({**LARGE, "vocab.txt": b"x" * 1_000_000}))
     with pytest.raises(ModelUnsupported, match="all downloads together"):
@@ -463,7 +448,7 @@ def test_a_model_beyond_all_room_is_refused(hub: FakeHub, cache: Path, monkeypat
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "lots"])
-def test_a_wrong_budget_is_named(value: str, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_budget_is_named(value: str, hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, value)
     add(hub, "someone/tiny")
     with pytest.raises(SettingError, match=budget.SETTING):
@@ -477,7 +462,7 @@ FETCH = (
 )
 
 
-def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, cache: Path) -> None:
+def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
     process = subprocess.Popen([sys.executable, "-c", FETCH])
     try:
@@ -496,7 +481,7 @@ def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, cache: Path) ->
 
 @pytest.mark.parametrize("step", range(12))
 def test_a_download_killed_while_it_is_put_in_place_is_never_used(
-    step: int, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each move is the last one once; what lies there then is no model, or the whole one."""
     hub.add("someone/tiny", Repository(tiny_bert_files()))
@@ -533,7 +518,7 @@ except ModelError as error:
 """
 
 
-def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(hub: FakeHub, cache: Path) -> None:
+def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(hub: FakeHub, hub_cache: Path) -> None:
     """A limit on the size of files fails a write in the middle, as a full disk does."""
     assert len(tiny_bert_files()["model.safetensors"]) > 20_000
     hub.add("someone/tiny", Repository(tiny_bert_files()))
@@ -541,4 +526,4 @@ def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(hub: FakeHub, 
     assert "“someone/tiny” cannot be stored: File too large." in run.stdout
     assert os.strerror(errno.EFBIG) == "File too large"
     assert run.stderr == ""
-    assert left_over(cache) == []
+    assert left_over(hub_cache) == []

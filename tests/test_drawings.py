@@ -30,31 +30,13 @@ from mha_viz.errors import ExportError
 from mha_viz.figures.compare import Panel, compare, difference
 from mha_viz.figures.grid import grid
 from mha_viz.figures.heatmap import heatmap
-from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.view import View
 from mha_viz.text import clean
 from tests import hostile
-from tests.explorer import reading
+from tests.static_figures import FIGURES
 
 SVG = "{http://www.w3.org/2000/svg}"
-H = Head(1, 2)
-
-
-def figures() -> dict[str, Drawing]:
-    one, two = reading(seed=1), reading(seed=2)
-    return {
-        "heatmap": heatmap(one, H, View(pin="q1")),
-        "links": links(one, [H, Head(1, 0)], View(pin="q2")),
-        "grid": grid(one),
-        "compare": compare([Panel(one, H, "first"), Panel(two, H)]),
-        "difference": difference(Panel(one, H), Panel(two, H)),
-        "dark": heatmap(one, H, None, Size(85, 7, look="dark")),
-        "transparent": links(one, [H], None, Size(transparent=True)),
-    }
-
-
-FIGURES = figures()
 
 
 def labelled(*tokens: str) -> Attention:
@@ -178,7 +160,7 @@ def test_png_has_its_resolution_its_words_and_its_background() -> None:
 
 def test_the_same_figure_is_the_same_file_in_every_process() -> None:
     code = (
-        "import hashlib; from tests.test_drawings import FIGURES, exports\n"
+        "import hashlib; from mha_viz import exports; from tests.static_figures import FIGURES\n"
         "for s in exports.drawing_suffixes():\n"
         "  print(hashlib.sha256(exports.drawing_bytes(FIGURES['compare'], s)).hexdigest())"
     )

@@ -19,7 +19,7 @@ from mha_viz.ui.address import MAX_ENCODED
 from mha_viz.ui.cache import office
 from mha_viz.ui.request import examples
 from tests import hostile
-from tests.visit import Visit
+from tests.page_session import PageSession
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = examples()[0]["text"]
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 
 def test_the_first_visit_shows_the_first_example_in_full() -> None:
-    visit = Visit()
+    visit = PageSession()
     header, matrices, _ = visit.shown()
     assert (header["model"], header["layers"], header["heads"], header["n"]) == ("minilm", 6, 12, 16)
     assert list(matrices) == list(range(72))
@@ -45,7 +45,7 @@ def test_the_first_visit_shows_the_first_example_in_full() -> None:
 
 
 def test_the_menus_say_what_there_is() -> None:
-    typed = Visit().typed
+    typed = PageSession().typed
     assert [m["name"] for m in typed["models"]] == [m.name for m in catalog.offered()]
     assert typed["open"] is True
     assert len(typed["examples"]) >= 12
@@ -54,7 +54,7 @@ def test_the_menus_say_what_there_is() -> None:
 
 
 def test_about_says_what_the_pictures_do_not_show() -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.at.switch_page("pages/90_about.py").run()
     visit.check()
     assert [t.value for t in visit.at.title] == ["What the pictures show"]
@@ -66,7 +66,7 @@ def test_about_says_what_the_pictures_do_not_show() -> None:
 
 
 def test_a_sentence_goes_into_the_url_and_is_drawn(minilm: Encoder) -> None:
-    visit = Visit({"head": "L2H3", "pin": "q3", "link": "1-2", "scale": "log"})
+    visit = PageSession({"head": "L2H3", "pin": "q3", "link": "1-2", "scale": "log"})
     visit.read("The cat sat on the mat.")
     assert visit.url == {"text": "The cat sat on the mat.", "head": "L2H3", "scale": "log"}
     header, matrices, _ = visit.shown()
@@ -77,7 +77,7 @@ def test_a_sentence_goes_into_the_url_and_is_drawn(minilm: Encoder) -> None:
 
 
 def test_a_pair_goes_into_the_url_and_a_single_sentence_takes_it_out() -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.read("A man plays.", "Someone plays.")
     assert visit.url == {"text": "A man plays.", "pair": "Someone plays."}
     assert set(visit.shown().header["segments"]) == {0, 1}
@@ -89,22 +89,22 @@ def test_a_pair_goes_into_the_url_and_a_single_sentence_takes_it_out() -> None:
 
 
 def test_the_first_example_needs_no_parameter() -> None:
-    visit = Visit({"text": "Something else."})
+    visit = PageSession({"text": "Something else."})
     visit.read(FIRST)
     assert visit.url == {}
     assert visit.shown().header["n"] == 16
 
 
 def test_the_first_example_with_a_second_sentence_is_restored_from_its_url() -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.read(FIRST, "It slept.")
-    again = Visit(visit.url)
+    again = PageSession(visit.url)
     assert (again.typed["text"], again.typed["pair"]) == (FIRST, "It slept.")
     assert again.shown().header["tokens"] == visit.shown().header["tokens"]
 
 
 def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
-    visit = Visit({"head": "L0H0", "on": "1", "pin": "q1"})
+    visit = PageSession({"head": "L0H0", "on": "1", "pin": "q1"})
     for index, example in enumerate(examples()):
         visit.send("mha_sentence", "example", index)
         assert not {"head", "on", "pin", "link"} & set(visit.url)
@@ -116,12 +116,12 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
             assert start == {"head": example["head"], "pin": example["pin"]}
             assert visit.shown().header["special"][pin] == 0
         assert visit.said == ""
-        assert Visit(visit.url).typed["text"] == example["text"]
+        assert PageSession(visit.url).typed["text"] == example["text"]
 
 
 @pytest.mark.parametrize("index", [-1, 999, "0", None, 1.5])
 def test_an_example_that_does_not_exist_changes_nothing(index: object) -> None:
-    visit = Visit({"text": "Kept."})
+    visit = PageSession({"text": "Kept."})
     visit.send("mha_sentence", "example", index)
     assert visit.typed["text"] == "Kept."
     assert visit.picture is not None
@@ -130,14 +130,14 @@ def test_an_example_that_does_not_exist_changes_nothing(index: object) -> None:
 @pytest.mark.parametrize("value", [None, {}])
 def test_an_empty_message_breaks_nothing(value: object) -> None:
     for component, event in (("mha_sentence", "model"), ("mha_sentence", "example"), ("mha_explorer", "view")):
-        visit = Visit({"text": "Kept."})
+        visit = PageSession({"text": "Kept."})
         visit.send(component, event, value)
         assert visit.picture is not None, event
         assert visit.typed["text"] == "Kept."
 
 
 def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.view(head="L2H7", on="3.4", unit="pieces", scale=None, pin="q3k4")
     assert visit.url == {"head": "L2H7", "on": "3.4", "unit": "pieces", "pin": "q3k4"}
     visit.view(head=None, on=None, unit=None, pin=None, links="top3")
@@ -145,13 +145,13 @@ def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
 
 
 def test_a_drawing_cannot_set_what_is_not_its_own() -> None:
-    visit = Visit({"text": "Kept."})
+    visit = PageSession({"text": "Kept."})
     visit.view(text="other", model="gpt2", head="<script>", scale="x" * 5000, x="1", unit=3)
     assert visit.url == {"text": "Kept."}
 
 
 def test_a_view_of_the_text_before_says_nothing_of_this_one() -> None:
-    visit = Visit()
+    visit = PageSession()
     old = visit.shown().header["of"]
     visit.read("The cat sat on the mat.")
     visit.send("mha_explorer", "view", {"of": old, "head": "L2H8", "pin": "q10"})
@@ -161,17 +161,17 @@ def test_a_view_of_the_text_before_says_nothing_of_this_one() -> None:
 
 
 def test_another_head_of_the_start_layer_is_sent_for_a_long_text() -> None:
-    visit = Visit({"text": "cat sat mat " * 200, "on": "4.5"})
+    visit = PageSession({"text": "cat sat mat " * 200, "on": "4.5"})
     assert list(visit.shown().matrices) == [37, 40, 41]
 
 
 def test_a_long_text_shows_only_so_many_heads_together() -> None:
-    visit = Visit({"text": "cat sat mat " * 200, "head": "L1H0", "on": "1.2.3.4.5.6.7.8.9.10.11"})
+    visit = PageSession({"text": "cat sat mat " * 200, "head": "L1H0", "on": "1.2.3.4.5.6.7.8.9.10.11"})
     assert visit.shown().header["together"] == len(visit.shown().matrices) == 7
 
 
 def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
-    visit = Visit({"text": "cat sat mat " * 200})
+    visit = PageSession({"text": "cat sat mat " * 200})
     assert visit.shown().header["n"] == 512
     assert list(visit.shown().matrices) == [3 * 12 + 1]
     visit.view(head="L5H2", on="4", link="7-9")
@@ -186,7 +186,7 @@ def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> None:
-    visit = Visit({"text": "Before."})
+    visit = PageSession({"text": "Before."})
     visit.read(text)
     kept = visit.typed["text"]
     assert clean(text).startswith(kept)
@@ -200,7 +200,7 @@ def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> Non
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_a_hostile_second_sentence_gives_a_picture_or_a_message(text: str) -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.read("The cat sat.", text)
     assert clean(text).startswith(visit.typed["pair"])
     assert visit.typed["text"] == "The cat sat."
@@ -209,7 +209,7 @@ def test_a_hostile_second_sentence_gives_a_picture_or_a_message(text: str) -> No
 
 @pytest.mark.parametrize("text", ["", "   ", "\u2028\n"])
 def test_nothing_typed_is_said_plainly_and_examples_are_still_there(text: str) -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.read(text)
     assert visit.picture is None
     assert "Type a sentence, or choose an example." in visit.said
@@ -219,18 +219,18 @@ def test_nothing_typed_is_said_plainly_and_examples_are_still_there(text: str) -
 
 
 def test_a_text_that_is_too_long_says_how_many_pieces_and_where_it_was_cut() -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.read("cat sat mat " * 200)
     assert "512 of 602 pieces are read" in visit.said
     assert "✂" in visit.said
 
 
 def test_a_megabyte_is_shortened_to_what_a_link_can_carry() -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.read(hostile.TEXTS["one megabyte of words"])
     assert MAX_ENCODED * 0.85 < len(quote(visit.url["text"])) <= MAX_ENCODED
     assert visit.shown().header["n"] == 512
-    for one in (visit, Visit(visit.url)):  # the link says so too
+    for one in (visit, PageSession(visit.url)):  # the link says so too
         assert "characters were typed" in one.said
         assert "512 of more than" in one.said
 
@@ -240,19 +240,19 @@ def test_a_megabyte_is_shortened_to_what_a_link_can_carry() -> None:
 
 @pytest.mark.parametrize("values", hostile.URL_VALUES.values(), ids=hostile.URL_VALUES)
 def test_a_hostile_url_gives_a_picture_or_a_message(values: dict[str, list[str]]) -> None:
-    visit = Visit(values)
+    visit = PageSession(values)
     assert visit.picture is not None or visit.said
 
 
 def test_what_a_link_asks_for_in_vain_is_named() -> None:
-    visit = Visit({"head": "L99H99", "unit": "syllables"})
+    visit = PageSession({"head": "L99H99", "unit": "syllables"})
     assert "L99H99" in visit.said
     assert "unit=syllables" in visit.said
     assert visit.shown().header["start"]["head"] == "L3H1"
 
 
 def test_a_full_url_restores_everything_the_server_needs(minilm: Encoder) -> None:
-    visit = Visit({"text": "A man plays.", "pair": "Someone plays.", "head": "L4H2", "on": "5.6", "link": "2-7"})
+    visit = PageSession({"text": "A man plays.", "pair": "Someone plays.", "head": "L4H2", "on": "5.6", "link": "2-7"})
     attention = minilm.encode("A man plays.", "Someone plays.")
     assert (visit.typed["text"], visit.typed["pair"]) == ("A man plays.", "Someone plays.")
     assert visit.shown().header["tokens"] == list(attention.tokens)
@@ -264,7 +264,7 @@ def test_a_full_url_restores_everything_the_server_needs(minilm: Encoder) -> Non
 
 @pytest.mark.parametrize("name", hostile.MODEL_IDS.values(), ids=hostile.MODEL_IDS)
 def test_a_hostile_model_name_gives_a_message_and_the_picture_stays(name: str) -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.send("mha_sentence", "model", name)
     assert visit.shown().header["model"] == "minilm"
     assert visit.typed["text"] == FIRST
@@ -272,7 +272,7 @@ def test_a_hostile_model_name_gives_a_message_and_the_picture_stays(name: str) -
 
 
 def test_the_picture_that_stays_is_of_the_sentence_that_was_there() -> None:
-    visit = Visit({"text": "The cat sat."})
+    visit = PageSession({"text": "The cat sat."})
     visit.send("mha_sentence", "model", "../../etc/passwd")
     assert "“../../etc/passwd” is not a model." in visit.said
     assert "Meanwhile" in visit.said
@@ -285,7 +285,7 @@ def test_the_picture_that_stays_is_of_the_sentence_that_was_there() -> None:
 
 def test_a_model_that_cannot_be_had_leaves_the_view_as_it_is() -> None:
     url = {"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"}
-    visit = Visit(url)
+    visit = PageSession(url)
     visit.send("mha_sentence", "model", "no-such/model")
     assert visit.url == url | {"model": "no-such/model"}
     visit.send("mha_sentence", "model", "../x")
@@ -293,13 +293,13 @@ def test_a_model_that_cannot_be_had_leaves_the_view_as_it_is() -> None:
 
 
 def test_another_model_drops_heads_and_tokens_that_belong_to_the_last_one(tiny_folder: Any) -> None:
-    visit = Visit({"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"})
+    visit = PageSession({"head": "L5H11", "on": "3", "pin": "q1", "link": "1-2", "unit": "pieces"})
     visit.send("mha_sentence", "model", str(tiny_folder("bert")))
     assert visit.url == {"model": str(tiny_folder("bert")), "unit": "pieces"}
 
 
 def test_the_picture_before_a_model_that_cannot_be_had_is_the_last_good_one(tiny_folder: Any) -> None:
-    visit = Visit({"model": str(tiny_folder("gpt2"))})
+    visit = PageSession({"model": str(tiny_folder("gpt2"))})
     shape = visit.shown().header["heads"]
     for name in ("../x", "no-such/model"):  # a bad name does not become the picture to go back to
         visit.send("mha_sentence", "model", name)
@@ -311,13 +311,13 @@ def test_the_picture_before_a_model_that_cannot_be_had_is_the_last_good_one(tiny
 
 @pytest.mark.parametrize("text", ["A.", "x", "The cat sat."])
 def test_a_model_without_special_tokens_is_drawn(tiny_folder: Any, text: str) -> None:
-    visit = Visit({"model": str(tiny_folder("gpt2")), "text": text, "special": "rescale"})
+    visit = PageSession({"model": str(tiny_folder("gpt2")), "text": text, "special": "rescale"})
     assert set(visit.shown().header["special"]) == {0}
     assert visit.said == ""
 
 
 def test_a_model_folder_of_ones_own(tiny_folder: Any) -> None:
-    visit = Visit()
+    visit = PageSession()
     visit.send("mha_sentence", "model", str(tiny_folder("bert")))
     header = visit.shown().header
     assert (header["layers"], header["heads"]) != (6, 12)
@@ -329,7 +329,7 @@ def test_a_damaged_model_folder_gives_a_message_and_the_picture_stays(tiny_folde
     for file in tiny_folder("bert").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "model.safetensors").write_bytes(b"\xff" * 100)
-    visit = Visit({"text": "The cat sat."})
+    visit = PageSession({"text": "The cat sat."})
     visit.send("mha_sentence", "model", str(tmp_path))
     assert "damaged" in visit.said
     assert visit.shown().header["model"] == "minilm"
@@ -338,7 +338,7 @@ def test_a_damaged_model_folder_gives_a_message_and_the_picture_stays(tiny_folde
 
 def test_a_server_with_a_list_offers_it_and_refuses_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
-    visit = Visit()
+    visit = PageSession()
     assert [m["name"] for m in visit.typed["models"]] == ["minilm"]
     assert visit.typed["open"] is False
     for name in ("gpt2", str(tmp_path), "someone/else"):
@@ -363,7 +363,7 @@ def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_no
     desk.fail(model, Cancelled("stopped"))
     assert desk.failed(model) is None
     desk.fail(model, ModelUnreachable("gone"))
-    visit = Visit({"model": "bert-base-cased"})
+    visit = PageSession({"model": "bert-base-cased"})
     assert "gone" in visit.said
     assert visit.shown().header["model"] == "minilm"
     assert "Meanwhile" in visit.said

@@ -22,26 +22,9 @@ from mha_viz.attention import Attention
 from mha_viz.errors import ExportError
 from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile
+from tests.readings import ducks
 
 ALL = (".npz", ".safetensors", ".csv", ".json")
-
-
-def reading(seed: int = 0, layers: int = 2, heads: int = 3) -> Attention:
-    """ "Ducks, +1" and "=x": a word of two pieces, a special token at each end, a cell that looks like a formula."""
-    tokens = (
-        Token("[CLS]", None, 0, None, None),
-        Token("Duck", 0, 0, 0, 4),
-        Token("s", 0, 0, 4, 5),
-        Token(",", 1, 0, 5, 6),
-        Token("+1", 2, 0, 7, 9),
-        Token("[SEP]", None, 0, None, None),
-        Token("=x", 3, 1, 0, 2),
-        Token("[SEP]", None, 1, None, None),
-    )
-    text = TokenizedText("Ducks, +1", "=x", tokens)
-    rng = np.random.default_rng(seed)
-    weights = rng.dirichlet(np.full(len(tokens), 0.3), (layers, heads, len(tokens))).astype(np.float32)
-    return Attention("tiny", "rev-1", text, weights)
 
 
 def one_token(text: str) -> Attention:
@@ -66,7 +49,7 @@ def test_the_formats_are_these_and_each_says_what_it_is() -> None:
 
 
 def test_npz_reads_back_without_pickle(tmp_path: Path) -> None:
-    attention = reading().without_special()
+    attention = ducks().without_special()
     with np.load(exports.write(attention, tmp_path / "a.npz"), allow_pickle=False) as file:
         assert file["weights"].dtype == np.float32
         np.testing.assert_array_equal(file["weights"], attention.weights)
@@ -79,13 +62,13 @@ def test_npz_reads_back_without_pickle(tmp_path: Path) -> None:
 
 
 def test_npz_marks_what_special_tokens_do_not_have(tmp_path: Path) -> None:
-    with np.load(exports.write(reading(), tmp_path / "a.npz"), allow_pickle=False) as file:
+    with np.load(exports.write(ducks(), tmp_path / "a.npz"), allow_pickle=False) as file:
         assert file["word"].tolist() == [-1, 0, 0, 1, 2, -1, 3, -1]
         assert file["start"].tolist() == [-1, 0, 4, 5, 7, -1, 0, -1]
 
 
 def test_safetensors_reads_back(tmp_path: Path) -> None:
-    attention = reading()
+    attention = ducks()
     path = exports.write(attention, tmp_path / "a.safetensors")
     with safe_open(path, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("weights"), attention.weights)
@@ -102,7 +85,7 @@ def test_safetensors_reads_back(tmp_path: Path) -> None:
 
 
 def test_csv_is_the_long_form_exactly() -> None:
-    attention = reading()
+    attention = ducks()
     rows = rows_of(attention)
     assert list(rows[0]) == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "weight"]
     assert len(rows) == attention.weights.size
@@ -121,7 +104,7 @@ def test_csv_never_holds_a_formula(start: str) -> None:
 
 
 def test_json_reads_back() -> None:
-    attention = reading()
+    attention = ducks()
     tree = tree_of(attention)
     np.testing.assert_array_equal(np.array(tree["weights"], np.float32), attention.weights)
     np.testing.assert_array_equal(np.array(tree["hidden"], np.float32), attention.hidden)
@@ -131,7 +114,7 @@ def test_json_reads_back() -> None:
 
 
 def test_the_unit_follows_the_tokens() -> None:
-    attention = reading()
+    attention = ducks()
     assert tree_of(attention)["unit"] == "pieces"
     words = tree_of(attention.by_words())
     assert words["unit"] == "words"
@@ -140,7 +123,7 @@ def test_the_unit_follows_the_tokens() -> None:
 
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 999))
 def test_json_is_valid_for_every_shape(layers: int, heads: int, seed: int) -> None:
-    attention = reading(seed, layers, heads)
+    attention = ducks(seed, layers, heads)
     np.testing.assert_array_equal(np.array(tree_of(attention)["weights"], np.float32), attention.weights)
 
 
@@ -160,14 +143,14 @@ def test_hostile_text_survives_every_format(name: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".JSON"])
 def test_file_and_bytes_are_the_same(tmp_path: Path, suffix: str) -> None:
-    path = exports.write(reading(), tmp_path / f"heads{suffix}")
-    assert path.read_bytes() == exports.to_bytes(reading(), suffix)
+    path = exports.write(ducks(), tmp_path / f"heads{suffix}")
+    assert path.read_bytes() == exports.to_bytes(ducks(), suffix)
 
 
 @pytest.mark.parametrize("name", ["heads.xlsx", "heads", "heads.npz.bak", ".npz", "heads.", "x." + "y" * 300])
 def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, name: str) -> None:
     with pytest.raises(ExportError, match=r"\.npz, \.safetensors, \.csv, \.json"):
-        exports.write(reading(), tmp_path / name)
+        exports.write(ducks(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,7 +164,7 @@ def test_a_place_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, name
     (tmp_path / "loop").symlink_to("loop")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(ExportError) as caught:
-        exports.write(reading(), tmp_path / name)
+        exports.write(ducks(), tmp_path / name)
     assert "cannot be written" in caught.value.problem
     assert caught.value.problem.isprintable()
     assert caught.value.remedy
@@ -191,7 +174,7 @@ def test_a_place_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, name
 def test_an_existing_file_is_replaced_and_a_link_followed(tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to("real.json")
-    exports.write(reading(), tmp_path / "link.json")
+    exports.write(ducks(), tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     assert json.loads((tmp_path / "real.json").read_text("utf-8"))["model"] == "tiny"
     assert (tmp_path / "real.json").stat().st_mode & 0o777 == 0o666 & ~_umask()
@@ -207,10 +190,10 @@ FULL_DISK = """
 import resource, sys
 from mha_viz import exports
 from mha_viz.errors import ExportError
-from tests.test_exports import reading
+from tests.readings import ducks
 resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
 try:
-    exports.write(reading(), sys.argv[1])
+    exports.write(ducks(), sys.argv[1])
 except ExportError as error:
     print(error)
 """

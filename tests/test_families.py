@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,8 @@ from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import place
-from mha_viz.text import Token, TokenizedText
 from tests import hostile, tiny_models
-
-SENTENCE = "The animal didn't cross the street because it was too tired."
-SECOND = "Zoë's café isn't far, is it?"
-EQUAL = 1e-5
+from tests.oracles import EQUAL, SECOND, SENTENCE, check_text
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -231,28 +226,6 @@ texts = st.lists(
 ).map("".join)
 
 
-def check(text: TokenizedText) -> None:
-    """What must hold for any text and any tokenizer."""
-    typed = (text.text, text.pair)
-    groups = text.groups
-    assert [i for g in groups for i in g] == list(range(len(text)))
-    for tokens in (text.tokens, text.by_words().tokens):
-        for segment in (0, 1):
-            spans = [(t.start, t.end) for t in tokens if t.segment == segment and t.start is not None]
-            assert all(0 <= start < (end or 0) <= len(typed[segment]) for start, end in spans)
-            assert [start for start, _ in spans] == sorted(start for start, _ in spans)
-        assert all(t.text for t in tokens)
-    words = [t.word for t in text.by_words().tokens if t.word is not None]
-    assert words == list(range(len(words)))
-    _check_words_are_apart(text.by_words().tokens)
-
-
-def _check_words_are_apart(words: tuple[Token, ...]) -> None:
-    for before, after in pairwise(words):
-        if before.end is not None and after.start is not None and before.segment == after.segment:
-            assert before.end <= after.start, (before, after)
-
-
 @families
 @settings(max_examples=80, deadline=None)
 @given(text=texts, pair=texts)
@@ -262,7 +235,7 @@ def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str
         attention = encoder.encode(text, pair if family in tiny_models.WITH_PAIRS else "")
     except EmptyText:
         return
-    check(attention.text)
+    check_text(attention.text)
     sums = attention.by_words().weights.sum(axis=3)
     assert np.abs(sums - 1).max() < 1e-5
 
@@ -277,7 +250,7 @@ def test_hostile_text_gives_attention_or_a_plain_message(family: str, name: str,
         assert name in KEPT_BY_SOME or not typed.strip()
         return
     assert len(text.text) == len(typed)
-    check(text)
+    check_text(text)
 
 
 @families
@@ -294,7 +267,7 @@ def test_words_of_marks_other_directions_and_joined_emoji(family: str, typed: st
     assert [w for w in covered if w] == covered
     assert words[0].start == 0
     assert len(words) >= len(typed.split())
-    check(tiny(family).tokenize(typed))
+    check_text(tiny(family).tokenize(typed))
 
 
 @families

@@ -29,8 +29,8 @@ from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, number, shades, share, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
-from tests.explorer import long_reading, reading
-from tests.test_panels import in_page
+from tests.page_scripts import ask_panels
+from tests.readings import long_reading, reading
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -435,7 +435,7 @@ def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same(
     assert all(mismatch(*pair, View()) == "" for pair in pairs)
     for pair in pairs:  # the page judges alike
         panels = [Panel(attention, Head(0, 0)) for attention in pair]
-        (answer,) = in_page({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
+        (answer,) = ask_panels({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
         assert ("d" in answer) is fits
 
 

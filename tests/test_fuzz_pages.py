@@ -7,10 +7,10 @@ import random
 import pytest
 
 from tests.controls import Act, acts
-from tests.test_orders import NOT_PRESSED, PLACES, home, silent  # noqa: F401 (fixtures)
-from tests.visit import Visit
+from tests.page_session import PageSession
+from tests.places import NOT_PRESSED, PLACES
 
-pytestmark = pytest.mark.usefixtures("no_hub", "home")
+pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
 STEPS = 10  # of a walk
 AT_ONCE = 5  # walks of one test: each begins with what the one before has left in the server's caches
@@ -43,16 +43,16 @@ def walk(seed: int) -> None:
         raise AssertionError(f"seed {seed}: {'; '.join(path)}: {error}") from error
 
 
-def _start(choose: random.Random, path: list[str]) -> Visit:
+def _start(choose: random.Random, path: list[str]) -> PageSession:
     place = PLACES[choose.choice(sorted(PLACES))]
     url = dict(place.url)
     if choose.random() < ODDS:
         url[choose.choice(ODD_PARAMETERS)] = choose.choice(ODD_VALUES)
     path.append(f"{place.page} {url}")
-    return Visit(url, place.page)
+    return PageSession(url, place.page)
 
 
-def _next(choose: random.Random, visit: Visit) -> Act | None:
+def _next(choose: random.Random, visit: PageSession) -> Act | None:
     every = [act for act in acts(visit, odd=choose.random() < ODDS) if act.control not in NOT_PRESSED]
     controls = sorted({act.control for act in every})
     if not controls or choose.random() < 0.1:

@@ -20,7 +20,7 @@ from mha_viz.figures.arcs import LABEL, SIZE, Span, colour, drawing
 from mha_viz.figures.theme import LIGHT
 from mha_viz.text import Token, TokenizedText
 from mha_viz.ui.annotated import annotated, built_in, words_of
-from tests.visit import Visit
+from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
@@ -40,7 +40,7 @@ def told(sentence: Sentence) -> str:
 
 def test_a_built_in_sentence_brings_its_gold_along() -> None:
     sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
-    page = Visit({"text": told(sentence), "head": "L2H0"})
+    page = PageSession({"text": told(sentence), "head": "L2H0"})
     assert "#### L2H0 (3-1) against the gold annotation" in page.said
     assert re.search(r"\*\*\d+\*\* of \*\*\d+\*\* right\.", page.said)
     (picture,) = [e.proto.body for e in page.at.get("html") if "data:image/svg+xml" in e.proto.body]
@@ -49,7 +49,7 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
 
 
 def test_conllu_that_was_pasted_is_read_by_its_own_words() -> None:
-    page = Visit({"text": PASTED, "head": "L2H0"})
+    page = PageSession({"text": PASTED, "head": "L2H0"})
     assert page.typed["text"] == "She did n't see herself ."
     assert page.shown().header["words"] == ["[CLS]", "She", "did", "n't", "see", "herself", ".", "[SEP]"]
     assert "against the gold annotation" in page.said
@@ -60,7 +60,7 @@ def test_conllu_that_was_pasted_is_read_by_its_own_words() -> None:
 
 
 def test_coreference_of_what_was_pasted_can_be_chosen() -> None:
-    page = Visit({"text": PASTED, "head": "L3H1"})
+    page = PageSession({"text": PASTED, "head": "L3H1"})
     (pills,) = [p for p in page.at.pills if p.label == "Relation"]
     assert "coreference" in pills.options
     pills.set_value(["coreference"]).run()
@@ -72,14 +72,14 @@ def test_coreference_of_what_was_pasted_can_be_chosen() -> None:
     "broken", [PASTED.replace("\t4\tnsubj", "\t9\tnsubj"), PASTED.replace("1\tShe", "1\tShe\tshe")]
 )
 def test_conllu_that_cannot_be_read_is_answered_in_place(broken: str) -> None:
-    page = Visit({"text": broken})
+    page = PageSession({"text": broken})
     assert page.picture is not None
     assert "line" in page.said
     assert "against the gold" not in page.said
 
 
 def test_typed_text_has_no_gold_and_gets_proposals_when_asked() -> None:
-    page = Visit()
+    page = PageSession()
     assert "against the gold" not in page.said
     assert [e.label for e in page.at.expander if "propose" in e.label]
 
@@ -203,22 +203,24 @@ def test_a_position_earned_by_the_largest_weights_shows_by_them() -> None:
 def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
     sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
     with_gold = {
-        role["short"]: role for role in Visit({"text": told(sentence)}).badges["found"] if role["role"] == "syntax"
+        role["short"]: role
+        for role in PageSession({"text": told(sentence)}).badges["found"]
+        if role["role"] == "syntax"
     }
     assert all("By the gold of this text:" in role["words"] for role in with_gold.values())
     assert all(role["active"] != ("0 of" in role["words"]) for role in with_gold.values())
-    typed = [role for role in Visit({"text": "She slept."}).badges["found"] if role["role"] == "syntax"]
+    typed = [role for role in PageSession({"text": "She slept."}).badges["found"] if role["role"] == "syntax"]
     assert {role["said"] for role in typed} <= {"strong link here", "not triggered here"}
 
 
 def test_names_of_relations_are_never_markup() -> None:
-    page = Visit({"text": PASTED.replace("nsubj", "![x](//mha-viz-canary.invalid/x.png)")})
+    page = PageSession({"text": PASTED.replace("nsubj", "![x](//mha-viz-canary.invalid/x.png)")})
     (pills,) = [p for p in page.at.pills if p.label == "Relation"]
     assert not any("![x](" in option for option in pills.options)
 
 
 def test_several_sentences_that_were_pasted_are_counted() -> None:
-    page = Visit({"text": PASTED + "\n" + PASTED})
+    page = PageSession({"text": PASTED + "\n" + PASTED})
     assert "Of 2 sentences that were pasted the first is shown." in page.said
 
 
@@ -227,7 +229,7 @@ def test_roles_of_heads_that_the_reading_lacks_do_not_show() -> None:
 
 
 def test_heads_wear_their_roles() -> None:
-    badges = Visit().badges
+    badges = PageSession().badges
     of_l3h1 = [role for role in badges["found"] if role["head"] == 3 * 12 + 1]
     assert {role["role"] for role in of_l3h1} == {"syntax", "coreference"}
     assert all(role["active"] for role in of_l3h1)  # it → animal

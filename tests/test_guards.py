@@ -15,14 +15,14 @@ from mha_viz.ui import frame, parts
 from mha_viz.ui.explore import page as explore
 from mha_viz.ui.parts import UNFORESEEN, guarded, whole
 from mha_viz.ui.roles import page as roles
-from tests.visit import Visit
+from tests.page_session import PageSession
 
 UI = Path(parts.__file__).parent
 
 
 @pytest.fixture
-def visit() -> Visit:
-    return Visit()
+def visit() -> PageSession:
+    return PageSession()
 
 
 def fails(*_: Any, **__: Any) -> None:
@@ -34,7 +34,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_callback_that_fails_leaves_everything_in_place(
-    visit: Visit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    visit: PageSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("mha_viz.ui.address.go", fails)
     with pytest.raises(AssertionError, match=UNFORESEEN):
@@ -53,11 +53,11 @@ def test_a_page_that_fails_keeps_the_navigation(
 ) -> None:
     monkeypatch.setattr(roles, "_choices", fails)
     with pytest.raises(AssertionError, match=UNFORESEEN):
-        Visit(page="pages/30_roles.py")
+        PageSession(page="pages/30_roles.py")
     assert logged(caplog) == ["nobody foresaw this"]
 
 
-def test_what_the_page_has_no_place_for_is_said_below_it(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_page_has_no_place_for_is_said_below_it(visit: PageSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "say_complaint", lambda: None)
     monkeypatch.setattr("mha_viz.ui.address.go", fails)
     with pytest.raises(AssertionError, match=UNFORESEEN):
@@ -96,7 +96,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_a_message_that_streamlit_cannot_read_leaves_the_page(case: str) -> None:
     kind, field, value = UNREADABLE[case]
-    page = Visit(page="pages/50_why_heads_differ.py" if kind == "number_input" else "pages/30_roles.py")
+    page = PageSession(page="pages/50_why_heads_differ.py" if kind == "number_input" else "pages/30_roles.py")
     name = page.at.get(kind)[0].proto.id
     page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
     assert not page.at.exception

@@ -37,6 +37,7 @@ FLOORS = {
     "words": 1,  # sums and means over the tokens of a word
     "files": 1,  # there whole or not at all
     "errors": 0,
+    "version": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {
@@ -47,8 +48,16 @@ ONLY_IN = {
     "transformers": {"models", "training"},
 }
 TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
+BORROWED = re.compile(r"\b(from|import) tests\.(\w+\.)*test_\w+|\bfrom tests(\.\w+)* import test_\w+")
 PAGE_LINES = 60
-PAGES = {"explore", "compare", "roles", "inside", "lab"}  # rooms inside ui, over the modules that lie in it directly
+PAGES = {
+    "explore",
+    "compare",
+    "roles",
+    "inside",
+    "lab",
+    "switch_off",
+}  # rooms inside ui, over the modules that lie in it directly
 LINE_LENGTH = 120
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",
@@ -233,6 +242,18 @@ def test_every_function_of_the_browser_says_its_types() -> None:
     assert not untyped, untyped
 
 
+def test_no_test_is_a_helper_of_another() -> None:
+    folders = [ROOT / name for name in ("tests", "benchmarks")]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}: what several tests use is a module without test_ in its name"
+        for path in paths
+        for match in BORROWED.finditer(path.read_text("utf-8"))
+    ]
+    assert len(paths) > 100
+    assert not found, "\n".join(found)
+
+
 def test_pages_compose_and_never_compute() -> None:
     long = {
         p.name: n for p in (ROOT / "pages").glob("*.py") if (n := len(p.read_text("utf-8").splitlines())) > PAGE_LINES
@@ -308,6 +329,14 @@ def test_a_safeguard_turned_off_is_found(call: str) -> None:
 def test_a_function_without_types_is_found(script: str) -> None:
     assert UNTYPED_JS.search(f"const a = 1;\n{script}")
     assert not UNTYPED_JS.search(f"/** @type {{(a: number) => void}} */\n{script}")
+
+
+@pytest.mark.parametrize(
+    "name", ["from {} import test_trace", "from {}.test_trace import saved", "import {}.test_trace"]
+)
+def test_a_borrowed_test_is_found(name: str) -> None:
+    assert BORROWED.search(name.format("tests"))
+    assert not BORROWED.search("from tests.tiny_models import saved")
 
 
 @pytest.mark.parametrize("script", ["a.innerHTML = b", "document.write(x)", "e.insertAdjacentHTML('x', y)"])

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -39,23 +39,6 @@ from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
 PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
 TINY = resolve("someone/tiny")
 SAFETENSORS = "model.safetensors"
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("HF_HUB_CACHE", str(folder))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for setting in (door.SIZE_SETTING, budget.SETTING, catalog.SETTING, catalog.ACCESS):
-        monkeypatch.delenv(setting, raising=False)
-    return folder
-
-
-@pytest.fixture
-def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    with FakeHub() as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        yield server
 
 
 @pytest.fixture
@@ -94,9 +77,9 @@ def tensors(header: object, body: bytes = b"") -> bytes:
     return struct.pack("<Q", len(raw)) + raw + body
 
 
-def nothing_left(cache: Path) -> bool:
+def nothing_left(hub_cache: Path) -> bool:
     """True when no snapshot, no reference and no partial folder lies in the cache."""
-    return not [p for p in cache.rglob("*") if p.is_file() or p.name.startswith("partial-")]
+    return not [p for p in hub_cache.rglob("*") if p.is_file() or p.name.startswith("partial-")]
 
 
 # ---- the bundle -----------------------------------------------------------------------------------------------------
@@ -330,7 +313,7 @@ def test_every_family_is_one_that_transformers_has() -> None:
 # ---- the Hub, when all goes well ------------------------------------------------------------------------------------
 
 
-def test_a_model_arrives_whole_and_loads(hub: FakeHub, cache: Path) -> None:
+def test_a_model_arrives_whole_and_loads(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("someone/tiny", Repository(files() | {"pytorch_model.bin": b"x" * 999, "onnx/model.onnx": b"x"}))
     assert local_folder(TINY) is None
     seen: list[tuple[int, int]] = []
@@ -350,7 +333,7 @@ def test_a_model_arrives_whole_and_loads(hub: FakeHub, cache: Path) -> None:
     assert [a.shape for a in network(**tokens).attentions] == [(1, 2, 4, 4)] * 2
 
 
-def test_the_second_time_the_hub_is_not_asked(hub: FakeHub, cache: Path) -> None:
+def test_the_second_time_the_hub_is_not_asked(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("someone/tiny", Repository(files()))
     place = fetch(TINY)
     asked = len(hub.requests)
@@ -358,27 +341,27 @@ def test_the_second_time_the_hub_is_not_asked(hub: FakeHub, cache: Path) -> None
     assert len(hub.requests) == asked
 
 
-def test_other_programs_find_what_was_downloaded(hub: FakeHub, cache: Path) -> None:
+def test_other_programs_find_what_was_downloaded(hub: FakeHub, hub_cache: Path) -> None:
     from huggingface_hub import snapshot_download
 
     hub.add("someone/tiny", Repository(files()))
     place = fetch(TINY)
-    assert snapshot_download("someone/tiny", cache_dir=cache, local_files_only=True) == str(place)
+    assert snapshot_download("someone/tiny", cache_dir=hub_cache, local_files_only=True) == str(place)
 
 
-def test_a_renamed_model_is_followed(hub: FakeHub, cache: Path) -> None:
+def test_a_renamed_model_is_followed(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("new/tiny", Repository(files()))
     hub.add("someone/tiny", Repository({}, renamed_to="new/tiny"))
     assert fetch(TINY).name == COMMIT
 
 
-def test_what_lies_under_the_short_name_serves(hub: FakeHub, cache: Path) -> None:
+def test_what_lies_under_the_short_name_serves(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("gpt2", Repository(files()))
     place = fetch(Model("gpt2", "GPT-2", "gpt2"))
     assert local_folder(CATALOG["gpt2"]) == place
 
 
-def test_no_credentials_travel(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials_travel(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_IMPLICIT_TOKEN", False)  # as if that library had been loaded first
@@ -389,7 +372,7 @@ def test_no_credentials_travel(hub: FakeHub, cache: Path, monkeypatch: pytest.Mo
     assert hub.tokens == []
 
 
-def test_sharded_weights_arrive(hub: FakeHub, cache: Path) -> None:
+def test_sharded_weights_arrive(hub: FakeHub, hub_cache: Path) -> None:
     shard = "model-00001-of-00001.safetensors"
     index = json.dumps({"weight_map": {"x": shard}}).encode()
     hub.add(
@@ -400,7 +383,7 @@ def test_sharded_weights_arrive(hub: FakeHub, cache: Path) -> None:
 
 
 def test_a_server_for_what_is_here_replaces_no_damaged_copy(
-    hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add("someone/tiny", Repository(files()))
     (fetch(TINY) / SAFETENSORS).write_bytes(whole()[:-1])
@@ -411,7 +394,7 @@ def test_a_server_for_what_is_here_replaces_no_damaged_copy(
     assert len(hub.requests) == asked
 
 
-def test_a_damaged_copy_in_the_cache_is_replaced(hub: FakeHub, cache: Path) -> None:
+def test_a_damaged_copy_in_the_cache_is_replaced(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("someone/tiny", Repository(files()))
     place = fetch(TINY)
     (place / SAFETENSORS).write_bytes(whole()[:-1])
@@ -421,15 +404,15 @@ def test_a_damaged_copy_in_the_cache_is_replaced(hub: FakeHub, cache: Path) -> N
 
 
 @pytest.mark.parametrize("reference", [b"../../x", b"\xff", b"", COMMIT.encode()])
-def test_a_reference_to_nothing_is_no_model(reference: bytes, cache: Path) -> None:
-    refs = cache / "models--someone--tiny" / "refs"
+def test_a_reference_to_nothing_is_no_model(reference: bytes, hub_cache: Path) -> None:
+    refs = hub_cache / "models--someone--tiny" / "refs"
     refs.mkdir(parents=True)
     (refs / "main").write_bytes(reference)
     assert local_folder(TINY) is None
 
 
-def test_leavings_of_killed_processes_go_after_a_day(hub: FakeHub, cache: Path) -> None:
-    old, fresh = (cache / "models--someone--tiny" / f"partial-{n}" for n in ("old", "fresh"))
+def test_leavings_of_killed_processes_go_after_a_day(hub: FakeHub, hub_cache: Path) -> None:
+    old, fresh = (hub_cache / "models--someone--tiny" / f"partial-{n}" for n in ("old", "fresh"))
     old.mkdir(parents=True)
     fresh.mkdir()
     os.utime(old, (0, 0))
@@ -479,7 +462,7 @@ FAULTS: dict[str, tuple[Callable[[], Repository | None], type[MhaVizError], str]
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_fault_is_said_in_words_and_nothing_is_kept(case: str, hub: FakeHub, cache: Path) -> None:
+def test_a_fault_is_said_in_words_and_nothing_is_kept(case: str, hub: FakeHub, hub_cache: Path) -> None:
     repository, kind, words = FAULTS[case]
     broken = repository()
     if broken is not None:
@@ -488,12 +471,12 @@ def test_a_fault_is_said_in_words_and_nothing_is_kept(case: str, hub: FakeHub, c
         fetch(TINY)
     assert type(caught.value) is kind
     assert caught.value.remedy
-    assert nothing_left(cache)
+    assert nothing_left(hub_cache)
     assert local_folder(TINY) is None
 
 
 @pytest.mark.parametrize("case", ["too large", "no safetensors", "custom code", "unknown family"])
-def test_what_cannot_be_used_is_refused_before_its_weights_travel(case: str, hub: FakeHub, cache: Path) -> None:
+def test_what_cannot_be_used_is_refused_before_its_weights_travel(case: str, hub: FakeHub, hub_cache: Path) -> None:
     repository = FAULTS[case][0]()
     assert repository is not None
     hub.add("someone/tiny", repository)
@@ -502,7 +485,7 @@ def test_what_cannot_be_used_is_refused_before_its_weights_travel(case: str, hub
     assert not any(r.endswith(SAFETENSORS) for r in hub.requests)
 
 
-def test_a_refused_connection_is_said_at_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_connection_is_said_at_once(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{unused.getsockname()[1]}")
@@ -510,7 +493,7 @@ def test_a_refused_connection_is_said_at_once(cache: Path, monkeypatch: pytest.M
             fetch(TINY)
 
 
-def test_a_name_lookup_that_hangs_is_left_behind(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
 
     def lookup(*_: object, **__: object) -> None:
@@ -525,7 +508,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(cache: Path, monkeypatch: pytes
     over.set()
 
 
-def test_silence_is_answered_and_slowness_is_not_silence(hub: FakeHub, cache: Path) -> None:
+def test_silence_is_answered_and_slowness_is_not_silence(hub: FakeHub, hub_cache: Path) -> None:
     """The silent repositories would keep their connection open for ever; the slow one takes longer than the stall."""
     hub.add("silent/metadata", Repository(files(), stall="metadata"))
     hub.add("silent/headers", Repository(files(), stall="headers"))
@@ -546,29 +529,31 @@ def test_the_deadlines_leave_room_within_eight_seconds() -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "²", "9" * 5000])
-def test_a_wrong_size_limit_is_named(value: str, hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_size_limit_is_named(
+    value: str, hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(door.SIZE_SETTING, value)
     hub.add("someone/tiny", Repository(files()))
     with pytest.raises(SettingError, match=door.SIZE_SETTING):
         fetch(TINY)
 
 
-def test_the_size_limit_is_the_settings(hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_limit_is_the_settings(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.add("someone/tiny", Repository(files(), announced={SAFETENSORS: 2_000_000}))
     monkeypatch.setenv(door.SIZE_SETTING, "1")
     with pytest.raises(ModelUnsupported, match="the 1 MB allowed"):
         fetch(TINY)
 
 
-def test_a_cache_that_cannot_be_written_is_said(hub: FakeHub, cache: Path) -> None:
-    cache.write_text("a file where a folder should be")
+def test_a_cache_that_cannot_be_written_is_said(hub: FakeHub, hub_cache: Path) -> None:
+    hub_cache.write_text("a file where a folder should be")
     hub.add("someone/tiny", Repository(files()))
     with pytest.raises(ModelError, match="cannot be stored"):
         fetch(TINY)
 
 
 def test_a_disk_too_small_is_said_before_it_is_filled(
-    hub: FakeHub, cache: Path, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add("someone/tiny", Repository(files(), announced={SAFETENSORS: 10**14}))  # 100 TB
     for setting in (door.SIZE_SETTING, budget.SETTING):
@@ -582,7 +567,7 @@ def test_a_disk_too_small_is_said_before_it_is_filled(
 
 
 @pytest.mark.parametrize("where", ["metadata", "headers", "body"])
-def test_a_fetch_stops_at_any_moment(where: Any, hub: FakeHub, cache: Path) -> None:
+def test_a_fetch_stops_at_any_moment(where: Any, hub: FakeHub, hub_cache: Path) -> None:
     hub.add("someone/tiny", Repository(files(), stall=where))
     cancel = threading.Event()
 

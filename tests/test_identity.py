@@ -26,26 +26,12 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.ui import tray
 from mha_viz.ui.annotated import words_of
 from mha_viz.ui.cache import Office
-from tests.test_packet import unpack
-from tests.test_panels import unpack as unpack_panels
-from tests.visit import Visit
+from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE, WORDS
+from tests.packets import unpack, unpack_panels
+from tests.page_session import PageSession
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds
-TYPED = "A well-known man ."
-WORDS = ("A", "well-known", "man", ".")
-ROWS = (
-    ("A", "DET", 3, "det"),
-    ("well-known", "ADJ", 3, "amod"),
-    ("man", "NOUN", 0, "root"),
-    (".", "PUNCT", 3, "punct"),
-)
-CONLLU = "\n".join(
-    f"{number}\t{form}\t_\t{upos}\t_\t_\t{head}\t{relation}\t_\t_"
-    for number, (form, upos, head, relation) in enumerate(ROWS, 1)
-)
-SPLIT = ["[CLS]", "A", "well", "-", "known", "man", ".", "[SEP]"]
-WHOLE = ["[CLS]", "A", "well-known", "man", ".", "[SEP]"]
 
 
 class Silenced(Tap):
@@ -165,16 +151,16 @@ def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, 
 
 
 def test_one_visitor_never_sees_the_words_of_another() -> None:
-    before = Visit({"text": CONLLU})
-    after = Visit({"text": TYPED})
+    before = PageSession({"text": CONLLU})
+    after = PageSession({"text": TYPED})
     assert before.shown().header["words"] == WHOLE
     assert after.shown().header["words"] == SPLIT
-    assert Visit({"text": CONLLU}).shown().header["words"] == WHOLE
+    assert PageSession({"text": CONLLU}).shown().header["words"] == WHOLE
 
 
 def test_a_view_of_the_pasted_words_is_not_taken_for_one_of_the_typed_words() -> None:
-    visit = Visit({"text": TYPED})
-    pasted = Visit({"text": CONLLU})
+    visit = PageSession({"text": TYPED})
+    pasted = PageSession({"text": CONLLU})
     visit.send("mha_explorer", "view", {"of": pasted.shown().header["of"], "pin": "q2"})
     assert "pin" not in visit.url
     pasted.view(pin="q2")
@@ -271,12 +257,12 @@ def test_panels_of_one_text_say_what_tells_them_apart(minilm: Encoder) -> None:
 
 
 def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:
-    page = Visit({"text": CONLLU})
+    page = PageSession({"text": CONLLU})
     page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
-    compared = Visit({"tray": page.url["tray"], "show": "tray"}, "pages/20_compare.py")
+    compared = PageSession({"tray": page.url["tray"], "show": "tray"}, "pages/20_compare.py")
     (reading,) = unpack_panels(compared._drawn()["mha_compare"].bytes)["readings"]
     assert reading["words"] == WHOLE
-    compared = Visit({"text": CONLLU, "show": "layer"}, "pages/20_compare.py")
+    compared = PageSession({"text": CONLLU, "show": "layer"}, "pages/20_compare.py")
     compared.send(
         "mha_compare", "edit", {"action": "pin", "text": TYPED, "pair": "", "model": "minilm", "head": "L0H0"}
     )

@@ -31,8 +31,7 @@ from mha_viz.ui.cache import Office
 from mha_viz.ui.inside.page import strongest
 from mha_viz.ui.inside.steps import STEPS
 from tests import hostile, tiny_models
-from tests.test_trace import saved
-from tests.visit import Visit
+from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
@@ -40,21 +39,21 @@ PAGE = "pages/40_inside_a_head.py"
 CHARTS = {"linear": 2, "output": 3}  # one chart in every other step
 
 
-def visit(**url: Any) -> Visit:
-    return Visit(url, PAGE)
+def visit(**url: Any) -> PageSession:
+    return PageSession(url, PAGE)
 
 
-def charts(page: Visit) -> list[dict[str, Any]]:
+def charts(page: PageSession) -> list[dict[str, Any]]:
     return [json.loads(one.proto.spec) for one in page.at.get("plotly_chart")]
 
 
-def diagram(page: Visit) -> dict[str, Any]:
+def diagram(page: PageSession) -> dict[str, Any]:
     drawn = next(c.proto for c in page.at.get("bidi_component") if c.proto.component_name == "mha_block")
     found: dict[str, Any] = json.loads(drawn.json)
     return found
 
 
-def select(page: Visit, name: str, value: int) -> None:
+def select(page: PageSession, name: str, value: int) -> None:
     page.at.selectbox(key=f"inside_{name}").set_value(value).run()
     page.check()
 
@@ -115,7 +114,7 @@ def test_the_map_opens_steps_and_heads() -> None:
     assert page.url["step"] == "softmax"
 
 
-def send(page: Visit, event: str, value: object) -> None:
+def send(page: PageSession, event: str, value: object) -> None:
     page.send("mha_block", event, value)
 
 
@@ -171,7 +170,9 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
 def test_a_model_that_scales_otherwise_gets_its_own_formula(tmp_path: Path) -> None:
     sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": 400}
     config = GPT2Config(**sizes, scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)
-    page = visit(model=str(saved(GPT2Model(config), tmp_path / "gpt2")), step="softmax", head="L1H0", text="One dog.")
+    page = visit(
+        model=str(tiny_models.saved(GPT2Model(config), tmp_path / "gpt2")), step="softmax", head="L1H0", text="One dog."
+    )
     assert r"A = \mathrm{softmax}\left(0.5 \cdot q k^\top\right)" in page.said
 
 
@@ -349,7 +350,9 @@ def test_the_strongest_link_of_a_head_is_shown_first() -> None:
 
 def test_a_model_whose_steps_cannot_be_told_apart_says_why(tmp_path: Path) -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    folder = saved(LlamaModel(LlamaConfig(**sizes, vocab_size=400, max_position_embeddings=64)), tmp_path / "llama")
+    folder = tiny_models.saved(
+        LlamaModel(LlamaConfig(**sizes, vocab_size=400, max_position_embeddings=64)), tmp_path / "llama"
+    )
     page = visit(model=str(folder))
     assert "turns queries and keys by their position" in page.said
     assert "Choose a model such as BERT" in page.said

@@ -10,7 +10,7 @@ import pytest
 from mha_viz.errors import Busy, Cancelled
 from mha_viz.ui import jobs
 from mha_viz.ui.jobs import Desk, Job, Rules
-from tests.visit import until
+from tests.waiting import until
 
 
 class Visitors:

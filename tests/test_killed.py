@@ -19,7 +19,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.study.run import study
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.studies import Studies, sentences_given
-from tests.visit import until
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.visit import until
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent
 BEFORE = "what was there"

@@ -21,7 +21,8 @@ from mha_viz.ui.lab import trainings as desk
 from mha_viz.ui.lab.trainings import Trainings, trainings
 from mha_viz.ui.lab.words import WORDS
 from tests import hostile
-from tests.visit import ROOT, Visit, press, until
+from tests.page_session import ROOT, PageSession, press
+from tests.waiting import until
 
 PAGE = "pages/50_why_heads_differ.py"
 
@@ -34,8 +35,8 @@ def fresh() -> Iterator[None]:
     trainings.clear()
 
 
-def visit(**url: Any) -> Visit:
-    return Visit(url, PAGE)
+def visit(**url: Any) -> PageSession:
+    return PageSession(url, PAGE)
 
 
 class Runs:
@@ -156,8 +157,8 @@ def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_needs_no_torch() -> None:
     script = (
-        "import sys; from tests.visit import Visit;"
-        f"[Visit({{'experiment': name}}, {PAGE!r}) for name in ('identical', 'count', 'removal')];"
+        "import sys; from tests.page_session import PageSession;"
+        f"[PageSession({{'experiment': name}}, {PAGE!r}) for name in ('identical', 'count', 'removal')];"
         "assert not {'torch', 'transformers'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)

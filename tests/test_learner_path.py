@@ -18,7 +18,7 @@ from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import questions
 from mha_viz.ui.lab.questions import Question
 from mha_viz.ui.roles import learning
-from tests.visit import ROOT, Visit
+from tests.page_session import ROOT, PageSession
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
@@ -39,11 +39,11 @@ def file_of(name: str) -> str:
     return f"pages/{found.name}"
 
 
-def visit(page: str, **url: Any) -> Visit:
-    return Visit(url, file_of(page))
+def visit(page: str, **url: Any) -> PageSession:
+    return PageSession(url, file_of(page))
 
 
-def links(of: Visit) -> dict[str, Any]:
+def links(of: PageSession) -> dict[str, Any]:
     """What every link of a page says, and where it leads."""
     return {link.proto.label: link.proto for link in of.at.get("page_link")}
 
@@ -194,11 +194,11 @@ def test_odd_steps_are_no_steps(odd: str) -> None:
 # ---- How the toy learned ----------------------------------------------------------------------------------
 
 
-def learned(**url: str) -> Visit:
+def learned(**url: str) -> PageSession:
     return visit("roles", model=learning.MODEL, **url)
 
 
-def pictures(page: Visit) -> list[str]:
+def pictures(page: PageSession) -> list[str]:
     return [e.proto.body for e in page.at.get("html") if e.proto.body.startswith('<img alt="Grid of all heads')]
 
 

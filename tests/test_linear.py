@@ -25,8 +25,8 @@ from mha_viz.errors import CorpusError, TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui import annotated
 from mha_viz.ui.address import MAX_ENCODED, MAX_OTHER, bounded
-from tests.test_treebank import HEADING, conllu, line
-from tests.visit import Visit
+from tests.conllu import GAP_HEADING, conllu, line
+from tests.page_session import PageSession
 
 SIZES = [60 * 2**k for k in range(5)]  # of the largest, words still make a sentence and characters a column
 DOUBLE = 2.1
@@ -145,11 +145,11 @@ PLAIN: dict[str, Callable[[int], str]] = {
     "blank lines": lambda n: "\n \t\n" * n + "a",
 }
 GAP: dict[str, Callable[[int], str]] = {
-    "rows": lambda n: HEADING + "d\tMary met Ann; she left.\tshe\t14\tMary\t0\tTRUE\tAnn\t9\tFALSE\tu\n" * n,
-    "a long text": lambda n: HEADING + f"d\t{'a' * 10 * n}\ta\t{10 * n - 1}\ta\t0\tTRUE\ta\t1\tFALSE\tu\n",
-    "long names": lambda n: HEADING + f"d\t{'a' * 10 * n}\t{'a' * 5 * n}\t9\ta\t0\tTRUE\ta\t1\tFALSE\tu\n",
-    "columns": lambda n: HEADING.rstrip() + "\tx" * n + "\n" + "\t" * (n + 10) + "x\n",
-    "blank lines": lambda n: HEADING + "\n" * n,
+    "rows": lambda n: GAP_HEADING + "d\tMary met Ann; she left.\tshe\t14\tMary\t0\tTRUE\tAnn\t9\tFALSE\tu\n" * n,
+    "a long text": lambda n: GAP_HEADING + f"d\t{'a' * 10 * n}\ta\t{10 * n - 1}\ta\t0\tTRUE\ta\t1\tFALSE\tu\n",
+    "long names": lambda n: GAP_HEADING + f"d\t{'a' * 10 * n}\t{'a' * 5 * n}\t9\ta\t0\tTRUE\ta\t1\tFALSE\tu\n",
+    "columns": lambda n: GAP_HEADING.rstrip() + "\tx" * n + "\n" + "\t" * (n + 10) + "x\n",
+    "blank lines": lambda n: GAP_HEADING + "\n" * n,
 }
 
 
@@ -363,7 +363,7 @@ def test_a_file_that_froze_a_server_is_answered_at_once(text: str, answer: str) 
 def test_a_link_that_froze_a_server_is_answered_at_once(text: str) -> None:
     annotated._read.cache_clear()
     with patch.object(annotated, "read_conllu", wraps=read_conllu) as reader:
-        visit = Visit({"text": text})
+        visit = PageSession({"text": text})
     assert visit.picture is not None or visit.said
     assert "characters were typed" in visit.said
     assert visit.url["text"] == bounded({"text": text})["text"]
@@ -404,7 +404,7 @@ def test_texts_whose_gold_is_remembered_are_few() -> None:
 
 def test_every_parameter_of_a_link_is_cut_in_the_address_too() -> None:
     long = dict.fromkeys(("text", "pair", "second", "model", "tray", "show", "anything"), "a" * 9_000)
-    visit = Visit(long)
+    visit = PageSession(long)
     short = {name: value for name, value in visit.url.items() if name != "typed"}
     assert {name: len(value) for name, value in short.items()} == {
         **dict.fromkeys(("text", "pair", "second", "tray"), MAX_ENCODED),
@@ -412,6 +412,6 @@ def test_every_parameter_of_a_link_is_cut_in_the_address_too() -> None:
     }
     assert "This link holds more than is read; cut short: second, model, tray, show, anything." in visit.said
     assert "18,000 characters were typed; a link holds the first 7,000 and the first 7,000." in visit.said
-    again = Visit(visit.url)
+    again = PageSession(visit.url)
     assert "cut short" not in again.said
     assert "18,000 characters were typed" in again.said

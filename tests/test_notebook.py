@@ -26,7 +26,7 @@ from mha_viz.figures.compare import Panel, signed
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
-from tests.explorer import reading
+from tests.readings import reading
 
 TIRED = "The animal didn't cross the street because it was too tired."
 

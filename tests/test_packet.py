@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import struct
 import subprocess
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,36 +29,13 @@ from mha_viz.figures.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import first_reading
 from tests import hostile
-from tests.explorer import in_node, long_reading, reading
+from tests.packets import matrix, unpack
+from tests.page_scripts import ask_packet
+from tests.readings import long_reading, reading
 
 STEP = 8e-6  # the largest error of one weight on its way
 ONE_MEGABYTE = 1_000_000
 SHAPES = [(6, 12), (12, 12), (24, 16)]
-
-
-class Unpacked(NamedTuple):
-    header: dict[str, Any]
-    matrices: dict[int, npt.NDArray[np.float32]]  # head number: [query, key]
-    thumbs: npt.NDArray[np.uint8]  # [head number, row, column]
-
-
-def unpack(raw: bytes) -> Unpacked:
-    """The layout as its description says, written down a second time."""
-    (length,) = struct.unpack_from("<I", raw)
-    header = json.loads(raw[4 : 4 + length].decode())
-    assert (4 + length) % 4 == 0
-    n, full = header["n"], header["full"]
-    keys = header.get("keys", header)
-    start = 4 + length + 8 * n * len(full)
-    end = start + 2 * n * keys["n"] * len(full)
-    scales = np.frombuffer(raw[4 + length : start], "<f4").reshape(len(full), n, 2)
-    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, keys["n"])
-    cells = levels * scales[:, :, keys["special"]]
-    bins = header.get("bins", {"starts": []})
-    sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]
-    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
-    assert all(sides) or len(raw) == end, "bytes are left over"
-    return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
 
 
 def number(attention: Attention, head: Head) -> int:
@@ -99,8 +74,8 @@ def test_little_that_is_left_is_rescaled_rightly_in_the_browser() -> None:
     for unit in ("words", "pieces"):
         expected = (first.by_words() if unit == "words" else first).without_special()
         ask = {"packet": packet(first, [Head(0, 0)]), "ask": "block", "view": {"unit": unit, "special": "rescale"}}
-        for head, answer in enumerate(in_node([ask | {"head": head} for head in range(72)])):
-            worst = max(worst, float(np.abs(shown(answer) - expected.weights[divmod(head, 12)]).max()))
+        for head, answer in enumerate(ask_packet(*[ask | {"head": head} for head in range(72)])):
+            worst = max(worst, float(np.abs(matrix(answer) - expected.weights[divmod(head, 12)]).max()))
     assert expected.hidden.max() > 0.999  # the case is there: nearly everything of some row is hidden
     assert worst <= 5e-5  # four decimals, whatever is hidden
 
@@ -237,17 +212,13 @@ def test_a_long_text_brings_the_link_along_and_a_short_one_needs_none() -> None:
 # ---- The same bytes in JavaScript ------------------------------------------------------------------------
 
 
-def shown(answer: dict[str, Any]) -> npt.NDArray[np.float64]:
-    return np.array(answer["w"], float).reshape(answer["R"], answer["C"])
-
-
 def test_javascript_reads_the_same_weights() -> None:
     for attention in (reading(3, 4, (1, 3, 2), (2, 1)), reading(1, 1, (1,))):
         raw = packet(attention, [Head(0, 0)])
         heads = [Head(layer, h) for layer in range(attention.layers) for h in range(attention.heads)]
         ask = [{"packet": raw, "ask": "block", "head": number(attention, h), "view": {"unit": "pieces"}} for h in heads]
-        for head, answer in zip(heads, in_node(ask), strict=True):
-            assert np.abs(shown(answer) - attention[head]).max() <= STEP
+        for head, answer in zip(heads, ask_packet(*ask), strict=True):
+            assert np.abs(matrix(answer) - attention[head]).max() <= STEP
             assert answer["max"] == pytest.approx(float(attention[head].max()), abs=STEP)
             assert np.abs(answer["hidden"]).max() == 0
 
@@ -256,7 +227,7 @@ def test_javascript_finds_the_matrices_beside_a_header_of_any_language() -> None
     token = Token("ß 動物 👩‍👩‍👧‍👦", 0, 0, 0, 3)
     weights = np.ones((1, 1, 1, 1), np.float32)
     raw = packet(Attention("tiny", "", TokenizedText("ß", "", (token,)), weights), [Head(0, 0)])
-    header, block = in_node([{"packet": raw, "ask": "header"}, {"packet": raw, "ask": "block", "head": 0}])
+    header, block = ask_packet({"packet": raw, "ask": "header"}, {"packet": raw, "ask": "block", "head": 0})
     assert header["tokens"] == [token.text]
     assert block["w"] == [1]
 
@@ -279,11 +250,11 @@ def test_javascript_shows_words_and_special_tokens_as_the_data_type_does(attenti
     raw = packet(attention, [Head(0, 0)])
     heads = range(attention.layers * attention.heads)
     asked = [(view, head) for view in VIEWS for head in heads]
-    answers = in_node([{"packet": raw, "ask": "block", "head": head, "view": view} for view, head in asked])
+    answers = ask_packet(*[{"packet": raw, "ask": "block", "head": head, "view": view} for view, head in asked])
     for (view, head), answer in zip(asked, answers, strict=True):
         weights, hidden = (a[divmod(head, attention.heads)] for a in as_shown(attention, view))
         error = STEP * len(attention.text)  # each piece of a sum brings its own
-        assert np.abs(shown(answer) - weights).max() <= 2 * error, (view, head)
+        assert np.abs(matrix(answer) - weights).max() <= 2 * error, (view, head)
         assert np.abs(np.array(answer["hidden"]) - hidden).max() <= error, (view, head)
 
 
@@ -295,9 +266,9 @@ def test_javascript_filters_the_sides_of_a_pair(unit: str, side: str) -> None:
     segment = np.array([t.segment for t in whole.text.tokens])
     rows, columns = (np.flatnonzero(segment == "ab".index(letter)) for letter in side)
     raw = packet(attention, [Head(0, 0)])
-    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 3, "view": {"unit": unit, "side": side}}])
+    (answer,) = ask_packet({"packet": raw, "ask": "block", "head": 3, "view": {"unit": unit, "side": side}})
     expected = whole.weights[1, 1][np.ix_(rows, columns)]
-    assert np.abs(shown(answer) - expected).max() <= 4 * STEP
+    assert np.abs(matrix(answer) - expected).max() <= 4 * STEP
     assert np.abs(np.array(answer["hidden"]) - (1 - expected.sum(axis=1))).max() <= 9 * STEP
 
 
@@ -306,7 +277,7 @@ def test_javascript_adds_what_was_hidden_before_to_what_a_view_hides(view: dict[
     attention = reading(1, 2, (1, 3, 2), (2, 1)).without_special()
     assert "hidden" not in unpack(packet(reading(), [Head(0, 0)])).header
     raw = packet(attention, [Head(0, 0)])
-    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 1, "view": view}])
+    (answer,) = ask_packet({"packet": raw, "ask": "block", "head": 1, "view": view})
     expected = block(attention, Head(0, 1), View(**view), units(attention, View(**view)))
     assert np.abs(np.array(answer["hidden"]) - expected.hidden).max() <= 1e-4
     assert expected.hidden.min() > 0
@@ -315,8 +286,8 @@ def test_javascript_adds_what_was_hidden_before_to_what_a_view_hides(view: dict[
 def test_javascript_leaves_a_single_sentence_whole_whatever_side_is_asked() -> None:
     attention = reading(1, 1, (1, 1))
     raw = packet(attention, [Head(0, 0)])
-    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 0, "view": {"side": "ab"}}])
-    assert shown(answer).shape == (4, 4)
+    (answer,) = ask_packet({"packet": raw, "ask": "block", "head": 0, "view": {"side": "ab"}})
+    assert matrix(answer).shape == (4, 4)
 
 
 def test_javascript_spreads_a_row_evenly_that_was_all_on_special_tokens() -> None:
@@ -325,8 +296,8 @@ def test_javascript_spreads_a_row_evenly_that_was_all_on_special_tokens() -> Non
     weights[..., 0] = 1
     attention = Attention("tiny", "", whole.text, weights)
     raw = packet(attention, [Head(0, 0)])
-    (answer,) = in_node([{"packet": raw, "ask": "block", "head": 0, "view": {"special": "rescale"}}])
-    np.testing.assert_array_equal(shown(answer), attention.without_special().weights[0, 0])
+    (answer,) = ask_packet({"packet": raw, "ask": "block", "head": 0, "view": {"special": "rescale"}})
+    np.testing.assert_array_equal(matrix(answer), attention.without_special().weights[0, 0])
     assert answer["hidden"] == [1, 1]
 
 
@@ -336,7 +307,7 @@ def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices(wor
     for attention, link in ((short, Link(3, 5, words)), (long, Link(7, 9, words))):
         raw = packet(attention, [Head(0, 0)], link)
         view = {"unit": "words" if words else "pieces", "link": {"query": link.query, "key": link.key}}
-        (answer,) = in_node([{"packet": raw, "ask": "ranking", "view": view}])
+        (answer,) = ask_packet({"packet": raw, "ask": "ranking", "view": view})
         expected = link_weights(attention, link).ravel()
         assert [a["weight"] for a in answer] == sorted((a["weight"] for a in answer), reverse=True)
         assert {a["head"] for a in answer} == set(range(expected.size))
@@ -346,7 +317,7 @@ def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices(wor
 def test_javascript_waits_for_the_server_when_it_lacks_the_link() -> None:
     raw = packet(long_reading(12, 12, 100), [Head(0, 0)], Link(7, 9, words=True))
     others = [{"unit": "words", "link": {"query": 9, "key": 7}}, {"unit": "pieces", "link": {"query": 7, "key": 9}}]
-    assert in_node([{"packet": raw, "ask": "ranking", "view": view} for view in others]) == [None, None]
+    assert ask_packet(*[{"packet": raw, "ask": "ranking", "view": view} for view in others]) == [None, None]
 
 
 @pytest.mark.parametrize("special", ["keep", "hide"])
@@ -354,12 +325,12 @@ def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch(speci
     attention = long_reading(12, 12, 100)
     raw = packet(attention, [Head(0, 0)])
     starts, hides = bins(attention.text, 37)
-    (answer,) = in_node([{"packet": raw, "ask": "pooled", "head": 77, "view": {"special": special}}])
+    (answer,) = ask_packet({"packet": raw, "ask": "pooled", "head": 77, "view": {"special": special}})
     pooled = np.maximum.reduceat(np.maximum.reduceat(attention.weights[6, 5], starts, axis=0), starts, axis=1)
     keep = [i for i in range(len(starts)) if special == "keep" or not hides[i]]
     expected = pooled[np.ix_(keep, keep)]
-    assert shown(answer).shape == expected.shape
-    assert np.abs(np.sqrt(shown(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
+    assert matrix(answer).shape == expected.shape
+    assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
 
 
 def test_the_bytes_need_no_torch() -> None:

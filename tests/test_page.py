@@ -20,7 +20,8 @@ from mha_viz.exports.page import embedded, packed, page
 from mha_viz.figure import Figure
 from mha_viz.figures.packet import packet
 from tests import hostile
-from tests.explorer import in_node, long_reading, reading
+from tests.page_scripts import ask_packet
+from tests.readings import long_reading, reading
 
 PATIENCE = 20_000
 
@@ -211,7 +212,7 @@ def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
     every = [Head(layer, head) for layer in range(2) for head in range(3)]
     sent = [packet(attention, every, bits=bits) for bits in (16, 12)]
     asked = [{"packet": p, "ask": "block", "head": i, "view": {"unit": "pieces"}} for p in sent for i in range(6)]
-    found = np.array([answer["w"] for answer in in_node(asked)]).reshape(2, *attention.weights.shape)
+    found = np.array([answer["w"] for answer in ask_packet(*asked)]).reshape(2, *attention.weights.shape)
     tops = attention.weights.max(axis=3, keepdims=True)
     for weights, bound in zip(found, (8.5e-6, 1.3e-4), strict=True):
         assert (np.abs(weights - attention.weights) <= bound * tops + 1e-7).all()

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import struct
-import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,40 +19,12 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, align, clean
 from mha_viz.ui.cache import first_reading
 from tests import hostile
-from tests.explorer import long_reading, reading
-from tools.node import find
+from tests.packets import unpack_panels
+from tests.page_scripts import ask_panels
+from tests.readings import long_reading, reading
 
 TIRED = "The animal didn't cross the street because it was too tired."
 _SCRIPT = Path(__file__).parent / "js" / "read_panels.mjs"
-
-
-def unpack(data: bytes) -> dict[str, Any]:
-    """The header, with the header of each reading's own packet under ``readings``."""
-    header, rest = _read(data)
-    assert sum(header["sizes"]) == len(rest)
-    header["readings"] = []
-    for size in header["sizes"]:
-        header["readings"].append(_read(rest[:size])[0])
-        rest = rest[size:]
-    return header
-
-
-def _read(data: bytes) -> tuple[dict[str, Any], bytes]:
-    (length,) = struct.unpack("<I", data[:4])
-    assert length % 4 == 0
-    header: dict[str, Any] = json.loads(data[4 : 4 + length])
-    return header, data[4 + length :]
-
-
-def in_page(*questions: dict[str, Any]) -> list[Any]:
-    """What together.js answers to questions with ``packet`` (bytes), ``ask`` and its arguments: read_panels.mjs."""
-    node = find()
-    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
-    sent = [q | {"packet": base64.b64encode(q["packet"]).decode()} for q in questions]
-    done = subprocess.run([node, str(_SCRIPT)], input=json.dumps(sent), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    answers: list[Any] = json.loads(done.stdout)
-    return answers
 
 
 @cache
@@ -89,7 +56,7 @@ def said(*words: str, special: bool = True, seed: int = 0) -> Attention:
 
 def test_panels_name_their_reading_head_and_name() -> None:
     one, two = reading(2, 3), renamed(reading(2, 3), model="other")
-    header = unpack(pack([Panel(one, Head(1, 2), "mine"), Panel(two, Head(0, 0)), Panel(one, Head(0, 1))]))
+    header = unpack_panels(pack([Panel(one, Head(1, 2), "mine"), Panel(two, Head(0, 0)), Panel(one, Head(0, 1))]))
     assert header["panels"] == [
         {"reading": 0, "head": 5, "name": "mine"},
         {"reading": 1, "head": 0, "name": ""},
@@ -103,9 +70,9 @@ def test_readings_of_one_text_keep_their_own_weights() -> None:
     one, two = ({"attentions": reading(seed=seed).weights, "tokens": ["a", "b", "c", "d", "e", "f"]} for seed in (1, 2))
     panels = [Panel(Attention.from_tensors(**given), Head(1, 2)) for given in (one, two)]
     packed = pack(panels)
-    assert [p["reading"] for p in unpack(packed)["panels"]] == [0, 1]
-    assert unpack(packed)["divergence"][0][1] > 0.01
-    first_, second = (answer["w"] for answer in in_page({"packet": packed, "ask": "blocks"})[0])
+    assert [p["reading"] for p in unpack_panels(packed)["panels"]] == [0, 1]
+    assert unpack_panels(packed)["divergence"][0][1] > 0.01
+    first_, second = (answer["w"] for answer in ask_panels({"packet": packed, "ask": "blocks"})[0])
     assert first_ == pytest.approx(one["attentions"][1, 2].ravel(), abs=1e-4)
     assert second == pytest.approx(two["attentions"][1, 2].ravel(), abs=1e-4)
 
@@ -113,7 +80,7 @@ def test_readings_of_one_text_keep_their_own_weights() -> None:
 def test_a_reading_stands_beside_itself_without_special_tokens() -> None:
     whole = first()
     panels = [Panel(whole, Head(3, 1)), Panel(whole.without_special(), Head(3, 1)), Panel(whole.by_words(), Head(0, 2))]
-    header = unpack(pack(panels))
+    header = unpack_panels(pack(panels))
     assert [p["reading"] for p in header["panels"]] == [0, 1, 2]
     assert [r["n"] for r in header["readings"]] == [len(p.attention.text) for p in panels]
     assert header["divergence"][0][1] is None  # rows of [CLS] and [SEP] correspond to none
@@ -122,7 +89,7 @@ def test_a_reading_stands_beside_itself_without_special_tokens() -> None:
 
 def test_a_reading_says_what_was_read() -> None:
     attention = reading(2, 3, (1, 2), (1,))
-    (said_,) = unpack(pack([Panel(attention, Head(0, 0))]))["readings"]
+    (said_,) = unpack_panels(pack([Panel(attention, Head(0, 0))]))["readings"]
     assert (said_["text"], said_["pair"], said_["revision"], said_["n"]) == ("ababab", "ab", "r1", 7)
     assert said_["spans"] == [None, [0, 2], [2, 4], [4, 6], None, [0, 2], None]
     assert said_["groups"] == [[0], [1], [2, 3], [4], [5], [6]]
@@ -132,14 +99,14 @@ def test_a_reading_says_what_was_read() -> None:
 
 def test_a_tray_says_where_its_panels_stand() -> None:
     panels = [Panel(reading(), Head(0, 0)), Panel(reading(), Head(0, 1))]
-    assert [p["source"] for p in unpack(pack(panels, editable=True))["panels"]] == [0, 1]
-    some = unpack(pack(panels, editable=[1, 4]))
+    assert [p["source"] for p in unpack_panels(pack(panels, editable=True))["panels"]] == [0, 1]
+    some = unpack_panels(pack(panels, editable=[1, 4]))
     assert some["editable"] is True
     assert [p["source"] for p in some["panels"]] == [1, 4]
 
 
 def test_no_panels_are_a_comparison_too() -> None:
-    header = unpack(pack([], editable=[]))
+    header = unpack_panels(pack([], editable=[]))
     assert (header["panels"], header["readings"], header["divergence"], header["editable"]) == ([], [], [], True)
 
 
@@ -155,9 +122,12 @@ def test_the_same_panels_give_the_same_bytes_and_others_another_key() -> None:
         pack(panels()[:1]),
         pack(panels()),
     ]
-    assert len({unpack(data)["key"] for data in others}) == 5
+    assert len({unpack_panels(data)["key"] for data in others}) == 5
     other = reading(seed=1)  # the same text and model, other weights
-    assert unpack(pack([Panel(other, Head(0, 0))]))["key"] != unpack(pack([Panel(reading(), Head(0, 0))]))["key"]
+    assert (
+        unpack_panels(pack([Panel(other, Head(0, 0))]))["key"]
+        != unpack_panels(pack([Panel(reading(), Head(0, 0))]))["key"]
+    )
 
 
 def test_a_head_that_is_shown_twice_travels_once() -> None:
@@ -191,7 +161,7 @@ def test_hostile_tokens_and_names_arrive_unchanged(text: str) -> None:
     kept = clean(text)[:5000]
     token = Token(kept, 0, 0, 0, len(kept))
     attention = Attention("tiny", "", TokenizedText(kept, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
-    header = unpack(pack([Panel(attention, Head(0, 0), text[:5000])]))
+    header = unpack_panels(pack([Panel(attention, Head(0, 0), text[:5000])]))
     assert header["readings"][0]["tokens"] == [kept]
     assert header["readings"][0]["text"] == kept
     assert header["panels"][0]["name"] == kept
@@ -202,7 +172,7 @@ def test_hostile_tokens_and_names_arrive_unchanged(text: str) -> None:
 
 def test_words_of_two_texts_are_aligned_both_ways() -> None:
     one, two = said("it", "was", "tired"), said("it", "was", "so", "wide")
-    header = unpack(pack([Panel(one, Head(0, 0)), Panel(two, Head(0, 0))]))
+    header = unpack_panels(pack([Panel(one, Head(0, 0)), Panel(two, Head(0, 0))]))
     assert header["aligned"] == [[None, [0, 1, 2, None, 5]], [[0, 1, 2, None, None, 4], None]]
     assert header["aligned"][0][1] == list(align(one.text, two.text).same)
     assert header["compared"] == [["pieces", None], [None, "pieces"]]
@@ -210,7 +180,7 @@ def test_words_of_two_texts_are_aligned_both_ways() -> None:
 
 
 def test_a_replaced_word_is_in_its_place() -> None:
-    header = unpack(pack([Panel(said("too", "tired"), Head(0, 0)), Panel(said("too", "wide"), Head(0, 0))]))
+    header = unpack_panels(pack([Panel(said("too", "tired"), Head(0, 0)), Panel(said("too", "wide"), Head(0, 0))]))
     assert header["aligned"][0][1] == header["aligned"][1][0] == [0, 1, None, 3]
     assert header["place"][0][1] == header["place"][1][0] == [0, 1, 2, 3]
     assert header["compared"][0][1] == "pieces"  # each word is one piece in both
@@ -221,7 +191,7 @@ def test_divergence_is_by_pieces_where_both_have_the_same_and_else_by_words() ->
     cut = list(a.text.tokens)
     cut[2:4] = [Token("abab", 1, 0, 2, 6)]  # the same text, its second word in one piece
     merged = Attention("b", "", TokenizedText(a.text.text, "", tuple(cut)), said("a", "b", "c", seed=4).weights)
-    header = unpack(pack([Panel(a, Head(0, 0)), Panel(a, Head(1, 2)), Panel(merged, Head(0, 1))]))
+    header = unpack_panels(pack([Panel(a, Head(0, 0)), Panel(a, Head(1, 2)), Panel(merged, Head(0, 1))]))
     assert header["compared"] == [["pieces", "words"], ["words", "pieces"]]
     found = header["divergence"]
     assert found[0][1] == found[1][0] == pytest.approx(divergence(a[Head(0, 0)], a[Head(1, 2)]), abs=1e-5)
@@ -238,7 +208,7 @@ VIEWS = [{"unit": u, "special": s} for u in ("words", "pieces") for s in ("keep"
 @pytest.mark.parametrize("view", VIEWS, ids=lambda v: "-".join(v.values()))
 def test_the_page_subtracts_what_the_figure_subtracts(view: dict[str, str]) -> None:
     panels = (Panel(first(), Head(3, 1)), Panel(first(), Head(5, 11)))
-    (answer,) = in_page({"packet": pack(panels), "ask": "difference", "view": view, "of": [0, 1]})
+    (answer,) = ask_panels({"packet": pack(panels), "ask": "difference", "view": view, "of": [0, 1]})
     expected = signed(*panels, View(**view))
     assert answer["d"] == pytest.approx(expected.d.ravel(), abs=5e-5)
     assert answer["rows"] == [u.text for u in expected.axes.rows]
@@ -248,7 +218,7 @@ def test_the_page_subtracts_what_the_figure_subtracts(view: dict[str, str]) -> N
 
 def test_the_page_labels_replaced_words_as_the_figure_does(minilm: Encoder) -> None:
     panels = (Panel(first(), Head(3, 1)), Panel(minilm.encode(TIRED.replace("tired", "wide")), Head(3, 1)))
-    (answer,) = in_page({"packet": pack(panels), "ask": "difference", "of": [0, 1]})
+    (answer,) = ask_panels({"packet": pack(panels), "ask": "difference", "of": [0, 1]})
     expected = signed(*panels, View())
     assert answer["d"] == pytest.approx(expected.d.ravel(), abs=5e-5)
     assert answer["rows"] == [u.text for u in expected.axes.rows]
@@ -262,7 +232,7 @@ def test_one_scale_on_the_page_and_in_the_figure(scale: str) -> None:
     ask = {"packet": pack(panels), "ask": "shades", "view": {"special": "hide", "scale": scale}}
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     top = max(part.top for part in parts)
-    for answer, part in zip(in_page(ask)[0], parts, strict=True):
+    for answer, part in zip(ask_panels(ask)[0], parts, strict=True):
         assert np.abs(np.array(answer) - shades(part.w, scale, top).ravel().astype(int)).max() <= 1
     assert len({part.top for part in parts}) == 3  # so that a scale of each panel's own would differ
 
@@ -271,11 +241,11 @@ def test_one_scale_on_the_page_and_in_the_figure(scale: str) -> None:
 def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder], family: str) -> None:
     other = tiny(family).encode(TIRED)
     packet = pack([Panel(first(), Head(3, 1)), Panel(other, Head(0, 0))])
-    (met,) = in_page({"packet": packet, "ask": "counterparts", "view": {"unit": "words"}, "of": [0, 1]})
+    (met,) = ask_panels({"packet": packet, "ask": "counterparts", "view": {"unit": "words"}, "of": [0, 1]})
     ordinary = [(own, theirs) for own, theirs in met if not own.startswith("[")]
     assert ordinary == [(own, [own]) for own, _ in ordinary]
     assert len(ordinary) == 12
-    (pieces,) = in_page({"packet": packet, "ask": "counterparts", "view": {"unit": "pieces"}, "of": [0, 1]})
+    (pieces,) = ask_panels({"packet": packet, "ask": "counterparts", "view": {"unit": "pieces"}, "of": [0, 1]})
     animal = next(theirs for own, theirs in pieces if own == "animal")
     assert "".join(animal).strip("▁ ").casefold().startswith("an")
     assert len(animal) > 1
@@ -284,16 +254,16 @@ def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder]
 def test_a_model_without_special_tokens_is_subtracted_where_they_are_hidden(tiny: Callable[[str], Encoder]) -> None:
     packet = pack([Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))])
     ask = {"packet": packet, "ask": "difference", "of": [0, 1]}
-    shown, hidden, pieces = in_page(ask, ask | {"view": {"special": "hide"}}, ask | {"view": {"unit": "pieces"}})
+    shown, hidden, pieces = ask_panels(ask, ask | {"view": {"special": "hide"}}, ask | {"view": {"unit": "pieces"}})
     assert shown == {"remedy": {"special": "hide"}}
     assert hidden["rows"][:2] == ["The", "animal"]
     assert pieces == {"remedy": {"unit": "words", "special": "hide"}}
-    assert unpack(packet)["divergence"][0][1] is None
+    assert unpack_panels(packet)["divergence"][0][1] is None
 
 
 @pytest.mark.parametrize("query", hostile.URL_VALUES.values(), ids=hostile.URL_VALUES)
 def test_no_address_is_an_error(query: dict[str, list[str]]) -> None:
     values = [[name, value] for name, all_ in query.items() for value in all_]
-    (fields,) = in_page({"packet": pack([Panel(reading(), Head(0, 0))]), "ask": "address", "query": values})
+    (fields,) = ask_panels({"packet": pack([Panel(reading(), Head(0, 0))]), "ask": "address", "query": values})
     assert set(fields) == {"as", "unit", "special", "links", "scale", "diff", "pin", "at"}
     assert set(fields.values()) == {None}

@@ -22,7 +22,7 @@ from mha_viz.models.folder import check_folder
 from mha_viz.models.hub import local_folder
 from mha_viz.models.pipeline import check_added, check_sentencepiece, check_settings, check_tokenizer
 from tests import tiny_models
-from tests.test_families import SENTENCE
+from tests.oracles import SENTENCE
 
 VOCABULARY = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
 

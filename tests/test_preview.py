@@ -17,7 +17,7 @@ from mha_viz.exports.preview import preview
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.view import View
 from tests import hostile
-from tests.explorer import reading
+from tests.readings import reading
 
 
 def inside(written: bytes) -> dict[str, TTFont]:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from mha_viz import uploads
-from mha_viz.assets import HOME
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.errors import Busy, Cancelled, CorpusError
@@ -25,9 +24,10 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from mha_viz.uploads import Source
 from tests import hostile
-from tests.visit import Visit, press, until
+from tests.page_session import PageSession, press
+from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("no_hub", "home")
+pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGE = "pages/30_roles.py"
 CONLLU = (
@@ -36,16 +36,8 @@ CONLLU = (
 )
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own for what is measured."""
-    monkeypatch.setenv(HOME, str(tmp_path / "home"))
-    studies.clear()
-    return tmp_path / "home"
-
-
-def visit(**url: Any) -> Visit:
-    return Visit(url, PAGE)
+def visit(**url: Any) -> PageSession:
+    return PageSession(url, PAGE)
 
 
 def test_the_given_profile_is_shown_at_once() -> None:
@@ -132,7 +124,7 @@ def test_relations_are_filtered_by_what_is_typed() -> None:
 
 
 # What somebody looks for, in a link or by a control, and the clicks that write the URL afterwards.
-LOOKED_FOR: dict[str, Callable[[], Visit]] = {
+LOOKED_FOR: dict[str, Callable[[], PageSession]] = {
     "a head that was typed": lambda: typed("find", "L3H1"),
     "a head in a link": lambda: visit(find="L3H1"),
     "a kind in a link": lambda: visit(kinds="syntax"),
@@ -143,14 +135,14 @@ LOOKED_FOR: dict[str, Callable[[], Visit]] = {
 }
 
 
-def typed(key: str, text: str) -> Visit:
+def typed(key: str, text: str) -> PageSession:
     page = visit()
     page.at.text_input(key=key).set_value(text).run()
     page.check()
     return page
 
 
-def chosen(key: str, values: list[str]) -> Visit:
+def chosen(key: str, values: list[str]) -> PageSession:
     page = visit()
     page.at.pills(key=key).set_value(values).run()
     page.check()
@@ -215,7 +207,9 @@ def test_no_parameter_of_the_url_has_a_second_master() -> None:
     assert sources == []
 
 
-def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callable[[str], Path], home: Path) -> None:
+def test_a_model_that_was_not_measured_is_measured_on_demand(
+    tiny_folder: Callable[[str], Path], empty_home: Path
+) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name)
     assert "has not been measured yet" in page.said
@@ -225,7 +219,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(tiny_folder: Callab
     assert "What the 12 heads of" in page.said
     assert "L2H3 (3-4) in full" in page.said
     assert "Measured on the built\\-in sentences" in page.said
-    assert list(home.rglob("profile.json"))
+    assert list(empty_home.rglob("profile.json"))
     assert page.at.selectbox(key="other_model").options == ["toy"], "of the shipped profiles the one on this corpus"
     sides = {column.partition(":")[0] for t in page.at.dataframe for column in t.value if ": score" in column}
     assert sides == {name, "toy"}
@@ -289,7 +283,7 @@ def test_back_changes_the_choice_and_the_page_together() -> None:
 
 
 def test_a_study_that_everybody_left_stops_and_goes_on_later(
-    tiny_folder: Callable[[str], Path], home: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Callable[[str], Path], empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = ["one"]
     monkeypatch.setattr(jobs, "visitor", lambda: who[0])
@@ -305,12 +299,12 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
     study.let_go()
     until(lambda: study.finished)
     assert isinstance(study.error, Cancelled)
-    assert [path.name for path in home.rglob("*.npz")], "what was done is kept"
+    assert [path.name for path in empty_home.rglob("*.npz")], "what was done is kept"
     again = desk.start(model, sentences_given())
     until(lambda: again.finished)
     assert again.error is None
     assert desk.profile(model, built_in().digest) is not None
-    assert not list(home.rglob(".*"))
+    assert not list(empty_home.rglob(".*"))
 
 
 def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
@@ -344,7 +338,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
 
 
 def test_a_file_of_ones_own_is_measured_and_nobody_else_learns_its_name(
-    tiny_folder: Callable[[str], Path], home: Path
+    tiny_folder: Callable[[str], Path], empty_home: Path
 ) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name, corpus="file")
@@ -358,12 +352,12 @@ def test_a_file_of_ones_own_is_measured_and_nobody_else_learns_its_name(
     other = visit(model=name, corpus=digest)
     assert "Measured on an uploaded file (31 sentences)" in other.said
     assert "Miller" not in other.said
-    for path in (path for path in home.rglob("*") if path.is_file()):
+    for path in (path for path in empty_home.rglob("*") if path.is_file()):
         assert "Miller" not in path.read_text()
         assert "grieves" not in path.read_text()
 
 
-def uploaded(page: Visit, name: str, data: bytes) -> None:
+def uploaded(page: PageSession, name: str, data: bytes) -> None:
     """The visitor chooses a file."""
     page.at.file_uploader(key="corpus_file").set_value((name, data, "text/plain")).run()
     page.check()
@@ -409,7 +403,7 @@ def test_a_study_for_strangers_is_bounded_and_ones_own_is_not(
 
 
 def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strangers(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
     model, source = catalog.resolve("minilm"), uploads.read(CONLLU.encode() * 30, "dogs.conllu")

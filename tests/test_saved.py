@@ -23,7 +23,7 @@ from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import Cut, Token, TokenizedText
 from tests import hostile
-from tests.explorer import reading
+from tests.readings import reading
 
 SUFFIXES = (".npz", ".safetensors")
 

@@ -32,11 +32,12 @@ from mha_viz.serving.seats import Seats, _address, _Paced
 from mha_viz.serving.settings import Settings, is_loopback, read
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
-from tests.visitor import Visitor
+from tests.browser_tab import BrowserTab
+from tests.waiting import until
 from tests.web_session import XSRF, WebSession, run
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "questions", "about")
+PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
 PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
 PATIENCE = 120  # seconds until what does not happen is called missing
 
@@ -592,7 +593,7 @@ def test_a_server_with_visitors_ends_at_a_signal(tmp_path: Path) -> None:
 # ---- In a browser ----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_the_app_is_refused_by_its_own_policy(newcomer: Callable[..., Visitor]) -> None:
+def test_nothing_of_the_app_is_refused_by_its_own_policy(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(accept_downloads=True)  # notes what the policy refuses, here and in every test of a page
     page = visitor.page
     for name in PAGES[1:]:
@@ -603,7 +604,7 @@ def test_nothing_of_the_app_is_refused_by_its_own_policy(newcomer: Callable[...,
         assert visitor.faults == [], name
 
 
-def test_what_the_policy_refuses_is_noticed(newcomer: Callable[..., Visitor]) -> None:
+def test_what_the_policy_refuses_is_noticed(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer()
     visitor.page.goto(f"{visitor.url}/about")
     visitor.page.evaluate(
@@ -618,7 +619,7 @@ def test_what_the_policy_refuses_is_noticed(newcomer: Callable[..., Visitor]) ->
     visitor.faults.clear()
 
 
-def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable[..., Visitor]) -> None:
+def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(full.url)
     taken = [upgrade(full, path="/heads/_stcore/stream")[0] for _ in range(2)]
     visitor.page.goto(f"{full.url}/heads/about?text=The+cat+sat.")
@@ -627,11 +628,3 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
         connection.close()
     expect(visitor.page.get_by_role("heading", name="What the pictures show")).to_be_visible()
     assert visitor.address == {"text": "The cat sat."}
-
-
-def until(done: Callable[[], bool]) -> None:
-    """Wait for what the server does by itself."""
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.3)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from mha_viz.text import WordPieces
 
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
 # ---- What is read: ours, small, with everything in it that a treebank has -------------------------------------------
 
 # form UPOS head relation [Entity]; PRON3 is a third person; "3-4 didn't" a range, "5.1 went" an empty node
@@ -148,17 +151,6 @@ GAP = "\n".join(
 
 
 # ---- The models, and what the loops say of them ---------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small matrices are done sooner by one thread than by threads that wait for each other."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

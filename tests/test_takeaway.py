@@ -17,7 +17,7 @@ from mha_viz.ui import takeaway
 from mha_viz.ui.takeaway import MIME, Offer
 from tests import hostile
 from tests.files import FORMATS, opens
-from tests.visit import Visit
+from tests.page_session import PageSession
 
 DPI = 40
 LETTERS = 60  # of a text that are drawn; below is what needs more of them
@@ -91,7 +91,7 @@ def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder,
 
 def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -> None:
     """Half a gigabyte of text would be made while everybody else waits."""
-    here = Visit({"text": "cat " * 200})
+    here = PageSession({"text": "cat " * 200})
     here.at.session_state["takeaway"] = True
     here.at.run()
     here.check()
@@ -102,7 +102,7 @@ def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -
     assert f"No CSV or JSON: {72 * 202**2:,} weights" in here.said
 
 
-def buttons(of: Visit) -> set[str]:
+def buttons(of: PageSession) -> set[str]:
     return {button.proto.label for button in of.at.get("download_button")}
 
 

@@ -256,7 +256,6 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
         (("history", "--model", "toy"), "--model does not go with toy history."),
         (("train", "--steps", "0"), "0 steps teach nothing."),
         (("evaluate", "--sentences", "0"), "0 sentences decide nothing."),
-        (("evaluate", "--model", "toy@7"), "is not a model"),
         (("evaluate", "--seed", "-1"), "is not a whole number from 0"),
     ],
 )
@@ -266,6 +265,14 @@ def test_what_cannot_be_asked_is_answered(
     assert cli("toy", *arguments, "--out", str(tmp_path / "t.csv")) == 2
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_step_that_was_not_saved_is_answered_with_those_that_were(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("toy", "evaluate", "--model", "toy@7", "--out", str(tmp_path / "t.csv")) == 3
+    steps = ", ".join(map(str, snapshots.steps(SHIPPED)))
+    assert f"“toy@7” does not exist. Give toy@ and one of the steps {steps}." in capsys.readouterr().err
 
 
 def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

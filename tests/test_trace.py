@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, GPT2Tokenizer
+from transformers import AutoModel
 
 from mha_viz import trace
 from mha_viz.analysis.distance import entropy
@@ -26,10 +26,7 @@ from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
 from mha_viz.trace import Parameters, Trace, split, traced
 from tests import tiny_models
-
-SENTENCE = "The animal didn't cross the street because it was too tired."
-SECOND = "Zoë's café isn't far, is it?"
-EQUAL = 1e-5
+from tests.oracles import EQUAL, SECOND, SENTENCE
 
 Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
@@ -163,17 +160,6 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
 
 
 # ---- Families of other kinds -----------------------------------------------------------------------------
-
-
-def saved(model: Any, folder: Path) -> Path:
-    torch.manual_seed(1)
-    tokenizer = tiny_models._byte_level(GPT2Tokenizer, ("<|endoftext|>",))
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(0, 0.2)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES).difference(tiny_models.TRACED)))

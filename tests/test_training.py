@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
@@ -48,17 +47,10 @@ from mha_viz.training.statements import ALIKE, Statement, pairs, removable, stat
 from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences
 from mha_viz.ui.lab.words import WORDS as LAB
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 1_500_000  # of all stored runs
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small matrices are slower with two threads; the number is put back afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def short(experiment: str, steps: int = 2, **changes: Any) -> Settings:

@@ -26,15 +26,7 @@ from mha_viz.corpus.treebank import (
 )
 from mha_viz.errors import CorpusError, MhaVizError
 from tests import hostile
-
-
-def line(number: int | str, form: str, head: int | str = "_", relation: str = "_", misc: str = "_") -> str:
-    return "\t".join([str(number), form, form.lower(), "NOUN", "_", "Number=Sing", str(head), relation, "_", misc])
-
-
-def conllu(*lines: str) -> str:
-    return "\n".join(lines) + "\n\n"
-
+from tests.conllu import GAP_HEADING, conllu, line
 
 CATS = conllu(
     "# newdoc id = one",
@@ -267,11 +259,11 @@ def test_plain_text_beyond_what_is_read_is_refused_with_its_line(text: str, prob
 
 def test_a_table_beyond_what_is_read_is_refused_with_its_line() -> None:
     with pytest.raises(CorpusError, match="line 3: 10,001 characters without a break; at most 10,000 are read"):
-        read_gap(HEADING + ROW + ROW.replace("http://x", LONG))
+        read_gap(GAP_HEADING + ROW + ROW.replace("http://x", LONG))
     with pytest.raises(CorpusError, match="line 2: 100,001 characters; at most 100,000 of a line are read"):
-        read_gap(HEADING + "x" * 100_001)
+        read_gap(GAP_HEADING + "x" * 100_001)
     with pytest.raises(CorpusError, match="line 1: 10,001 characters"):
-        read_gap(LONG + "\t" + HEADING)
+        read_gap(LONG + "\t" + GAP_HEADING)
 
 
 def test_columns_that_are_empty_or_padded_are_read() -> None:
@@ -324,12 +316,12 @@ def test_a_table_that_is_not_gap_is_not_read_as_text() -> None:
 
 # ---- GAP and plain text ----------------------------------------------------------------------------------
 
-HEADING = "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+
 ROW = "d-1\tMary met Ann; she left.\tshe\t14\tMary\t0\tTRUE\tAnn\t9\tFALSE\thttp://x\n"
 
 
 def test_a_gap_row() -> None:
-    (row,) = read_gap(HEADING + ROW).rows
+    (row,) = read_gap(GAP_HEADING + ROW).rows
     assert row.pronoun == ("she", 14)
     assert row.a == ("Mary", 0, True)
     assert row.b == ("Ann", 9, False)
@@ -339,12 +331,12 @@ def test_a_gap_row() -> None:
     ("text", "said"),
     [
         ("", "line 1: the column ID is missing"),
-        (HEADING, "contains no example"),
-        (HEADING + ROW + ROW.replace("\t14\t", "\t15\t"), "line 3: “she” is not at character 15"),
-        (HEADING + ROW.replace("TRUE", "YES"), "line 2: “YES”"),
-        (HEADING + ROW.replace("\t14\t", "\tx\t"), "line 2"),
-        (HEADING + "d-1\tonly\n", "line 2: 2 columns"),
-        (HEADING.replace("ID\t", "") + ROW, "column ID is missing"),
+        (GAP_HEADING, "contains no example"),
+        (GAP_HEADING + ROW + ROW.replace("\t14\t", "\t15\t"), "line 3: “she” is not at character 15"),
+        (GAP_HEADING + ROW.replace("TRUE", "YES"), "line 2: “YES”"),
+        (GAP_HEADING + ROW.replace("\t14\t", "\tx\t"), "line 2"),
+        (GAP_HEADING + "d-1\tonly\n", "line 2: 2 columns"),
+        (GAP_HEADING.replace("ID\t", "") + ROW, "column ID is missing"),
     ],
     ids=["empty", "heading alone", "offset", "truth", "number", "columns", "heading"],
 )

@@ -257,3 +257,14 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
 
 def _biases(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
     return (p for name, p in model.named_parameters() if name.endswith("bias"))
+
+
+def saved(model: Any, folder: Path) -> Path:
+    torch.manual_seed(1)
+    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(0, 0.2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

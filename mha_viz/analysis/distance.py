@@ -49,6 +49,16 @@ def divergence(first: Weights, second: Weights) -> float:
     return float(jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q))) / len(first)
 
 
+def per_head(first: Attention, second: Attention) -> Matrix:
+    """[layer, head]: the divergence of each head's matrix in two readings of the same tokens by the same model, mean
+    over rows, in nats. Raises ShapeError when their axes differ."""
+    if first.weights.shape != second.weights.shape:
+        raise ShapeError(f"Readings with axes {first.weights.shape} and {second.weights.shape} cannot be compared.")
+    p, q = (a.weights.reshape(a.layers, a.heads, -1) for a in (first, second))
+    nats: Matrix = jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q)) / len(first.queries)
+    return nats
+
+
 def between_heads(attention: Attention, progress: Callable[[float], None] | None = None) -> Matrix:
     """[head, head]: the divergence of every two heads of a reading, heads in the order L0H0, L0H1, …
 

@@ -1,4 +1,4 @@
-"""What two corpora establish: roles whose rule is met on each of them. What one cannot measure is suggested by the other."""
+"""What two corpora establish: roles whose rule is met on each. What one cannot measure stays suggested by the other."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, in
 
 
 def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[Sums, int]:
-    """As :func:`mass_at`, of the rows whose key is a piece of the same word; ``words`` [sentence, token], −1 for special
-    tokens."""
+    """As :func:`mass_at`, of the rows whose key is a piece of the same word; ``words`` [sentence, token], −1 for
+    special tokens."""
     n = words.shape[1]
     first = max(0, -offset)  # rows from here to the last are those that have this offset
     last = max(first, min(n, n - offset))

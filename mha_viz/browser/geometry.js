@@ -314,12 +314,14 @@ const ranked = (weights) => weights.map((weight, head) => ({ head, weight })).so
 
 // ---- Layouts ------------------------------------------------------------------------------------------
 
+const STEP = { least: 20, tall: 45, most: 80 }; // a head's pixels: a grid that is too tall for `tall` is scrolled
+
 // Grid of all heads: layers down, heads across. `step` is the distance of two cells, `size` a cell's side.
 /** @type {(width: number, layers: number, heads: number, height: number) => GridLayout} */
 export function gridLayout(width, layers, heads, height) {
   const [left, top] = [30, 22];
-  const fit = Math.min((width - left) / heads, (height - top) / layers);
-  const step = Math.max(20, Math.min(46, Math.floor(fit)));
+  const fit = Math.min((width - left) / heads, Math.max(STEP.tall, (height - top) / layers));
+  const step = Math.max(STEP.least, Math.min(STEP.most, Math.floor(fit)));
   const gap = step >= 30 ? 4 : 3;
   return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
 }

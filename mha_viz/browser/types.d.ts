@@ -36,6 +36,7 @@ interface Link {
 }
 
 interface ReadingView extends Settings {
+  roles: boolean;
   head: number;
   on: number[];
   pin: Pin | null;
@@ -265,6 +266,7 @@ interface Role {
 interface Roles {
   kinds: Record<string, number>;
   on: string;
+  measured: boolean;
   of: Map<number, Role[]>;
 }
 
@@ -369,6 +371,7 @@ interface CompareOnPage {
 interface FoundRoles {
   kinds: Record<string, number>;
   on: string;
+  measured: boolean;
   found: Role[];
   tour: string;
 }
@@ -434,7 +437,9 @@ interface SentenceData {
   text: string;
   pair: string;
   look: string;
+  intro: string;
   model: string;
+  label: string;
   models: { name: string; label: string }[];
   open: boolean;
   examples: Example[];

@@ -1,6 +1,6 @@
 """The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
-A user's error ends with one line on stderr and exit code 2; Ctrl-C with exit code 130.
+A user's error ends with one line on stderr and one of the codes of ``exit_codes``; Ctrl-C with 130.
 """
 
 from __future__ import annotations
@@ -10,24 +10,29 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from mha_viz import process
-from mha_viz.cli import attention, figure, profile, replicate, serve, toy
-from mha_viz.cli.options import Parser
+from mha_viz.cli import attention, exit_codes, figure, listing, profile, replicate, serve, toy
+from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
+from mha_viz.version import __version__
 
+SHELLS = ("bash", "zsh", "fish")
 EXAMPLES = """examples:
   mha-viz serve --port 8600
   mha-viz models
+  mha-viz models --format json
   mha-viz attention "The cat sat on the mat." --out heads.npz
   mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
   mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
+  mha-viz attention "The cat sat." --out - --format csv | head
   mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q6 --out links.svg
   mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
   mha-viz figure grid "The cat sat." --out grid.png --dpi 300
   mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html
+  mha-viz figure compare "Too tired." --and "Too wide." --head L3H1 --head L5H11 --columns 2 --out four.pdf
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
   mha-viz profile treebank.conllu --out profile/
@@ -36,6 +41,10 @@ EXAMPLES = """examples:
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
+  mha-viz toy history --sentences 300 --out history.csv
+  mha-viz completion bash > ~/.local/share/bash-completion/completions/mha-viz
+  mha-viz completion zsh > ~/.zfunc/_mha-viz
+  mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
 """
 
 
@@ -52,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(end="", flush=True)  # a closed pipe is noticed here, not at exit
     except MhaVizError as error:
         print(f"mha-viz: {one_line(str(error))}", file=sys.stderr)
-        return 2
+        return exit_codes.exit_code(error)
     except KeyboardInterrupt:
-        return 130
+        return exit_codes.STOPPED
     except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -65,38 +74,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"mha-viz: A fault of this program: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr
         )
-        return 1
+        return exit_codes.FAULT
     return 0
 
 
 def _parser() -> Parser:
-    raw = argparse.RawDescriptionHelpFormatter
     about = "See what each attention head of a model does with a sentence."
-    parser = Parser("mha-viz", description=about, epilog=EXAMPLES, formatter_class=raw, allow_abbrev=False)
+    raw = argparse.RawDescriptionHelpFormatter
+    epilog = f"{EXAMPLES}\n{exit_codes.explained()}"
+    parser = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
+    parser.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def command(name: str, run: Callable[[argparse.Namespace], None], summary: str, epilog: str = "") -> Parser:
-        new = commands.add_parser(
-            name, help=summary, description=summary, epilog=epilog, formatter_class=raw, allow_abbrev=False
-        )
-        new.set_defaults(run=run)
-        return new
+    def command(name: str, run: Run | None, summary: str) -> Parser:
+        return parser.command(commands, name, run, summary, _examples(name))
 
-    serve.options(command("serve", serve.serve, "Open the app in a browser.", _epilog("serve")))
-    command("models", serve.models, "List the available models.")
-    attention.options(
-        command("attention", attention.run, "Write the attention of every head to a file.", _epilog("attention"))
-    )
+    serve.options(command("serve", serve.serve, "Open the app in a browser."))
+    listing.options(command("models", listing.run, "List the available models."))
+    attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
-    figure.options(command("figure", figure.run, summary, _epilog("figure")))
+    figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
-    profile.options(command("profile", profile.run, summary, _epilog("profile")))
+    profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus."
-    replicate.options(command("replicate", replicate.run, summary, _epilog("replicate")))
+    replicate.options(command("replicate", replicate.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
-    toy.options(command("toy", toy.run, summary, _epilog("toy")))
+    jobs = ("train", "evaluate", "history")
+    toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
+    summary = "Print the script by which a shell completes commands, options and models."
+    completion = command("completion", _print_completion, summary)
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
     return parser
 
 
-def _epilog(command: str) -> str:
-    return "examples:\n" + "".join(f"{line}\n" for line in EXAMPLES.splitlines() if f"mha-viz {command}" in line)
+def _print_completion(args: argparse.Namespace) -> None:
+    from mha_viz.cli.completion import script  # loads shtab
+
+    print(script(_parser(), args.shell), end="")
+
+
+def _examples(command: str) -> str:
+    lines = [line for line in EXAMPLES.splitlines() if f"mha-viz {command} " in f"{line} "]
+    return "\n".join(["examples:", *lines]) if lines else ""

@@ -3,17 +3,76 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn
 
-from mha_viz.errors import SettingError
+from mha_viz.attention import Head
+from mha_viz.cli.suggestions import did_you_mean, meant_head
+from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
+
+Run = Callable[[argparse.Namespace], None]
 
 
 class Parser(argparse.ArgumentParser):
+    """A parser that raises SettingError, with what may have been meant."""
+
+    siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands beside this one
+
+    def command(self, commands: Any, name: str, run: Run | None, summary: str, epilog: str = "") -> Parser:
+        """Add a command to the group ``commands`` of this parser."""
+        raw = argparse.RawDescriptionHelpFormatter
+        new: Parser = commands.add_parser(
+            name, help=summary, description=summary, epilog=epilog, formatter_class=raw, allow_abbrev=False
+        )
+        new.siblings = commands.choices
+        if run is not None:
+            new.set_defaults(run=run)
+        return new
+
     def error(self, message: str) -> NoReturn:
         """Raise SettingError in place of argparse's usage message."""
-        raise SettingError(f"{message[:1].upper()}{message[1:].rstrip('.')}.", f"See {self.prog} --help.")
+        sentence = message[:1].upper() + message[1:]
+        sentence += "" if sentence.endswith((".", "?")) else "."
+        raise SettingError(sentence, f"See {self.prog} --help.")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an option that does not exist, before argparse complains of one that is missing in its place."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        self._check_options(arguments)
+        return super().parse_known_args(arguments, namespace)
+
+    def _check_options(self, arguments: Sequence[str]) -> None:
+        has_commands = any(isinstance(action, argparse._SubParsersAction) for action in self._actions)
+        for argument in arguments:
+            if argument == "--" or (has_commands and not argument.startswith("-")):
+                return  # what follows belongs to Streamlit, or to the command
+            option = argument.partition("=")[0]
+            looks_like_one = re.fullmatch(r"--[^\W\d_][\w-]*|-[A-Za-z]", option)
+            if looks_like_one and option not in self._option_string_actions:
+                self._refuse(option)
+
+    def _refuse(self, option: str) -> NoReturn:
+        name = self.prog.partition(" ")[2] or self.prog
+        others = [other for other, parser in self.siblings.items() if option in parser._option_string_actions]
+        if others:
+            raise SettingError(f"{option} does not go with {name}.", f"It goes with {' and '.join(others)}.")
+        question = did_you_mean(option, self._option_string_actions)
+        raise SettingError(f"{name} has no option {option[:40]}.", f"{question} See {self.prog} --help.".strip())
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise SettingError for a command or a value that is none of the choices."""
+        choices = list(map(str, action.choices or ()))
+        if not choices or value in choices:
+            return
+        what = f"a value of {action.option_strings[0]}" if action.option_strings else f"a {action.metavar}".lower()
+        question = did_you_mean(str(value), choices)
+        remedy = f"{question} Choose from {', '.join(choices)}." if question else f"Choose from {', '.join(choices)}."
+        raise SettingError(f"“{str(value)[:40]}” is not {what}.", remedy)
 
 
 def text_options(command: Parser) -> None:
@@ -23,6 +82,23 @@ def text_options(command: Parser) -> None:
     command.add_argument(
         "--model", default=catalog.DEFAULT, metavar="NAME", help="a name from `mha-viz models`, a Hub id or a folder"
     )
+
+
+def output_options(command: Parser, formats: Iterable[str], required: bool = True) -> None:
+    """Add --out and --format."""
+    names = ", ".join(formats)
+    out = f'the suffix sets the format: {names}; "-" is stdout, with --format'
+    command.add_argument("--out", required=required, metavar="FILE", help=out)
+    command.add_argument("--format", metavar="SUFFIX", help="the format, for stdout or a file without a suffix")
+
+
+def head_name(value: str) -> Head:
+    """Parse the name of a head."""
+    try:
+        return Head.parse(value)
+    except UnknownHead as error:
+        question = meant_head(value) or error.remedy
+        raise argparse.ArgumentTypeError(f"{error.problem} {question}") from None
 
 
 def folder_name(value: str) -> Path:
@@ -40,29 +116,19 @@ def number(value: str) -> float:
         raise argparse.ArgumentTypeError(f"“{value[:40]}” is not a number") from None
 
 
-def dpi(value: str) -> int:
-    """Parse a resolution in dots per inch."""
-    if not (value.isascii() and value.isdigit() and 20 <= int(value[:6]) <= 2400):
-        raise argparse.ArgumentTypeError(f"“{value[:40]}” is not a resolution; expected 20 to 2400")
-    return int(value)
+def whole(low: int, high: int, what: str) -> Callable[[str], int]:
+    """A function that parses a whole number from ``low`` to ``high``."""
+
+    def parse(value: str) -> int:
+        if not (value.isascii() and value.isdigit() and low <= int(value[:9]) <= high):
+            raise argparse.ArgumentTypeError(f"“{value[:40]}” is not {what}")
+        return int(value[:9])
+
+    return parse
 
 
-def count(value: str) -> int:
-    """Parse a whole number."""
-    if not (value.isascii() and value.isdigit() and int(value[:9]) <= 10_000_000):
-        raise argparse.ArgumentTypeError(f"“{value[:40]}” is not a whole number from 0 to 10 million")
-    return int(value)
-
-
-def batch(value: str) -> int:
-    """Parse a number of pieces."""
-    if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= 1_000_000):
-        raise argparse.ArgumentTypeError(f"“{value[:40]}” is not a size; expected 1 to 1000000 pieces")
-    return int(value)
-
-
-def port_number(value: str) -> int:
-    """Parse a port number."""
-    if not (value.isascii() and value.isdigit() and 0 < int(value[:9]) < 65536):
-        raise argparse.ArgumentTypeError(f"“{value[:40]}” is not a port; expected a number from 1 to 65535")
-    return int(value)
+dpi = whole(20, 2400, "a resolution; expected 20 to 2400")
+count = whole(0, 10_000_000, "a whole number from 0 to 10 million")
+batch = whole(1, 1_000_000, "a size; expected 1 to 1000000 pieces")
+port_number = whole(1, 65535, "a port; expected a number from 1 to 65535")
+columns = whole(1, 16, "a number of columns; expected 1 to 16")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.cli.models import choose_model, load_model, make_folder
 from mha_viz.cli.options import Parser, batch, folder_name
+from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
-from mha_viz.errors import CorpusError, ExportError
+from mha_viz.errors import CorpusError, CorpusMissing, ExportError
 from mha_viz.models import catalog
 
 BUILT_IN = "grammar"
@@ -66,9 +69,9 @@ def run(args: argparse.Namespace) -> None:
     """Measure a model over a corpus and write the tables to a folder."""
     corpus = read_corpus(args.corpus, args.name)
     other = read_profile(args.other) if args.other else None
-    encoder = load_model(choose_model(args.model), args.device)
+    model = choose_model(args.model)
     make_folder(args.out)
-    profile = measure(encoder, corpus, args.out, args.batch, other)
+    profile = measure(load_model(model, args.device), corpus, args.out, args.batch, other)
     if other is not None:
         other, profile = establish(other, profile)
         other.write(args.other)
@@ -90,8 +93,11 @@ def measure(
     other: Profile | None = None,
     control: bool = True,
 ) -> Profile:
-    """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`. ``sums``: the folder from which a stopped study
-    continues, None for none; ``other``: a profile that it will be compared with. Raises CorpusError and ExportError."""
+    """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`.
+
+    ``sums``: the folder from which a stopped study continues, None for none; ``other``: a profile that it will be
+    compared with. Raises CorpusError and ExportError.
+    """
     from mha_viz.study.plan import BATCH
     from mha_viz.study.run import Progress, study
 
@@ -131,12 +137,23 @@ def _corpus(name: str) -> Any:
     if name == BUILT_IN:
         return grammar.corpus()
     path = Path(name)
+    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
     try:
         if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
             treebank.too_large(path.name, path.stat().st_size)
         return treebank.read(path.read_bytes(), path.name)
+    except FileNotFoundError as error:
+        question = did_you_mean(name, [BUILT_IN, *_names_beside(path)])
+        raise CorpusMissing(
+            f"{name[:200]} cannot be read: it does not exist.", f"{question} {remedy}".strip()
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(
-            f"{name[:200]} cannot be read: {reason.lower()}.", f"Name a file, or {BUILT_IN} for the built-in corpus."
-        ) from error
+        raise CorpusError(f"{name[:200]} cannot be read: {reason.lower()}.", remedy) from error
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The files in the folder in which a file was looked for, written as it was."""
+    with suppress(OSError):
+        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
+    return []

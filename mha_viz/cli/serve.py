@@ -1,4 +1,4 @@
-"""``mha-viz serve`` and ``mha-viz models``."""
+"""``mha-viz serve``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 from mha_viz import assets
 from mha_viz.cli.options import Parser, port_number
 from mha_viz.errors import SettingError
-from mha_viz.models import budget, catalog, hub
-from mha_viz.models.catalog import Model
+from mha_viz.models import budget, catalog
 from mha_viz.serving import settings
 
 WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
@@ -95,23 +94,3 @@ def _check_free(host: str, port: int) -> None:
         reason = (getattr(error, "strerror", None) or "not a host name").partition(" (")[0].lower()
         remedy = "Choose another, as in --port 8600 --host 127.0.0.1, or stop the program that uses it."
         raise SettingError(f"Cannot listen on port {port} of “{host[:60]}”: {reason}.", remedy) from error
-
-
-def models(args: argparse.Namespace) -> None:
-    """List the available models."""
-    rows = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE")]
-    rows += [_row(model) for model in catalog.offered()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _row(model: Model) -> tuple[str, str, str, str, str]:
-    shape = f"{model.layers} × {model.heads}" if model.layers else "?"
-    return model.name, shape, str(model.d_model or "?"), str(model.megabytes or "?"), _where(model)
-
-
-def _where(model: Model) -> str:
-    if model.kind != "hub":
-        return model.kind
-    return "cached" if hub.local_folder(model) else "not downloaded"

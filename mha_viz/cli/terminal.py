@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from time import monotonic
 from typing import Any
 
-from mha_viz.errors import TextError
+from mha_viz.errors import EmptyText, TextError
 
+Show = Callable[[int, int], None]
+
+SECONDS_BETWEEN_LINES = 5.0  # of progress, where stderr is not a terminal
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
 
@@ -29,33 +33,48 @@ def stdin() -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
+def text_of(argument: str) -> str:
+    """The text that an argument gives; "-" stands for stdin. Raises TextError, EmptyText."""
+    text = stdin() if argument == "-" else argument
+    if not text.strip():  # refused before a model is loaded
+        raise EmptyText("Nothing was typed.", "Give a sentence.")
+    return text
+
+
+def downloading(name: str) -> AbstractContextManager[Show]:
+    """A function that shows the bytes downloaded so far."""
+
+    def line(done: int, total: int) -> str:
+        so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
+        return f"Downloading {name}: {so_far}"
+
+    return _progress(line, line)
+
+
+def bar(unit: str) -> AbstractContextManager[Show]:
+    """A function that shows progress: as a bar on a terminal, otherwise as lines."""
+
+    def line(done: int, total: int) -> str:
+        return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total} % {unit}"
+
+    def picture(done: int, total: int) -> str:
+        return f"{'█' * (30 * done // max(1, total)):<30} {line(done, total)}"
+
+    return _progress(picture, line)
+
+
 @contextmanager
-def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows the bytes downloaded so far on one line; silent when stderr is not a terminal."""
-    terminal = sys.stderr.isatty()
+def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str]) -> Iterator[Show]:
+    """A function of done and total: on a terminal one line that changes, elsewhere a new line every few seconds."""
+    terminal, printed = sys.stderr.isatty(), monotonic()
 
     def show(done: int, total: int) -> None:
+        nonlocal printed
         if terminal:
-            so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
-            print(f"\rDownloading {name}: {so_far}".ljust(79), end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        if terminal:
-            print(file=sys.stderr)
-
-
-@contextmanager
-def bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows progress as a bar on one line; silent when stderr is not a terminal."""
-    terminal = sys.stderr.isatty()
-
-    def show(done: int, total: int) -> None:
-        if terminal:
-            bar = "█" * (30 * done // max(1, total))
-            so_far = f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total} % {unit}"
-            print(f"\r{bar:<30} {so_far}", end="", file=sys.stderr, flush=True)
+            print(f"\r{picture(done, total)}".ljust(79), end="", file=sys.stderr, flush=True)
+        elif monotonic() - printed >= SECONDS_BETWEEN_LINES:
+            printed = monotonic()
+            print(f"mha-viz: {one_line(line(done, total))}", file=sys.stderr, flush=True)
 
     try:
         yield show

@@ -3,55 +3,47 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from mha_viz import exports
 from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model, make_folder
-from mha_viz.cli.options import Parser, count
+from mha_viz.cli.options import Parser, count, folder_name, output_options
+from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import bar
 from mha_viz.errors import ExportError, SettingError
 
-OPTIONS_OF = {
-    "train": ("steps",),
-    "evaluate": ("sentences", "model"),
-    "history": ("sentences",),
-}  # the options that only some actions have
+FORMATS = (".csv", ".json")
 
 
-def options(toy: Parser) -> None:
-    """Add the options of the command."""
-    toy.add_argument(
-        "what",
-        metavar="WHAT",
-        choices=("train", "evaluate", "history"),
-        help="train; evaluate one model; or history, the shipped model at every snapshot of its training",
+def options(toy: Parser, epilog: dict[str, str]) -> None:
+    """Add the three jobs, each with its options and examples."""
+    jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
+
+    def job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
+        new = toy.command(jobs, name, run, summary, epilog.get(name, ""))
+        new.add_argument("--seed", default=0, type=count, metavar="N", help="seed of the random numbers (default: 0)")
+        return new
+
+    training = job("train", train, "Train the toy model from a seed.")
+    training.add_argument("--out", required=True, type=folder_name, metavar="DIR", help="a folder without a model")
+    training.add_argument(
+        "--steps", type=count, metavar="N", help="number of steps (default: as for the shipped model)"
     )
-    toy.add_argument("--seed", default=0, type=count, metavar="N", help="seed of the random numbers (default: 0)")
-    toy.add_argument("--out", required=True, type=Path, metavar="PATH", help="train: a folder; otherwise a .csv file")
-    toy.add_argument(
-        "--steps", type=count, metavar="N", help="train: number of steps (default: as for the shipped model)"
+    measuring = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
+    measuring.add_argument(
+        "--model", default="toy", metavar="NAME", help="another folder, or toy@400 after 400 steps (default: toy)"
     )
-    toy.add_argument(
-        "--sentences", type=count, metavar="N", help="evaluate, history: number of sentences (default: 500)"
-    )
-    toy.add_argument("--model", metavar="NAME", help="evaluate: another folder, or toy@400 after 400 steps")
+    every_step = job("history", history, "Measure the shipped model at every snapshot of its training.")
+    for tables in (measuring, every_step):
+        tables.add_argument(
+            "--sentences", default=500, type=count, metavar="N", help="number of sentences (default: 500)"
+        )
+        output_options(tables, FORMATS)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Train the toy model, or measure it."""
-    for option in ("steps", "sentences", "model"):
-        if getattr(args, option) is not None and option not in OPTIONS_OF[args.what]:
-            of = " and ".join(what for what, options in OPTIONS_OF.items() if option in options)
-            raise SettingError(f"--{option} does not go with toy {args.what}.", f"It goes with {of}.")
-    if args.what == "train":
-        _train(args)
-    else:
-        _evaluate(args)
-
-
-def _train(args: argparse.Namespace) -> None:
+def train(args: argparse.Namespace) -> None:
+    """Train the toy model and write it to a folder."""
     from mha_viz.training import toy_model
 
     steps = toy_model.STEPS if args.steps is None else args.steps
@@ -71,26 +63,55 @@ def _train(args: argparse.Namespace) -> None:
     print(f"{args.out}: seed {trained.seed}, {last.steps:,} step{'s' * (last.steps > 1)}, loss: {losses}")
 
 
-def _evaluate(args: argparse.Namespace) -> None:
-    if args.out.suffix != ".csv":
-        raise ExportError(f"{args.out} does not name a table.", "Give a file that ends in .csv.")
-    sentences = 500 if args.sentences is None else args.sentences
-    if not sentences:
-        raise SettingError("0 sentences decide nothing.", "Give at least 1.")
+def evaluate(args: argparse.Namespace) -> None:
+    """Measure one toy model, and write the scores of its heads."""
+    _write_scores(args, lambda: _evaluated(args))
+
+
+def history(args: argparse.Namespace) -> None:
+    """Measure every snapshot of the shipped model, and write the scores of its heads."""
+    _write_scores(args, lambda: _history(args))
+
+
+def _evaluated(args: argparse.Namespace) -> Any:
     from mha_viz.study import toy_scores
 
-    if args.what == "history":
-        with bar("of the steps") as show:
-            table = toy_scores.history("toy", args.seed, sentences, show)
+    return toy_scores.evaluate(load_model(choose_model(args.model)), args.seed, args.sentences)
+
+
+def _history(args: argparse.Namespace) -> Any:
+    from mha_viz.study import toy_scores
+
+    with bar("of the steps") as show:
+        return toy_scores.history("toy", args.seed, args.sentences, show)
+
+
+def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
+    to = destination(args.out, args.format, FORMATS, "a format of tables")
+    if not args.sentences:
+        raise SettingError("0 sentences decide nothing.", "Give at least 1.")
+    table = measure()
+    to.write(lambda: _written(table, to.suffix))
+    last = table[table["step"] == table["step"].max()] if "step" in table else table
+    for line in _best(list(last.itertuples(index=False))):
+        to.report(line)
+
+
+def _written(table: Any, suffix: str) -> bytes:
+    text: str
+    if suffix == ".json":
+        text = table.to_json(orient="records", double_precision=6) + "\n"
     else:
-        table = toy_scores.evaluate(load_model(choose_model(args.model or "toy")), args.seed, sentences)
-    written = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-    exports.write_bytes(args.out, lambda: written)
-    if args.what == "history":
-        table = table[table["step"] == table["step"].max()]
-    rows: list[Any] = list(table.itertuples(index=False))
+        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return text.encode()
+
+
+def _best(rows: list[Any]) -> list[str]:
+    """A line for each task: the head that does it best."""
+    lines = []
     for task in dict.fromkeys(row.task for row in rows):
         best = max((row for row in rows if row.task == task), key=lambda row: row.correct)
         head = Head(best.layer, best.head)
         score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
-        print(f"{task}: {score if best.n else 'no case in these sentences'}")
+        lines.append(f"{task}: {score if best.n else 'no case in these sentences'}")
+    return lines

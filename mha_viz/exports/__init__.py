@@ -7,7 +7,7 @@ from typing import Any
 from mha_viz.drawing.marks import Drawing
 from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
 from mha_viz.exports.drawings import drawing_bytes, drawing_suffixes, write_drawing
-from mha_viz.exports.registry import describe, suffixes, to_bytes, write, write_bytes, writer
+from mha_viz.exports.registry import check_place, describe, stream, suffixes, to_bytes, write, write_bytes, writer
 from mha_viz.exports.saved import open_attention
 from mha_viz.exports.shown import Numbers, Several, Subtracted, shown_bytes, shown_suffixes
 
@@ -15,6 +15,7 @@ __all__ = [
     "Numbers",
     "Several",
     "Subtracted",
+    "check_place",
     "describe",
     "draw",
     "drawing_bytes",
@@ -23,6 +24,7 @@ __all__ = [
     "room",
     "shown_bytes",
     "shown_suffixes",
+    "stream",
     "suffixes",
     "to_bytes",
     "write",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from mha_viz.attention import Attention
@@ -15,6 +17,7 @@ from mha_viz.files import whole_file
 Writer = Callable[[Attention, BinaryIO], None]
 
 _WRITERS: dict[str, Writer] = {}
+PLACE_REMEDY = "Choose a folder that exists, is writable and has room."
 
 
 def writer(suffix: str) -> Callable[[Writer], Writer]:
@@ -39,13 +42,15 @@ def describe(suffix: str) -> str:
     return (_writer(suffix).__doc__ or "").partition("\n")[0]
 
 
-def write(attention: Attention, path: str | os.PathLike[str]) -> Path:
-    """Write ``path`` in the format of its suffix and return the path; an existing file is replaced whole.
+def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None = None) -> Path:
+    """Write ``path`` in the format of its suffix, or of ``suffix``, and return the path.
+
+    An existing file is replaced whole.
 
     The bytes go to a temporary file beside it first, so a full disk or Ctrl-C leaves what was there before.
     Raises ExportError for an unknown suffix or a place that cannot be written.
     """
-    write_format = _writer(Path(path).suffix)
+    write_format = _writer(Path(path).suffix if suffix is None else suffix)
     return _onto_disk(path, lambda file: write_format(attention, file))
 
 
@@ -60,14 +65,31 @@ def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], obje
     try:
         _replace(asked.resolve(), write_to)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
-        raise ExportError(_reason(asked, error), "Choose a folder that exists, is writable and has room.") from error
+        raise ExportError(_reason(asked, error), PLACE_REMEDY) from error
     return asked
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Raise ExportError unless a file can be written at ``path``; nothing is left there."""
+    asked = Path(path)
+    try:
+        target = asked.resolve()
+        _check_no_folder(target)
+        with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
+            target.lstat()  # raises for a name that is too long
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ExportError(_reason(asked, error), PLACE_REMEDY) from error
+
+
+def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
+    """Write the same bytes to an open file. Raises ExportError for an unknown suffix."""
+    _writer(suffix)(attention, file)
 
 
 def to_bytes(attention: Attention, suffix: str) -> bytes:
     """The same file in memory, for a download button. Raises ExportError for an unknown suffix."""
     buffer = BytesIO()
-    _writer(suffix)(attention, buffer)
+    stream(attention, suffix, buffer)
     return buffer.getvalue()
 
 
@@ -80,10 +102,14 @@ def _writer(suffix: str) -> Writer:
 
 
 def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(0, "it is a folder")
+    _check_no_folder(path)
     with whole_file(path) as file:
         write_to(file)
+
+
+def _check_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a folder")
 
 
 def _reason(path: Path, error: Exception) -> str:

@@ -79,10 +79,10 @@ class GridLayout(NamedTuple):
     height: float
 
 
-def grid_layout(width: float, layers: int, heads: int, height: float = TALL, largest: float = 46) -> GridLayout:
+def grid_layout(width: float, layers: int, heads: int, height: float = TALL, largest: float = 80) -> GridLayout:
     """As ``gridLayout``; ``largest`` bounds a cell's step, which a file may raise."""
     left, top = 30, 22
-    fit = min((width - left) / heads, (height - top) / layers)
+    fit = min((width - left) / heads, max(45, (height - top) / layers))
     step = max(20, min(largest, math.floor(fit)))
     gap = 4 if step >= 30 else 3
     return GridLayout(left, top, step, step - gap, left + heads * step, top + layers * step)

@@ -46,6 +46,10 @@ class Tap:
         self.weights = weights
         self.seen = 0
 
+    def slot(self, index: int) -> torch.Tensor:
+        """Where a layer's weights are written: [head, query, key], or [head, sentence, query, key]."""
+        return self.weights[index]
+
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
@@ -84,7 +88,7 @@ def capture(
     if tap is None:
         return _own(module, query, key, value, attention_mask, **options)
     index, tap.seen = tap.seen, tap.seen + 1
-    slot = tap.weights[index]  # [head, query, key], or [head, sentence, query, key]
+    slot = tap.slot(index)
     if getattr(module.config, "model_type", None) in PLAIN:
         output, weights = _plain(slot, query, key, value, attention_mask, options["scaling"])
     else:

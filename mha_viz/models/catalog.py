@@ -198,6 +198,7 @@ def resolve(name: str) -> Model:
         return _of_these(name, _selected())
     model = _listed(name) or _hub_model(name)
     if model is None:
+        _check_step(name)
         raise UnknownModel(
             f"{quoted(name)} is not a model.",
             "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
@@ -263,6 +264,15 @@ def _snapshot(name: str) -> Model | None:
     return replace(
         row, name=f"{row.name}@{step}", label=f"{row.label}, after {step:,} steps", path=f"{row.path}@{step}"
     )
+
+
+def _check_step(name: str) -> None:
+    """Raise UnknownModel, with the steps that exist, for "toy@7" where step 7 was not saved."""
+    model, at, _ = name.partition("@")
+    row = CATALOG.get(model)
+    if at and row is not None and row.kind == "own":
+        saved = ", ".join(map(str, snapshots.steps(asset(row.path))))
+        raise UnknownModel(f"{quoted(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
 
 
 def _hub_model(name: str) -> Model | None:

@@ -34,7 +34,7 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
-from mha_viz.models.probe import Opened
+from mha_viz.models.probe import Opened, place
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 from mha_viz.trace import Trace
 
@@ -164,6 +164,26 @@ class Encoder:
         with opened:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)
+
+    def states(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, copies: int = 1) -> Weights:
+        """The vectors that leave the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch,
+        which differ where ``tap`` makes them differ. Raises as :meth:`encode`."""
+        read = self._read(clean(text), clean(pair))
+        n = len(read.ids)
+        used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
+        used.stop_after_last = False
+        states: Weights = self._pass([read.ids] * copies, [read.types] * copies, used).cpu().numpy()
+        return states
+
+    @contextmanager
+    def before_w_o(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
+        """Within this block ``hook`` is called, as a forward pre-hook of PyTorch, with what W_O of a layer is given.
+        Other threads' passes, and other layers that share the module, come by too."""
+        handle = place(self._model, layer).output.register_forward_pre_hook(hook)
+        try:
+            yield
+        finally:
+            handle.remove()
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
         """The tokens of a text without running the model. Raises as :meth:`encode`."""
@@ -318,9 +338,10 @@ class Encoder:
         # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
         return torch.from_numpy(np.empty(shape, np.float32))
 
-    def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> None:
+    def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
+        """The last states, [sentence, n, d_model]; without rows where the tap ended the pass before."""
         try:
-            self._forward(ids, types, tap)
+            states = self._forward(ids, types, tap)
         except IndexError as error:  # a token that the tokenizer knows and the weights do not
             raise ModelBroken(
                 f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
@@ -330,15 +351,18 @@ class Encoder:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
             )
+        return states
 
-    def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> None:
+    def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         inputs: dict[str, Any] = {"input_ids": torch.tensor(ids, device=self.device)}
         if self._typed:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
         if "use_cache" in self._accepts:
             inputs["use_cache"] = False
+        states: torch.Tensor = torch.empty(0)
         with _one_pass, torch.inference_mode(), capture.tapped(tap):
-            self._model(**inputs)
+            states = self._model(**inputs).last_hidden_state
+        return states
 
     def _prepare(self) -> None:
         """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""

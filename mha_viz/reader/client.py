@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mha_viz import process
+from mha_viz.analysis.effects import Effects, Together
 from mha_viz.analysis.syntax import Pointers
-from mha_viz.attention import Attention, called
+from mha_viz.attention import Attention, Head, called
 from mha_viz.errors import ReadingFailed
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -52,6 +53,21 @@ class Reader:
         """Every step inside one layer."""
         return wire.trace_of(*self._ask_about("trace", model, text, pair, words, layer=layer))
 
+    def effects(self, model: str, text: str, pair: str, method: str, layer: int, heads: Sequence[int]) -> Effects:
+        """What switching off some heads of a layer does, each alone (``study.effects.part``)."""
+        return Effects(
+            *self._ask_about("effects", model, text, pair, (), method=method, layer=layer, heads=[*heads])[1]
+        )
+
+    def together(self, model: str, text: str, pair: str, method: str, heads: Sequence[Head]) -> Together:
+        """What switching off heads at once does (``study.effects.together``)."""
+        sentence, *arrays = self._ask_about("together", model, text, pair, (), method=method, heads=[*heads])[1]
+        return Together(float(sentence), *arrays)
+
+    def without(self, model: str, text: str, pair: str, method: str, heads: Sequence[Head]) -> Attention:
+        """The attention of every head while some are off."""
+        return wire.attention_of(*self._ask_about("without", model, text, pair, (), method=method, heads=[*heads]))
+
     def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
         """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
         if model not in self._loaded:
@@ -70,7 +86,7 @@ class Reader:
             self._end()
 
     def _ask_about(
-        self, ask: str, model: str, text: str, pair: str, words: Sequence[str], **more: int
+        self, ask: str, model: str, text: str, pair: str, words: Sequence[str], **more: object
     ) -> tuple[Json, list[Array]]:
         if model not in self._loaded:
             self.load(model)

@@ -109,6 +109,11 @@ def pointers_of(heading: Json, arrays: Sequence[Array]) -> tuple[Pointers | None
     return tuple(by_number.get(number) for number in range(heading["count"]))
 
 
+def packed_numbers(numbers: Sequence[Array | float]) -> tuple[Json, list[Array]]:
+    """Arrays and numbers, such as the fields of Effects, as a heading and arrays."""
+    return {}, [np.asarray(each, np.float64) for each in numbers]
+
+
 def packed_error(error: MhaVizError) -> Json:
     """An error as a heading."""
     return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}

@@ -26,16 +26,20 @@ LONG = ("text", "pair", "second", "tray")
 MAX_OTHER = 500  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
+OFF = re.compile(r"[Ll]\d{1,3}[Hh]\d{1,3}(?:\.[Ll]\d{1,3}[Hh]\d{1,3})*", re.ASCII)  # heads that are switched off
+WAYS = ("zero", "mean", "uniform")  # of switching a head off; the first is meant where a link names none
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
-VIEW = {name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side")}
+VIEW = {
+    name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles")
+}
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
 OF_THIS_TEXT = (*OF_THESE_TOKENS, "second")  # a new text has other tokens, and is compared with another one
-OF_THIS_MODEL = ("head", "on", *OF_THESE_TOKENS)  # a new model has other tokens, and its heads are others
+OF_THIS_MODEL = ("head", "on", "off", *OF_THESE_TOKENS)  # a new model has other tokens, and its heads are others
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Address:
     ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
+    ``off``, ``how``: heads that are switched off, and how.
     ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     """
 
@@ -61,6 +66,8 @@ class Address:
     tray: str | None = None
     second: str | None = None
     second_model: str | None = None
+    off: tuple[Head, ...] = ()
+    how: str = WAYS[0]
     complaints: tuple[str, ...] = field(default=())
 
 
@@ -71,6 +78,8 @@ def read(parameters: Mapping[str, str]) -> Address:
     odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
     good = {name: value for name, value in view.items() if name not in odd}
     pair = clean(parameters.get("pair", ""))
+    off, how = parameters.get("off", ""), parameters.get("how", WAYS[0])
+    odd += [name for name, fits in (("off", not off or OFF.fullmatch(off)), ("how", how in WAYS)) if not fits]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -86,7 +95,9 @@ def read(parameters: Mapping[str, str]) -> Address:
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
-        complaints=tuple(f"{name}={clean(view[name])[:30]}" for name in odd),
+        off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")})),
+        how=how if how in WAYS else WAYS[0],
+        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 
 

@@ -21,6 +21,7 @@ from weakref import WeakSet
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
+from mha_viz.analysis.effects import Effects, Together
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
@@ -136,7 +137,7 @@ class Office:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
         self._places = threading.BoundedSemaphore(WAITING)
         self._reader = _reader()
-        self.readings: Shelf[tuple[str, str, str], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
+        self.readings: Shelf[tuple[object, ...], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
         self._packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
         self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
@@ -147,6 +148,8 @@ class Office:
         self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
+        self.effects: Shelf[tuple[object, ...], Effects] = Shelf(PACKET_BYTES, lambda all: sum(a.nbytes for a in all))
+        self._together: Shelf[tuple[object, ...], Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
         self._warming = False
         self._begin()
 
@@ -178,6 +181,30 @@ class Office:
             return self._traces.get(key) or self._traces.put(key, self._traced(model.name, text, pair, words, layer))
 
         return self._kept_or(self._traces.get(key), work)
+
+    def without(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
+        """The attention of ``model`` over a text while heads are off; Futures and errors as of :meth:`reading`."""
+        key = (model.name, text, pair, off, how)
+
+        def work() -> Attention:
+            return self.readings.put(key, self._reader.without(model.name, text, pair, how, off))
+
+        return self._kept_or(self.readings.get(key), work)
+
+    def together(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Together]:
+        """What switching heads off at once does to a text; Futures and errors as of :meth:`reading`."""
+        key = (model.name, text, pair, off, how)
+
+        def work() -> Together:
+            return self._together.put(key, self._reader.together(model.name, text, pair, how, off))
+
+        return self._kept_or(self._together.get(key), work)
+
+    def some_effects(
+        self, model: catalog.Model, text: str, pair: str, how: str, layer: int, heads: Sequence[int]
+    ) -> Future[Effects]:
+        """What switching off some heads of a layer does, each alone; Futures and errors as of :meth:`reading`."""
+        return self._submit(lambda: self._reader.effects(model.name, text, pair, how, layer, heads))
 
     def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
         """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as of

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from contextvars import ContextVar
+from html import escape
 from pathlib import Path
 
 import streamlit as st
@@ -12,9 +14,11 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 
 from mha_viz import process
 from mha_viz.assets import app_root, page_files, page_name
+from mha_viz.errors import MhaVizError
+from mha_viz.models import catalog
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
-from mha_viz.ui.parts import complain, complain_later, fault, guarded, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
 _inside: ContextVar[bool] = ContextVar("inside_frame")
@@ -24,6 +28,7 @@ _STYLE = """
 .stMainBlockContainer { max-width: 1480px; padding: 0.5rem 2.6rem 3rem; }
 .stMainBlockContainer > .stVerticalBlock { gap: 0.9rem; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 0.5rem 1rem 2rem; } }
+.stMainBlockContainer:has(.st-key-explorer) { max-width: 1920px; }
 header[data-testid="stHeader"] { height: 3rem; background: none; pointer-events: none; }
 header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-mast { gap: 0.4rem; min-height: 2.2rem; }
@@ -44,6 +49,18 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
 .st-key-tour p, .st-key-tour_way p { font-size: 0.94rem; }
 button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
+.stElementContainer:has(> .stHtml h1) { position: absolute; }
+.mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-visible {
+  outline: 2px solid light-dark(#0f5aa8, #79bef5); outline-offset: 2px;
+}
+@media (hover: none) { [data-testid="stElementToolbar"] { display: none; } }
+@media (pointer: coarse) {
+  a[data-testid="stPageLink-NavLink"], .stButton button, .stDownloadButton button { min-height: 2.75rem; }
+}
+@media (forced-colors: active) {
+  a[data-testid="stPageLink-NavLink"][aria-current] { outline: 1px solid; }
+}
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """
@@ -62,12 +79,14 @@ def page(name: str) -> st.Page:
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     process.prepare()  # nobody has, under `streamlit run app.py`
-    st.set_page_config(page_title="mha_viz", page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
+    st.set_page_config(page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
     every_page = pages()
     page = st.navigation(every_page, position="hidden")
     st.html(_STYLE)
+    entitle(page.title, *_subject())
     _mast(every_page, page)
+    st.html(f'<h1 class="mha-heading">{escape(page.title)}</h1>')
     if cut_short:
         remark(f"This link holds more than is read; cut short: {', '.join(name[:30] for name in cut_short[:5])}.")
     tour.show(every_page, page)
@@ -98,6 +117,16 @@ def on_script_error(error: Exception) -> bool:
         _LOG.exception("The page cannot be drawn after %r", error)
         return False
     return True
+
+
+def _subject() -> list[str]:
+    """What the URL asks for, in the words of a title: a page that knows it better says it itself."""
+    where = address.read(address.now())
+    subject = [str(where.head)] if where.head else []
+    if where.model:
+        with suppress(MhaVizError):
+            subject.append(catalog.resolve(where.model).label)
+    return subject
 
 
 def _forget_unreadable(context: ScriptRunContext) -> None:

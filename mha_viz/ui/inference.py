@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from typing import TypeVar
 
 import streamlit as st
 
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
@@ -27,6 +29,8 @@ def read(text: str, where: Address) -> Attention | None:
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
+        if where.off and ready(model):
+            return _without(model, text, where)
         if office().kept(model, text, where.pair) or ready(model):
             return _await(model, text, where.pair)
     except MhaVizError as error:
@@ -34,6 +38,23 @@ def read(text: str, where: Address) -> Attention | None:
         return _meanwhile(text, where, model)
     download(model)
     return _meanwhile(text, where, model)
+
+
+def _without(model: catalog.Model, text: str, where: Address) -> Attention:
+    """The reading while heads are off, with a word on which."""
+    future = office().without(model, text, where.pair, where.off, where.how)
+    attention = wait(future, f"{model.label} is reading…")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
+        st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
+    return attention
+
+
+def listed(heads: Sequence[Head], most: int = 6) -> str:
+    """Heads in words: "L3H1 (4-2) is", "L3H1 (4-2) and 3 more are"."""
+    shown = heads if len(heads) <= most else heads[: most - 1]
+    more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
+    return f"{', '.join(map(both, shown))}{more} {'is' if len(heads) == 1 else 'are'}"
 
 
 def read_by(model: catalog.Model, text: str, pair: str) -> Attention | None:

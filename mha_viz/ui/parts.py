@@ -18,12 +18,24 @@ from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)
+TITLE = 40  # characters of a sentence in a title
 UNFORESEEN = "Something went wrong here that should not have."
 
 
 def theme() -> Theme:
     """The colours of the page."""
     return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def entitle(*words: str) -> None:
+    """The title of the browser's tab, the most particular words first: tabs, bookmarks and history are told apart."""
+    st.set_page_config(page_title=" · ".join([*words, "mha_viz"]))
+
+
+def quoted(text: str) -> str:
+    """The beginning of what a person typed, for a title."""
+    words = " ".join(text.split())
+    return f"“{words[:TITLE]}…”" if len(words) > TITLE else f"“{words}”"
 
 
 def complain(error: MhaVizError) -> None:

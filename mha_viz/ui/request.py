@@ -63,19 +63,29 @@ def examples() -> tuple[dict[str, str], ...]:
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask(what: Asked) -> None:
-    """The sentence in large type, examples and model menu. What to look for names heads of the default model."""
+def ask(what: Asked, intro: str = "") -> None:
+    """The sentence in large type below ``intro``, examples and model menu. What to look for names heads of the default
+    model."""
     model = what.where.model or catalog.default().name
     content = {
         "text": what.shown,
         "pair": what.where.pair,
         "look": _example(what).get("look", "") if model == catalog.DEFAULT else "",
+        "intro": intro,
         "model": model,
+        "label": _label(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
         "open": not catalog.hosted(),
         "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
     }
     sentence(content, "sentence", _on_read, _on_example, _on_model)
+
+
+def _label(name: str) -> str:
+    """What the menu calls a model; of a folder its name alone."""
+    with suppress(MhaVizError):
+        return catalog.resolve(name).label
+    return name
 
 
 def _example(what: Asked) -> dict[str, str]:

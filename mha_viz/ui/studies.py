@@ -188,6 +188,12 @@ class Studies:
         except MhaVizError:
             return ()
 
+    def is_measured(self, model: catalog.Model) -> bool:
+        """Whether the roles of a model's heads are known here."""
+        if model.kind in ("bundled", "own"):
+            return bool(given_corpora(model.name))
+        return (profiles.home() / profiles.key(model, built_in().digest) / FACTS).is_file()
+
     def measured_on(self, model: catalog.Model) -> str:
         """The corpora that :meth:`roles` speaks of."""
         named = given_corpora(model.name) if model.kind in ("bundled", "own") else ""

@@ -19,9 +19,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from mha_viz.corpus import grammar
 from mha_viz.ui.lab import questions
 from tests.app_server import chromium
+from tests.browser_tab import DESKTOP, BrowserTab
 from tests.deploy.image import ROOT
 from tests.deploy.site import BASE, HOST, NAMES, Server, Site, wait_for
-from tests.visitor import DESKTOP, Visitor
 
 pytestmark = pytest.mark.deploy
 
@@ -33,7 +33,7 @@ PRIVATE = "A very private sentence that no log may hold."
 PRIVATE_MARKS = ("private", "very+private", "very%20private")
 
 
-class Guest(Visitor):
+class Guest(BrowserTab):
     """A visitor who notes every refusal: an answer from 400 on, and what the Content-Security-Policy forbids."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:

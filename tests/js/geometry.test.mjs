@@ -426,13 +426,15 @@ const GRIDS = [
   [24, 16],
 ];
 
-test("6 × 12, 12 × 12 and 24 × 16 heads fit beside an opened head at 1440 × 900", () => {
+test("where the width allows it a head takes 45 pixels and more, however high the grid becomes", () => {
   for (const [layers, heads] of GRIDS) {
-    const grid = gridLayout(430, layers, heads, 600);
-    assert.ok(grid.width <= 430, `${layers} × ${heads}: ${grid.width} wide`);
-    assert.ok(grid.height <= 600, `${layers} × ${heads}: ${grid.height} high`);
-    assert.ok(grid.size >= 17, `${layers} × ${heads}: pictures of ${grid.size}`);
+    const grid = gridLayout(30 + 45 * heads, layers, heads, 420);
+    assert.equal(grid.step, 45);
+    assert.equal(grid.width, 30 + 45 * heads);
+    assert.equal(gridLayout(430, layers, heads, 420).width <= 430, true);
   }
+  assert.equal(gridLayout(2000, 6, 12, 10000).step, 80);
+  assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // what is high enough already is not scrolled
 });
 
 test("on a narrow screen pictures stay readable and the grid is wider instead", () => {

@@ -1,5 +1,5 @@
-// Reads the bytes of several panels the way the page does, for tests/test_panels.py: a JSON list of questions on stdin,
-// answers on stdout. Question: {packet: base64, ask, and what it needs}.
+// Reads the bytes of several panels the way the page does, for tests/page_scripts.py: a JSON list of questions on
+// stdin, answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
 import { block } from "../../mha_viz/browser/geometry.js";
 import {

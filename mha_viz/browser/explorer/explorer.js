@@ -1,6 +1,7 @@
 // One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
 // What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
 import { encodeView, keysOf, parseView, unpack } from "../geometry.js";
+import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
 import { Stage, mounted, readLook } from "../stage.js";
 import { drawControls, drawHead, drawTable, held, listenToHead, pinAt } from "./head.js";
 import { setAside } from "./heads.js";
@@ -24,7 +25,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     layouts: /** @type {any} */ ({}), // of each drawing, once it is drawn
     look: /** @type {Look} */ ({}),
     tour: "", // the step that the page says
-    roles: { kinds: {}, on: "", of: new Map() }, // what heads are known for: kind → colour, head → its roles
+    roles: { kinds: {}, on: "", measured: false, of: new Map() }, // of: head → what it is known for
     sought: null, // the kind of role that is looked for
   });
   app.stage = new Stage(send, locate, drawingOf(app));
@@ -32,6 +33,8 @@ export function explorer(root, send, locate = () => window.location.search) {
     change: (fields, delay) => app.stage.change(fields, delay),
     ask: () => ask(app),
     more: () => more(app),
+    roles: () => turnRoles(app),
+    measure: () => app.send("measure", {}),
     compare: () => setAside(app, app.stage.view.head),
     table: () => drawTable(app),
   });
@@ -45,16 +48,20 @@ export function explorer(root, send, locate = () => window.location.search) {
 /** @type {(app: ExplorerApp) => Drawing<ReadingView>} */
 const drawingOf = (app) => ({
   isReady: () => !!app.reading,
-  parse: (params) => parseView(params, app.reading),
+  parse: (params) => ({ ...parseView(params, app.reading), roles: showsRoles(params) }),
   adopted: () => {
     app.cursor = app.stage.view.head;
   },
-  message: (view) => ({ of: app.reading.of, ...encodeView(view, app.reading) }),
+  message: (view) => ({ of: app.reading.of, ...encodeView(view, app.reading), roles: rolesName(view) }),
   held: () => held(app),
   pin: (spot) => pinAt(app, spot),
   draw: () => draw(app),
   drawFocus: () => drawHead(app),
 });
+
+// The address says of roles only what this browser does not remember.
+/** @type {(view: ReadingView) => string | null} */
+const rolesName = ({ roles }) => (roles === remembersRoles() ? null : roles ? "on" : "off");
 
 /** @type {(app: ExplorerApp) => void} */
 function draw(app) {
@@ -65,6 +72,12 @@ function draw(app) {
   drawHead(app);
   drawAsk(app);
   drawTable(app);
+}
+
+/** @type {(app: ExplorerApp) => void} */
+function turnRoles({ part, stage }) {
+  rememberRoles(part.rolesShown.checked);
+  stage.change({ roles: part.rolesShown.checked });
 }
 
 // ---- Arrivals -------------------------------------------------------------------------------------------------

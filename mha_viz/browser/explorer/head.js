@@ -7,7 +7,7 @@ import { pointOn, reveal } from "../stage.js";
 import { hiddenNote, readout, table } from "../words.js";
 import { headColour, layerOf, showAlone, toggleHead } from "./heads.js";
 import { setControls } from "./page.js";
-import { chips } from "./roles.js";
+import { chips, shownRoles } from "./roles.js";
 
 // The rows, the columns and the open heads of the view: made once for each view.
 /** @type {(app: ExplorerApp) => NonNullable<ExplorerApp["derived"]>} */
@@ -57,7 +57,7 @@ export function drawControls(app) {
     `Layer ${layerOf(reading, view.head)}, head ${view.head % reading.heads} `,
     make("code", {}, `${headName(reading, view.head)} (${paperName(reading, view.head)})`),
   );
-  part.roles.replaceChildren(...chips(roles.of.get(view.head) ?? [], roles, look.heads));
+  part.roles.replaceChildren(...chips(shownRoles(app, view.head), roles, look.heads));
   setControls(part, view, isPair(reading));
   drawHeadBar(app);
 }

@@ -1,6 +1,6 @@
 // Which heads are open, and what is said of one.
 import { headName } from "../geometry.js";
-import { spoken } from "./roles.js";
+import { shownRoles, spoken } from "./roles.js";
 
 /** @type {(reading: Reading, head: number) => number} */
 export const layerOf = (reading, head) => Math.floor(head / reading.heads);
@@ -16,9 +16,10 @@ export function measured(reading, metric, head) {
 
 // The roles and numbers of a head, to be read aloud.
 /** @type {(app: ExplorerApp, head: number) => string} */
-export function heard({ reading, roles }, head) {
+export function heard(app, head) {
+  const { reading } = app;
   const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
-  return spoken(roles.of.get(head) ?? []) + numbers.join(", ");
+  return spoken(shownRoles(app, head)) + numbers.join(", ");
 }
 
 /** @type {(app: ExplorerApp, head: number) => void} */

@@ -4,28 +4,35 @@ import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
-import { chips, drawBadges, drawKinds } from "./roles.js";
+import { chips, drawBadges, drawKinds, shownRoles } from "./roles.js";
 
 /** @type {(app: ExplorerApp) => void} */
 export function drawOverview(app) {
-  const { reading, roles, look, part, sought, cursor } = app;
+  const { reading, part, cursor } = app;
   const { view } = app.stage;
   drawPictures(app);
   part.count.textContent = `${reading.layers} layers × ${reading.heads} heads`;
-  const badges = drawBadges(
-    roles,
-    reading.layers * reading.heads,
-    sought,
-    (box, head) => place(app, box, head),
-    look.heads,
-  );
   const marks = view.on.map((head) => mark(app, head, head === view.head ? "opened" : "on"));
-  part.marks.replaceChildren(...badges, ...marks, ...(cursor === view.head ? [] : [mark(app, cursor, "cursor")]));
+  const walked = cursor === view.head ? [] : [mark(app, cursor, "cursor")];
+  part.marks.replaceChildren(...drawRoles(app), ...marks, ...walked, part.hovered);
+  drawPreview(app);
+}
+
+// The switch for roles, and where it is on the filter by kind. Returns the marks for the grid.
+/** @type {(app: ExplorerApp) => HTMLElement[]} */
+function drawRoles(app) {
+  const { reading, roles, look, part, sought, stage } = app;
+  part.unmeasured.hidden = roles.measured || !!app.root.dataset.alone;
+  part.rolesBox.hidden = !roles.of.size;
+  part.rolesShown.checked = stage.view.roles;
+  part.kinds.hidden = part.rolesBox.hidden || !stage.view.roles;
+  if (part.kinds.hidden) return [];
   drawKinds(part.kinds, roles, sought, look.heads, (kind) => {
     app.sought = app.sought === kind ? null : kind;
     drawOverview(app);
   });
-  drawPreview(app);
+  const heads = reading.layers * reading.heads;
+  return drawBadges(roles, heads, sought, (box, head) => place(app, box, head), look.heads);
 }
 
 // The pictures are drawn anew where anything that they show is another.
@@ -33,8 +40,10 @@ export function drawOverview(app) {
 function drawPictures(app) {
   const { reading, look, part, layouts } = app;
   const { unit, special, side, scale } = app.stage.view;
-  const width = part.gridBox.clientWidth;
-  const height = app.root.clientWidth > 900 ? Math.max(230, window.innerHeight - 300) : 10000;
+  part.all.style.setProperty("--heads", String(reading.heads));
+  const style = getComputedStyle(part.gridBox);
+  const width = part.gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const height = isWide(app) ? Math.max(230, window.innerHeight - 300) : 10000;
   const shown = [reading.key, unit, special, side, scale, look.theme, width, height, look.ink, window.devicePixelRatio];
   const key = JSON.stringify(shown);
   if (key === app.pictured) return;
@@ -59,12 +68,16 @@ function mark(app, head, kind) {
 }
 
 /** @type {(app: ExplorerApp) => void} */
-function drawPreview({ reading, roles, look, part, stage, hoveredHead, cursor }) {
+function drawPreview(app) {
+  const { reading, roles, look, part, stage, hoveredHead, cursor } = app;
   const head = hoveredHead ?? cursor;
+  place(app, part.hovered, head);
+  part.hovered.hidden = hoveredHead === null;
+  part.hovered.dataset.name = headName(reading, head);
   const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
   const name = make("b", {}, headName(reading, head));
   part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`, make("span", { class: "soft" }, hint));
-  part.rolesHere.replaceChildren(...chips(roles.of.get(head) ?? [], roles, look.heads));
+  part.rolesHere.replaceChildren(...chips(shownRoles(app, head), roles, look.heads));
   part.numbers.replaceChildren(...reading.metrics.map((metric) => bar(reading, metric, head)));
 }
 
@@ -76,6 +89,16 @@ function bar(reading, metric, head) {
   line.style.setProperty("--share", `${Math.min(100, share)}%`);
   const value = make("dd", {}, measured(reading, metric, head));
   return make("div", { title: metric.help }, make("dt", {}, metric.label), line, value);
+}
+
+// The opened head stands beside the grid; else below it.
+/** @type {(app: ExplorerApp) => boolean} */
+const isWide = ({ part }) => part.one.offsetTop < part.gridBox.offsetTop;
+
+/** @type {(element: HTMLElement) => void} */
+function bringIntoView(element) {
+  const isCalm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  element.scrollIntoView({ behavior: isCalm ? "auto" : "smooth", block: "start" });
 }
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
@@ -91,7 +114,9 @@ export function listenToGrid(app) {
   grid.onpointerleave = () => hoverHead(app, null);
   grid.onclick = (event) => {
     const head = cell(event);
-    if (head !== null) openHead(app, head);
+    if (head === null) return;
+    openHead(app, head);
+    if (!isWide(app)) bringIntoView(app.part.one);
   };
   grid.onkeydown = (event) => onGridKey(app, event);
 }

@@ -20,9 +20,9 @@ const SIDES = [
 export function page(on) {
   const p = /** @type {Parts} */ ({});
   const overview = make("section", { class: "overview" }, ...overviewOf(p, on));
-  const one = make("section", { class: "one" }, ...headOf(p, on));
+  p.one = make("section", { class: "one" }, ...headOf(p, on));
   p.said = make("p", { class: "said", "aria-live": "polite" });
-  p.all = make("div", { class: "explorer" }, overview, one, p.said);
+  p.all = make("div", { class: "explorer" }, overview, p.one, p.said);
   return p;
 }
 
@@ -30,6 +30,7 @@ export function page(on) {
 function overviewOf(p, on) {
   p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c sets one aside to compare.");
   p.marks = make("div", { class: "marks" });
+  p.hovered = make("i", { class: "hovered", hidden: true });
   p.gridBox = make("div", { class: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
   p.count = make("span", { class: "soft" });
   p.previewName = make("p", { class: "name" });
@@ -37,7 +38,19 @@ function overviewOf(p, on) {
   p.kinds = make("div", { class: "kinds", role: "group", "aria-label": "Heads with a role" });
   p.rolesHere = make("div", { class: "chips" });
   const preview = make("div", { class: "preview" }, p.previewName, p.rolesHere, p.numbers);
-  return [make("header", {}, make("h2", {}, "Every head"), p.count), p.kinds, p.gridBox, preview, askOf(p, on)];
+  const header = make("header", {}, make("h2", {}, "Every head"), p.count, ...rolesOf(p, on));
+  return [header, p.kinds, p.gridBox, preview, askOf(p, on)];
+}
+
+// What heads are known for is shown to those who ask for it.
+/** @type {(p: Parts, on: Actions) => HTMLElement[]} */
+function rolesOf(p, on) {
+  const title = "What each head does over annotated corpora, as marks in the grid";
+  p.rolesShown = make("input", { type: "checkbox", onchange: on.roles });
+  p.rolesBox = make("label", { class: "known", title }, p.rolesShown, "Known roles");
+  p.measure = make("button", { type: "button", class: "quiet", onclick: on.measure }, "Measure them");
+  p.unmeasured = make("span", { class: "known soft" }, "Roles not measured yet.", p.measure);
+  return [p.rolesBox, p.unmeasured];
 }
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */

@@ -3,11 +3,15 @@ import { make } from "../dom.js";
 
 // {kinds: role → place among the colours, on: the corpora in words, of: head → its roles, the strongest first}.
 /** @type {(known: FoundRoles) => Roles} */
-export function byHead({ kinds, on, found }) {
+export function byHead({ kinds, on, measured, found }) {
   const of = new Map();
   for (const role of found) of.set(role.head, [...(of.get(role.head) ?? []), role]);
-  return { kinds, on, of };
+  return { kinds, on, measured, of };
 }
+
+// The roles of a head, none while they are not shown.
+/** @type {(app: ExplorerApp, head: number) => Role[]} */
+export const shownRoles = ({ roles, stage }, head) => (stage.view.roles && roles.of.get(head)) || [];
 
 /** @type {(roles: Roles, role: string, colours: string[]) => string} */
 const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
@@ -64,9 +68,8 @@ export function drawKinds(box, roles, sought, colours, choose) {
       button.style.setProperty("--colour", colourOf(roles, kind, colours));
       return button;
     }),
-    make("span", { class: "soft" }, `measured on ${roles.on}`),
+    make("span", { class: "soft" }, `Roles come from ${roles.on}, not from this sentence.`),
   );
-  box.hidden = !roles.of.size;
 }
 
 // The roles of one head as short labels, the whole sentence in the title.

@@ -1,6 +1,8 @@
 // The sentence's page elements. What a person does is told to `on`.
 import { make } from "../dom.js";
 
+const READ = "Show attention ↵";
+
 /** @type {(on: Actions) => Parts} */
 export function page(on) {
   const p = /** @type {Parts} */ ({});
@@ -10,15 +12,18 @@ export function page(on) {
   p.copy = quietButton({ onclick: on.copy }, "Copy link");
   p.copied = make("span", { class: "soft", role: "status" });
   p.look = make("p", { class: "look", hidden: true });
-  const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Read by"), p.model);
+  const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
+  p.intro = make("p", { class: "intro", hidden: true });
   const space = make("span", { class: "space" });
-  const strip = [p.read, p.examples, p.addPair, space, p.copied, p.copy, model, p.other];
+  const strip = [p.read, p.examples, p.addPair, space, p.copy, model, p.other];
   p.all = make(
     "div",
     { class: "sentence" },
-    p.text,
+    p.intro,
+    make("div", { class: "field" }, p.text),
     p.pairRow,
     make("div", { class: "strip" }, ...strip),
+    p.copied,
     p.list,
     p.look,
   );
@@ -34,8 +39,8 @@ function fieldsOf(p, on) {
   p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
   p.text.sent = p.pair.sent = null; // what was last sent to be read and not answered yet
-  p.pairRow = make("div", { class: "pair", hidden: true }, p.pair);
-  p.read = make("button", { type: "button", class: "read", onclick: on.read }, "Read ↵");
+  p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
+  p.read = make("button", { type: "button", class: "read", onclick: on.read }, READ);
   p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
 }
 
@@ -77,14 +82,23 @@ function modelOf(p, on) {
   p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
 }
 
+// What the page shows and what can be done: the first sentences that a visitor reads.
+/** @type {(p: Parts, intro: string, type: () => void) => void} */
+export function showIntro(p, intro, type) {
+  const words = quietButton({ onclick: type }, "Type your own sentence");
+  p.intro.replaceChildren(`${intro} `, words, ", or click a square.");
+  p.intro.hidden = !intro;
+}
+
 // The models of the list, the chosen one though it is not among them, and the way to name another.
 /** @type {(p: Parts, data: SentenceData) => void} */
-export function offerModels(p, { models, model, open }) {
+export function offerModels(p, data) {
+  const { models, model, open } = data;
   const option = (value, textContent) => make("option", { value, textContent });
   const isListed = models.some(({ name }) => name === model);
   p.model.replaceChildren(
     ...models.map(({ name, label }) => option(name, label)),
-    ...(isListed ? [] : [option(model, model)]),
+    ...(isListed ? [] : [option(model, data.label)]),
     ...(open ? [option("?", "Another model…")] : []),
   );
   p.model.value = model;

@@ -1,6 +1,6 @@
 // The sentence: typed large, with its examples, its second sentence and the model that reads it.
 import { post } from "../post.js";
-import { exampleOf, grow, offerModels, page, showExamples, showPair } from "./fields.js";
+import { exampleOf, grow, offerModels, page, showExamples, showIntro, showPair } from "./fields.js";
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
 export function sentence(root, send) {
@@ -28,6 +28,10 @@ const actions = (app) => ({
     showExamples(part, part.list.hidden);
     if (!part.list.hidden) part.list.querySelector("button")?.focus();
   },
+  type: () => {
+    app.part.text.focus();
+    app.part.text.select();
+  },
   close: () => {
     showExamples(app.part, false);
     app.part.examples.focus();
@@ -50,6 +54,7 @@ function show(app, data) {
   }
   if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
   if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
+  if (isOther("intro")) showIntro(part, data.intro, actions(app).type);
   part.look.textContent = data.look;
   part.look.hidden = !data.look;
   if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
@@ -98,9 +103,7 @@ function read({ part, send }) {
 
 /** @type {(app: SentenceApp) => void} */
 function follow(app) {
-  const isReady = hasChanged(app);
-  app.part.read.classList.toggle("ready", isReady);
-  app.part.read.textContent = isReady ? "Read it ↵" : "Read ↵";
+  app.part.read.classList.toggle("ready", hasChanged(app));
 }
 
 /** @type {(app: SentenceApp) => void} */

@@ -29,24 +29,24 @@ WHY = {
 
 def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
     """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
-    roles were measured on; ``found``, the roles one by one; ``tour``, the step of the tour that is open.
+    roles were measured on; ``measured``, whether they were; ``found``, the roles one by one; ``tour``, the step of the
+    tour that is open.
 
     ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
     """
     findings: tuple[Finding, ...] = ()
-    on = ""
+    on, measured = "", False
     try:
         model = catalog.resolve(attention.model)
-        findings, on = studies().roles(model), studies().measured_on(model)
+        findings, on, measured = studies().roles(model), studies().measured_on(model), studies().is_measured(model)
     except MhaVizError:  # a model that is not offered any more
         pass
 
     def make() -> bytes:
-        return json.dumps(
-            {"kinds": COLOURS, "on": on, "found": _each(attention, findings, gold), "tour": tour}
-        ).encode()
+        found = _each(attention, findings, gold)
+        return json.dumps({"kinds": COLOURS, "on": on, "measured": measured, "found": found, "tour": tour}).encode()
 
-    return office().badges(attention, (findings, on, gold, tour), make)
+    return office().badges(attention, (findings, on, measured, gold, tour), make)
 
 
 def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:

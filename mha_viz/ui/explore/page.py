@@ -15,11 +15,25 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
-from mha_viz.ui.explore import gold
+from mha_viz.ui.explore import gold, measuring
 from mha_viz.ui.explore.badges import badges
-from mha_viz.ui.parts import complain, complain_later, guarded, message, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint
 from mha_viz.ui.request import Asked, asked, start
 from mha_viz.ui.tray import Pin
+
+
+def introduction(what: Asked) -> str:
+    """What the page shows, in the words of the model on screen."""
+    try:
+        name = inference.shown_model(what.where)
+        model = catalog.resolve(name) if name else catalog.default()
+    except MhaVizError:
+        model = catalog.default()
+    if not model.heads:
+        return "Each square below shows where one attention head looks in your sentence."
+    label = f"{model.label}," if "," in model.label else model.label
+    heads = f"{label} has {model.layers * model.heads} attention heads."
+    return f"{heads} Each square below shows where one head looks in your sentence."
 
 
 def draw(what: Asked, attention: Attention) -> None:
@@ -36,14 +50,17 @@ def draw(what: Asked, attention: Attention) -> None:
         remark(f"This link asks for what is not there ({', '.join(odd)}); the rest of it is shown.")
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
+    entitle(str(wanted[0]), quoted(what.shown))
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()
+    measuring.show(attention.model)
     explorer(
         office().packet(attention, wanted, link, begin),
         badges(attention, annotation.sentence if annotation else None, st.query_params.get(tour.PARAMETER, "")[:20]),
         "explorer",
         _on_view,
         _on_tray,
+        measuring.start,
     )
     say_complaint()
     if annotation is not None:

@@ -18,7 +18,19 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.steps import STEPS, Opened
-from mha_viz.ui.parts import complain, guarded, number, plain, remark, say_complaint, sent, theme, whole
+from mha_viz.ui.parts import (
+    complain,
+    entitle,
+    guarded,
+    number,
+    plain,
+    quoted,
+    remark,
+    say_complaint,
+    sent,
+    theme,
+    whole,
+)
 from mha_viz.ui.request import Asked
 
 COST = "cost"  # no step is open: the calculator follows the map
@@ -48,6 +60,7 @@ def show(what: Asked) -> None:
     inference.say_cut(attention, what.where)
     inference.say_unknown(attention)
     head = _head(what, attention)
+    entitle(f"Inside {head}", quoted(what.shown))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
         trace = _traced(what, attention, head.layer)

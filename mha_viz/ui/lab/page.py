@@ -24,7 +24,7 @@ from mha_viz.ui.cache import lasting
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, complain_later, guarded, plain, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, complain_later, entitle, guarded, plain, remark, say_complaint, theme
 
 LABELS: Mapping[Field, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),
@@ -112,6 +112,7 @@ def _on_experiment() -> None:
 
 def _question(experiment: str) -> None:
     words = WORDS[experiment]
+    entitle("Why heads differ", words.short)
     st.markdown(f"#### {words.question}")
     st.markdown(f"{words.answer}  \n*Source:* {words.source}")
     st.markdown(f"**Look at:** {words.look}")

@@ -19,7 +19,8 @@ def sentence(
 ) -> None:
     """Draw the input.
 
-    ``content``: text, pair, look, model, models [{name, label}], open, examples [{text, pair, look}].
+    ``content``: text, pair, look, intro, model, label (of the model), models [{name, label}], open, examples
+    [{text, pair, look}].
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
     ``model`` (a name as chosen or typed).

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mha_viz.attention import Attention
 from mha_viz.text import Token, TokenizedText
-from tools.node import find
 
 _SCRIPT = Path(__file__).parent / "js" / "read_packet.mjs"
 
@@ -39,15 +34,22 @@ def long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
     return Attention("tiny", "r1", TokenizedText("ab" * n, "", tuple(tokens)), raw)
 
 
-def in_node(questions: list[dict[str, Any]]) -> list[Any]:
-    """What geometry.js answers. Each question holds ``packet`` (bytes), ``ask`` and its arguments: read_packet.mjs."""
-    node = find()
-    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
-    sent = [q | {"packet": base64.b64encode(q["packet"]).decode()} for q in questions]
-    done = subprocess.run([node, str(_SCRIPT)], input=json.dumps(sent), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    answers: list[Any] = json.loads(done.stdout)
-    return answers
+def ducks(seed: int = 0, layers: int = 2, heads: int = 3) -> Attention:
+    """ "Ducks, +1" and "=x": a word of two pieces, a special token at each end, a cell that looks like a formula."""
+    tokens = (
+        Token("[CLS]", None, 0, None, None),
+        Token("Duck", 0, 0, 0, 4),
+        Token("s", 0, 0, 4, 5),
+        Token(",", 1, 0, 5, 6),
+        Token("+1", 2, 0, 7, 9),
+        Token("[SEP]", None, 0, None, None),
+        Token("=x", 3, 1, 0, 2),
+        Token("[SEP]", None, 1, None, None),
+    )
+    text = TokenizedText("Ducks, +1", "=x", tokens)
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.full(len(tokens), 0.3), (layers, heads, len(tokens))).astype(np.float32)
+    return Attention("tiny", "rev-1", text, weights)
 
 
 def _special(name: str, segment: int) -> Token:

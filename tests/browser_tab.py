@@ -15,7 +15,7 @@ LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
 expect.set_options(timeout=PATIENCE)
 
 
-class Visitor:
+class BrowserTab:
     """One visitor's tab, with everything it asked the network for and everything that went wrong in it."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.parts import UNFORESEEN
-from tests.test_packet import Unpacked, unpack
+from tests.packets import Unpacked, unpack
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 180  # seconds for one run of the script: the first one that reads waits for torch, on whatever machine
@@ -27,7 +25,7 @@ def _apart(data: bytes) -> tuple[bytes, bytes]:
     return data[:begin], data[begin:-4]
 
 
-class Visit:
+class PageSession:
     """One visitor's session on the page."""
 
     def __init__(self, url: dict[str, Any] | None = None, page: str | None = None) -> None:
@@ -103,15 +101,7 @@ class Visit:
         return {c.proto.component_name: c.proto for c in self.at.get("bidi_component")}
 
 
-def press(of: Visit, key: str) -> None:
+def press(of: PageSession, key: str) -> None:
     """The visitor presses a button."""
     of.at.button(key=key).click().run()
     of.check()
-
-
-def until(done: Callable[[], bool]) -> None:
-    """Wait for what other threads do."""
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)

@@ -1,0 +1,60 @@
+"""What switching heads off does to one text, as numbers; how the work is parted, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention import Head
+
+PIECES = 512  # of all variants of a text that one batch may have
+
+Numbers = npt.NDArray[np.float64]
+
+
+class Effects(NamedTuple):
+    """What switching off each head of a model alone does to one text.
+
+    ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
+    states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``attention`` [layer, head, layer, head]:
+    the Jensen–Shannon divergence in nats, mean over rows, of every later head's attention from what it was; 0 for heads
+    that are not later.
+    """
+
+    sentence: Numbers
+    tokens: Numbers
+    attention: Numbers
+
+    def ranked(self) -> tuple[Head, ...]:
+        """All heads, the one whose removal changes the sentence vector most first; of equal ones the earlier."""
+        order = np.argsort(-self.sentence, axis=None, kind="stable")
+        return tuple(Head(*divmod(int(at), self.sentence.shape[1])) for at in order)
+
+
+class Together(NamedTuple):
+    """What switching off several heads at once does to one text: ``sentence`` and ``tokens`` [n] as in
+    :class:`Effects`; ``random`` [draw]: ``sentence`` when as much is lost in random directions instead."""
+
+    sentence: float
+    tokens: Numbers
+    random: Numbers
+
+
+def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:
+    """A layer and some of its heads at a time, so many that their variants of ``n`` tokens fit into one batch."""
+    at_once = max(1, PIECES // n - 1)
+    for layer in range(layers):
+        for first in range(0, heads, at_once):
+            yield layer, range(first, min(heads, first + at_once))
+
+
+def joined(parts: Iterable[tuple[int, Effects]]) -> Effects:
+    """The effects of all heads of a model, from those of :func:`batches` in order, each with its layer."""
+    layers: dict[int, list[Effects]] = {}
+    for layer, of_heads in parts:
+        layers.setdefault(layer, []).append(of_heads)
+    rows = [Effects(*(np.concatenate(field, axis=1) for field in zip(*row, strict=True))) for row in layers.values()]
+    return Effects(*(np.concatenate(field) for field in zip(*rows, strict=True)))

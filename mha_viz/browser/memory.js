@@ -1,0 +1,27 @@
+// What this browser remembers from visit to visit. Where storage is refused, each visit is the first one.
+const ROLES = "mha_viz.roles";
+
+/** @type {() => boolean} */
+export function remembersRoles() {
+  try {
+    return window.localStorage.getItem(ROLES) === "on";
+  } catch {
+    return false;
+  }
+}
+
+/** @type {(isOn: boolean) => void} */
+export function rememberRoles(isOn) {
+  try {
+    window.localStorage.setItem(ROLES, isOn ? "on" : "off");
+  } catch {
+    // a private window: the address says it instead
+  }
+}
+
+// Whether roles are shown: as the address says, else as in the visit before. The first visit begins without them.
+/** @type {(params: URLSearchParams) => boolean} */
+export function showsRoles(params) {
+  const asked = params.getAll("roles").at(-1);
+  return asked === "on" || (asked !== "off" && remembersRoles());
+}

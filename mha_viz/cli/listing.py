@@ -1,0 +1,56 @@
+"""``mha-viz models``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from typing import Any
+
+from mha_viz.cli.options import Parser
+from mha_viz.models import catalog, hub
+from mha_viz.models.catalog import Model
+
+FORMATS = ("table", "csv", "json")
+
+
+def options(models: Parser) -> None:
+    """Add the options of the command."""
+    words = "table, csv or json (default: table)"
+    models.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=words)
+
+
+def run(args: argparse.Namespace) -> None:
+    """List the available models."""
+    rows = [_row(model) for model in catalog.offered()]
+    if args.format == "json":
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif args.format == "csv":
+        table = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+    else:
+        _print_table(rows)
+
+
+def _row(model: Model) -> dict[str, Any]:
+    """A model; None stands for a size that is not known before it is downloaded."""
+    sizes = {"layers": model.layers, "heads": model.heads, "d_model": model.d_model, "megabytes": model.megabytes}
+    return {"name": model.name, **{name: size or None for name, size in sizes.items()}, "where": _where(model)}
+
+
+def _where(model: Model) -> str:
+    if model.kind != "hub":
+        return model.kind
+    return "cached" if hub.local_folder(model) else "not downloaded"
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    cells = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE")]
+    for row in rows:
+        shape = f"{row['layers']} × {row['heads']}" if row["layers"] else "?"
+        cells.append((row["name"], shape, str(row["d_model"] or "?"), str(row["megabytes"] or "?"), row["where"]))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -1,0 +1,131 @@
+"""Charts of what switching heads off changes: one number per head, and one per token (Plotly)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
+from mha_viz.figures.charts import go
+from mha_viz.figures.head_map import readable
+from mha_viz.figures.theme import Theme, faint, palette, paper
+
+TOP, LEFT, BELOW = 30, 40, 10  # pixels
+Numbers = npt.NDArray[np.float64]
+
+
+def head_grid(values: Numbers, unit: str, off: Collection[Head], theme: Theme) -> go.Figure:
+    """One number for each head, ``values`` [layer, head], in thousandths; the larger, the stronger its colour. Empty
+    where it is NaN. Heads that are off are framed. A cell's ``customdata`` is the head's name, ``unit`` stands in its
+    hover text."""
+    layers, heads = values.shape
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    top = float(np.nanmax(values, initial=0.0)) or 1.0
+    colours = [[step / (len(theme.ramp) - 1), colour] for step, colour in enumerate(theme.ramp)]
+    cell = (64, 40) if heads <= 12 and layers <= 12 else (50, 28)
+    size = 11 if heads <= 12 else 9
+    map_of_numbers = {
+        "type": "heatmap",
+        "z": values,
+        "zmin": 0,
+        "zmax": top,
+        "colorscale": colours,
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "hoverinfo": "skip",
+    }
+    cells = {
+        "type": "scatter",
+        "x": [head.head for head in every],
+        "y": [head.layer for head in every],
+        "mode": "text+markers",
+        "text": ["off" if head in off else short(values[head]) for head in every],
+        "textfont": {"size": size, "color": [_ink(values[head] / top, theme) for head in every]},
+        "marker": {"symbol": "square", "size": 28, "opacity": 0},
+        "customdata": [str(head) for head in every],
+        "hovertext": [_hover(head, values[head], unit, head in off) for head in every],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": False,
+    }
+    ticks: dict[str, Any] = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
+    ticks["tickfont"] = {"size": 11, "color": theme.muted}
+    layout = {
+        "width": LEFT + cell[0] * heads + 10,
+        "height": TOP + cell[1] * layers + BELOW,
+        "margin": {"l": LEFT, "r": 10, "t": TOP, "b": BELOW},
+        **paper(theme),
+        "xaxis": {
+            **ticks,
+            "side": "top",
+            "tickvals": list(range(heads)),
+            "ticktext": [f"H{head}" for head in range(heads)],
+            "range": [-0.5, heads - 0.5],
+        },
+        "yaxis": {
+            **ticks,
+            "tickvals": list(range(layers)),
+            "ticktext": [f"L{layer}" for layer in range(layers)],
+            "range": [layers - 0.5, -0.5],
+        },
+        "shapes": [_frame(head, theme) for head in sorted(off)],
+        "showlegend": False,
+    }
+    return go.Figure([map_of_numbers, cells], layout)
+
+
+def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figure:
+    """One bar for each token."""
+    names = [f"{place} {token}" for place, token in enumerate(tokens)]  # equal tokens are not one
+    figure = go.Figure()
+    figure.add_bar(
+        x=names,
+        y=values,
+        marker={"color": theme.heads[0]},
+        customdata=[escape(token) for token in tokens],
+        hovertemplate="%{customdata}: %{y:.4f}<extra></extra>",
+    )
+    figure.update_layout(
+        height=250,
+        margin={"l": 50, "r": 10, "t": 10, "b": 70},
+        **paper(theme, 12),
+        xaxis={
+            "tickvals": names,
+            "ticktext": [escape(token[:14]) for token in tokens],
+            "tickangle": -45,
+            "fixedrange": True,
+        },
+        yaxis={"rangemode": "tozero", "gridcolor": faint(theme), "fixedrange": True, "nticks": 5},
+        bargap=0.3,
+        showlegend=False,
+    )
+    return figure
+
+
+def short(value: float) -> str:
+    """A number of a cell in thousandths, with two digits where it has so many: "79", "2.1", "0.4"; nothing for NaN."""
+    thousandths = 1000 * value
+    return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
+
+
+def _hover(head: Head, value: float, unit: str, is_off: bool) -> str:
+    number = "" if np.isnan(value) else f"<br>{value:.5f} {escape(unit)}"
+    return f"<b>{both(head)}</b>{' is off' if is_off else ''}{number}"
+
+
+def _frame(head: Head, theme: Theme) -> dict[str, Any]:
+    box = {"x0": head.head - 0.47, "x1": head.head + 0.47, "y0": head.layer - 0.45, "y1": head.layer + 0.45}
+    return {"type": "rect", "line": {"color": theme.accent, "width": 2.5}, **box}
+
+
+def _ink(strength: float, theme: Theme) -> str:
+    """Black or white on the colour of a cell, whichever reads better."""
+    if np.isnan(strength):
+        return theme.muted
+    red, green, blue = palette(theme.ramp)[round(255 * strength)]
+    return readable(f"#{red:02x}{green:02x}{blue:02x}")

@@ -1,0 +1,226 @@
+"""Heads switched off on the way through a model, and what the layers after them make of it.
+
+What is replaced is a head's output before W_O, its d_head columns of the concatenation, at every token. Everything
+after it is computed anew; everything before it once, however many ways of replacing are tried.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.errors import EmptyText, SettingError, UnknownHead
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+
+METHODS = ("zero", "mean", "uniform")
+
+# From a layer's number, its values [1, head, n, d_head] and outputs [1, n, head, d_head]: the outputs of heads that are
+# off, of the same shape.
+Substitute = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
+# From the outputs of a layer, and those of its heads when they are off: the variants to go on with, [variant, n, head,
+# d_head].
+Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
+    """What a head puts out when it is off: "zero"; its "mean" over a corpus, of which ``means`` [layer, head, d_head]
+    came (:func:`means_over`); or, "uniform", what it would with the same weight for every key that it may see.
+
+    Raises SettingError for another method, and where ``means`` are missing or not those of this model.
+    """
+    if method == "zero":
+        return lambda _layer, _values, outputs: torch.zeros_like(outputs)
+    if method == "uniform":
+        return partial(_uniform, encoder.causal)
+    if method != "mean":
+        raise SettingError(f"“{method[:40]}” is not a way to switch a head off.", f"Choose of {', '.join(METHODS)}.")
+    if means is None or means.shape[:2] != (encoder.layers, encoder.heads):
+        raise SettingError("The mean outputs of this model’s heads are missing.", "Take them from means_over.")
+    return lambda layer, _values, outputs: torch.from_numpy(means[layer]).to(outputs.device).expand_as(outputs)
+
+
+def _uniform(causal: bool, _: int, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    values = values.repeat_interleave(outputs.shape[2] // values.shape[1], dim=1)  # heads may share their values
+    if causal:
+        visible = torch.arange(1, values.shape[2] + 1, device=values.device, dtype=values.dtype)
+        return (values.cumsum(2) / visible[:, None]).transpose(1, 2)
+    return values.mean(2, keepdim=True).transpose(1, 2).expand_as(outputs)
+
+
+def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
+    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head], summed in float64.
+
+    Raises as ``encode``, and EmptyText where there is no text.
+    """
+    sums: dict[int, torch.Tensor] = {}
+    tokens = 0
+
+    class Sums(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+            sums[index] = sums.get(index, 0) + output.double().sum((0, 1))
+            return output
+
+    for text in texts:
+        tokens += len(encoder.through(text, tap=Sums)[0].queries)
+    if not tokens:
+        raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
+    means: Weights = torch.stack([sums[layer] for layer in range(encoder.layers)]).div_(tokens).float().cpu().numpy()
+    return means
+
+
+def without(
+    encoder: Encoder,
+    heads: Iterable[Head | tuple[int, int] | str],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+) -> Attention:
+    """The attention of every head while ``heads`` are off, all at once. Their own weights are still computed, and have
+    no effect. Raises as ``encode`` and :func:`substitute`, and UnknownHead."""
+    off = existing(encoder, heads)
+    reading = encoder.through(text, pair, _replacing(off, substitute(encoder, method, means)))[0]
+    return replace(reading, made=(f"without {' '.join(map(str, off))}: {method}",)) if off else reading
+
+
+def states_without(encoder: Encoder, heads: Sequence[Head], by: Substitute, text: str, pair: str = "") -> Weights:
+    """The vectors that leave the last layer while ``heads`` are off: [1, n, d_model]. Raises as ``encode``."""
+    return encoder.states(text, pair, _replacing(heads, by))
+
+
+def _replacing(heads: Sequence[Head], by: Substitute) -> type[Tap]:
+    class Without(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            numbers = [head.head for head in heads if head.layer == index]
+            if not numbers:
+                return output
+            replaced: torch.Tensor = output.clone()
+            replaced[:, :, numbers] = by(index, value, output)[:, :, numbers]
+            return replaced
+
+    return Without
+
+
+def states_at_random(
+    encoder: Encoder,
+    heads: Sequence[Head],
+    by: Substitute,
+    text: str,
+    pair: str = "",
+    draws: int = 20,
+    seed: int = 0,
+    at_once: int = 20,
+) -> Weights:
+    """The last states [draw, n, d_model] when random directions are lost in place of ``heads``.
+
+    In each layer of theirs as many orthonormal directions of the concatenation as the heads have columns, drawn anew
+    for each draw, scaled for each token to the length of what it loses with the heads. Raises as ``encode``.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    class AtRandom(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            numbers = [head.head for head in heads if head.layer == index]
+            if not numbers:
+                return output
+            lost = (output - by(index, value, output))[:, :, numbers].flatten(2).norm(dim=-1, keepdim=True)
+            joined = output.flatten(2)  # [draw, n, d_model]
+            shape = len(output), joined.shape[-1], len(numbers) * output.shape[-1]
+            directions = torch.linalg.qr(torch.randn(shape, generator=generator))[0].to(joined)
+            part = joined @ directions @ directions.transpose(1, 2)
+            part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
+            changed: torch.Tensor = (joined - part).view_as(output)
+            return changed
+
+    return np.concatenate(
+        [encoder.states(text, pair, AtRandom, min(at_once, draws - done)) for done in range(0, draws, at_once)]
+    )
+
+
+def existing(encoder: Encoder, heads: Iterable[Head | tuple[int, int] | str]) -> tuple[Head, ...]:
+    """The heads in order, each once. Raises UnknownHead for one that the model has not."""
+    return tuple(sorted({_existing(encoder, head) for head in heads}))
+
+
+def _existing(encoder: Encoder, given: Head | tuple[int, int] | str) -> Head:
+    head = Head.of(given)
+    if head.layer not in range(encoder.layers) or head.head not in range(encoder.heads):
+        last = Head(encoder.layers - 1, encoder.heads - 1)
+        raise UnknownHead(f"{head} does not exist: {encoder.name} has L0H0 to {last}.", "Choose another.")
+    return head
+
+
+class Forked(NamedTuple):
+    """What became of a text in variants that part at one layer: ``weights``, one array [head, variant, query, key] for
+    each later layer, and ``states`` [variant, n, d_model], the vectors that leave the last layer."""
+
+    weights: tuple[Weights, ...]
+    states: Weights
+
+
+def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
+    """One pass that goes on in several variants from the W_O of ``layer``; up to there it is computed once.
+
+    What is added to W_O's result has one text, not one for each variant: PyTorch broadcasts it. Raises as ``encode``,
+    and UnknownHead for a layer that is not there.
+    """
+    _existing(encoder, (layer, 0))
+    thread, taps = threading.get_ident(), list[_Fork]()
+
+    def make(weights: torch.Tensor) -> Tap:
+        taps.append(_Fork(weights, layer, variants, by))
+        return taps[0]
+
+    def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+        """Gives W_O the variants in place of the one text. Passes of other threads go by."""
+        is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
+        return (taps[0].outputs.flatten(2), *inputs[1:]) if is_here else None
+
+    with encoder.before_w_o(layer, enter):
+        states = encoder.states(text, pair, make)
+    return Forked(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
+
+
+class _Fork(Tap):
+    """Keeps the variants of one layer's outputs until W_O asks for them, and takes every later layer's weights of all
+    of them."""
+
+    stop_after_last = False
+
+    def __init__(self, weights: torch.Tensor, at: int, variants: Variants, by: Substitute) -> None:
+        super().__init__(weights)
+        self.slots = list(weights)
+        self.outputs = weights
+        self._at, self._variants, self._by = at, variants, by
+
+    def slot(self, index: int) -> torch.Tensor:
+        weights: torch.Tensor = self.slots[index]
+        return weights
+
+    def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        if index == self._at:
+            self.outputs = self._variants(output, self._by(index, value, output))
+            heads, n = self.weights.shape[1:3]
+            for later in range(index + 1, len(self.slots)):
+                self.slots[later] = self.weights.new_empty(heads, len(self.outputs), n, n)
+        return output
+
+
+def each_alone(heads: Sequence[int]) -> Variants:
+    """First the layer as it is, then a variant for each of ``heads``, in which this head alone is off."""
+
+    def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
+        changed = outputs.repeat(1 + len(heads), 1, 1, 1)
+        for variant, head in enumerate(heads, 1):
+            changed[variant, :, head] = off[0, :, head]
+        return changed
+
+    return variants

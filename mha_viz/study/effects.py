@@ -1,0 +1,93 @@
+"""What changes in a model's answer, and in its other heads, when heads are switched off, for one text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis import effects as analysis
+from mha_viz.analysis.distance import entropy, jensen_shannon
+from mha_viz.analysis.effects import Effects, Numbers, Together, batches, joined
+from mha_viz.attention import Head, Weights
+from mha_viz.models import ablation
+from mha_viz.models.encoder import Encoder
+
+DRAWS = 20  # random directions beside heads
+SEED = 0
+
+
+def part(
+    encoder: Encoder,
+    layer: int,
+    heads: Sequence[int],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+) -> Effects:
+    """The effects of some heads of one layer: ``sentence`` [1, head], ``tokens`` [1, head, n] and ``attention`` [1,
+    head, layer, head]. One pass; raises as :func:`mha_viz.models.ablation.forked`."""
+    by = ablation.substitute(encoder, method, means)
+    forked = ablation.forked(encoder, layer, ablation.each_alone(heads), by, text, pair)
+    states = forked.states.astype(np.float64)  # first as it is, then each head off
+    attention = np.zeros((len(heads), encoder.layers, encoder.heads))
+    for later, weights in enumerate(forked.weights, layer + 1):
+        rows = weights.swapaxes(0, 1).reshape(len(states), encoder.heads, -1)  # [variant, head, query · key]
+        for off, changed in enumerate(rows[1:]):
+            attention[off, later] = _divergences(rows[0], changed) / states.shape[1]
+    vectors = states.mean(1)
+    return Effects(_apart(vectors[0], vectors[1:])[None], _apart(states[0], states[1:])[None], attention[None])
+
+
+def effects(
+    encoder: Encoder,
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Effects:
+    """The effects of all heads on one text. ``progress`` is called with the share that is done; what it raises ends
+    the work. Raises as :func:`part`."""
+    work = list(batches(encoder.layers, encoder.heads, len(encoder.tokenize(text, pair))))
+    parts = []
+    for done, (layer, heads) in enumerate(work, 1):
+        parts.append((layer, part(encoder, layer, heads, text, pair, method, means)))
+        progress(done / len(work))
+    return joined(parts)
+
+
+def together(
+    encoder: Encoder,
+    heads: Sequence[Head],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+) -> Together:
+    """The effect of heads that are off at once, beside as much in random directions (DRAWS draws). Raises as
+    :func:`mha_viz.models.ablation.without`."""
+    by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
+    before = encoder.states(text, pair)[0].astype(np.float64)
+    after = ablation.states_without(encoder, off, by, text, pair)[0].astype(np.float64)
+    at_once = max(1, analysis.PIECES // len(before))
+    draws = ablation.states_at_random(encoder, off, by, text, pair, DRAWS, SEED, at_once)
+    vector = before.mean(0)
+    return Together(
+        float(_apart(vector, after.mean(0))), _apart(before, after), _apart(vector, draws.astype(np.float64).mean(1))
+    )
+
+
+def _apart(first: Numbers, second: Numbers) -> Numbers:
+    """1 − cos over the last axis; 0 where both vectors are equal, 1 where one of them is zero."""
+    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    cosines = np.vecdot(first, second) / np.where(lengths == 0, 1.0, lengths)
+    apart: Numbers = np.where((first == second).all(-1), 0.0, np.clip(1 - cosines, 0.0, 2.0))
+    return apart
+
+
+def _divergences(first: npt.NDArray[np.float32], second: npt.NDArray[np.float32]) -> Numbers:
+    """[head]: the divergence of two matrices, summed over rows; [head, query · key] each."""
+    return jensen_shannon(entropy((first + second) / 2), entropy(first), entropy(second))

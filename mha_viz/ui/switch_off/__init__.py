@@ -1,0 +1,1 @@
+"""The page on which heads are switched off."""

@@ -1,0 +1,304 @@
+"""The page on which heads are switched off: the effect of each head alone, and of those that are chosen together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.distance import per_head
+from mha_viz.analysis.effects import Effects, Together, batches, joined
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.figures import effects as charts
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.models import catalog
+from mha_viz.ui import address, frame, inference
+from mha_viz.ui.address import WAYS
+from mha_viz.ui.cache import office
+from mha_viz.ui.parts import complain, guarded, picked_head, remark, say_complaint, theme
+from mha_viz.ui.request import Asked
+
+MOST = 70  # heads that a link holds
+CHANGE = "1 − cosine"
+ABOUT = {
+    "zero": "A head that is off puts out zero.",
+    "mean": "A head that is off puts out its mean over the built-in sentences, whatever the text.",
+    "uniform": "A head that is off gives every token that it may see the same weight.",
+}
+INTRODUCTION = (
+    "A pattern of attention shows where a head looks, not whether the model needs it. Switch a head off and see what "
+    "changes: everything above it is computed again without it. Click a square to switch a head off, and again to "
+    "switch it on."
+)
+CAUTION = (
+    "A small effect does not mean that a head is useless: others may do the same, and this is one sentence and one "
+    "measure of change."
+)
+_STYLE = "<style>[class*='st-key-switch_'] { overflow-x: auto; }</style>"
+
+
+def show(what: Asked) -> None:
+    """The page, from what the URL asks for. CoNLL-U that was pasted is read as the sentence it holds."""
+    st.html(_STYLE)
+    say_complaint()
+    st.header("Switch heads off")
+    st.markdown(INTRODUCTION, width=900)
+    attention = inference.read(what.shown, replace(what.where, off=()))
+    if attention is None:
+        return
+    inference.say_cut(attention, what.where)
+    off = _existing(attention, what.where.off)
+    way = _controls(attention, off, what.where.how)
+    model = catalog.resolve(attention.model)
+    try:
+        effects = _effects(model, attention, way)
+        left, right = st.columns([7, 4], gap="large")
+        with left:
+            _map(effects, off)
+        with right:
+            if not off:
+                _most(effects)
+            else:
+                effect = _effect(model, attention, off, way)
+                _summary(effects, effect, off)
+        if off:
+            _changes(model, attention, effect, off, way)
+    except MhaVizError as error:
+        complain(error)
+
+
+def _existing(attention: Attention, asked: Sequence[Head]) -> tuple[Head, ...]:
+    """Those of the heads of the URL that the model has, with a word on others."""
+    every = set(attention.every_head())
+    odd = [str(head) for head in asked if head not in every]
+    if odd:
+        remark(f"This link switches off what is not there ({', '.join(odd[:6])}); the other heads are off.")
+    return tuple(head for head in asked if head in every)
+
+
+# ---- Controls -------------------------------------------------------------------------------------------
+
+
+def _controls(attention: Attention, off: tuple[Head, ...], how: str) -> str:
+    """Which heads are off, and how."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom", gap="large")
+    with left:
+        names = [str(head) for head in off]
+        key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
+        st.multiselect(
+            "Heads that are off",
+            [str(head) for head in attention.every_head()],
+            default=names,
+            key=key,
+            format_func=lambda name: both(Head.parse(name)),
+            max_selections=MOST,
+            placeholder="None: choose here, or click a square",
+            on_change=_on_chosen,
+            args=(key,),
+        )
+    with right:
+        st.segmented_control(
+            "What an off head puts out",
+            WAYS,
+            default=how,
+            key=f"how_{how}",
+            required=True,
+            on_change=_on_way,
+            args=(f"how_{how}",),
+            help=" ".join(ABOUT.values()),
+        )
+    with st.container(horizontal=True):
+        layers = [f"L{layer}" for layer in range(attention.layers)]
+        st.selectbox(
+            "A whole layer",
+            layers,
+            index=None,
+            key=f"layer_{key}",
+            placeholder="A whole layer",
+            label_visibility="collapsed",
+            width=170,
+            on_change=_on_layer,
+            args=(f"layer_{key}", attention.heads),
+        )
+        some = len(off) or 1
+        st.button(
+            f"{some if len(off) > 1 else 'One'} at random",
+            key="at_random",
+            on_click=_on_random,
+            args=(attention.layers, attention.heads, some),
+        )
+        st.button("Switch all on", key="all_on", disabled=not off, on_click=_go, args=((),))
+    return how
+
+
+def _go(off: Sequence[Head]) -> None:
+    heads = sorted(set(off))
+    if len(heads) > MOST:
+        raise SettingError(f"{len(heads)} heads would be off; a link holds {MOST}.", "Switch some of them on first.")
+    address.go(off=".".join(map(str, heads)) or None)
+
+
+@guarded()
+def _on_chosen(key: str) -> None:
+    _go([Head.parse(name) for name in st.session_state[key]])
+
+
+@guarded()
+def _on_way(key: str) -> None:
+    way = st.session_state[key]
+    address.go(how=None if way == WAYS[0] else way)
+
+
+@guarded()
+def _on_layer(key: str, heads: int) -> None:
+    name = st.session_state[key]
+    if name is not None:
+        _go([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
+
+
+@guarded()
+def _on_random(layers: int, heads: int, some: int) -> None:
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    _go(random.sample(every, min(some, len(every))))
+
+
+@guarded()
+def _on_square() -> None:
+    head = picked_head(st.session_state.get("effects"))
+    if head is not None:
+        off = set(_off_now())
+        _go(sorted(off ^ {head}))
+
+
+def _off_now() -> tuple[Head, ...]:
+    return address.read(st.query_params.to_dict()).off
+
+
+# ---- What is known --------------------------------------------------------------------------------------
+
+
+def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
+    """What each head alone does to the text, computed part by part. Raises what the model raises."""
+    text = attention.text
+    key = (model.name, text.text, text.pair, way)
+    done = office().effects.get(key)
+    if done is not None:
+        return done
+    work = list(batches(attention.layers, attention.heads, len(text)))
+    parts = []
+    sign = st.empty()
+    for number, (layer, heads) in enumerate(work):
+        future = office().some_effects(model, text.text, text.pair, way, layer, heads)
+        parts.append((layer, inference.wait(future, f"Switching off the heads of layer {layer}…")))
+        if number:
+            sign.progress((number + 1) / len(work), text=f"{number + 1} of {len(work)} parts of the work are done")
+    sign.empty()
+    return office().effects.put(key, joined(parts))
+
+
+def _effect(model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str) -> Together:
+    future = office().together(model, attention.text.text, attention.text.pair, off, way)
+    return inference.wait(future, "Reading the text without these heads…")
+
+
+def _map(effects: Effects, off: tuple[Head, ...]) -> None:
+    st.subheader("Every head alone")
+    st.markdown(
+        "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
+        "off: 1 − cosine, in thousandths."
+    )
+    chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
+    _chart(chart, "effects", "Effect of each head on the sentence vector.", _on_square)
+
+
+def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+    """A chart of a width of its own scrolls where the page is narrower."""
+    width = chart.layout.width
+    if width:
+        st.html(
+            f"<style>.st-key-switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
+            "</style>"
+        )
+    selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"} if on_select else {}
+    with st.container(key=f"switch_{key}"):
+        st.plotly_chart(
+            chart,
+            key=key,
+            theme=None,
+            config=CONFIG,
+            width=int(width) if width else "stretch",
+            alt=alt,
+            **selecting,
+        )
+
+
+def _most(effects: Effects) -> None:
+    """What there is to see while no head is off."""
+    first, last = effects.ranked()[0], effects.ranked()[-1]
+    st.subheader("No head is off")
+    st.markdown(
+        f"Without **{both(first)}** the sentence vector changes most ({_thousandths(effects.sentence[first])}), "
+        f"without **{both(last)}** least ({_thousandths(effects.sentence[last])}). {CAUTION}"
+    )
+
+
+def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
+    """The effect in words: its rank among heads, and beside as much taken away at random."""
+    st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
+    if len(off) == 1:
+        rank = effects.ranked().index(off[0]) + 1
+        beside = f"Of {effects.sentence.size} heads, each off alone, it is number {rank}."
+    else:
+        alone = sum(float(effects.sentence[head]) for head in off)
+        beside = f"Off one at a time, they change it by {_thousandths(alone)} added up."
+    weaker = int((effect.random < effect.sentence).sum())
+    st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
+    st.markdown(
+        f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
+        f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
+    )
+    st.markdown(CAUTION)
+
+
+def _thousandths(value: float) -> str:
+    return f"{1000 * value:.1f} thousandths"
+
+
+def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
+    """What changes in tokens and in other heads, and the way to see it in Explore."""
+    text = attention.text
+    without = inference.wait(office().without(model, text.text, text.pair, off, way), "Reading the text again…")
+    moved = per_head(attention, without)
+    moved[: off[0].layer + 1] = np.nan  # they read what they read before
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.subheader("Which tokens change")
+        st.markdown("1 − cosine of each token’s state after the last layer.")
+        bars = charts.token_bars([token.text for token in text.tokens], effect.tokens, theme())
+        _chart(bars, "tokens", "Change of each token.")
+    with right:
+        st.subheader("Which heads attend differently")
+        st.markdown(
+            "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at "
+            "most 693."
+        )
+        chart = charts.head_grid(moved, "nats", off, theme())
+        _chart(chart, "later_heads", "Change of each later head’s attention.")
+    st.page_link(
+        frame.page("explore"),
+        label="Open the attention without these heads in Explore →",
+        query_params={**address.now(), "head": str(_most_moved(moved, off))},
+    )
+
+
+def _most_moved(moved: Any, off: tuple[Head, ...]) -> Head:
+    """The head whose attention changes most; where none can, the first that is off."""
+    if np.isnan(moved).all():
+        return off[0]
+    return Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))

@@ -1,0 +1,58 @@
+"""The bytes that go to the browser, unpacked as their description says: written down a second time."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Unpacked(NamedTuple):
+    header: dict[str, Any]
+    matrices: dict[int, npt.NDArray[np.float32]]  # head number: [query, key]
+    thumbs: npt.NDArray[np.uint8]  # [head number, row, column]
+
+
+def unpack(raw: bytes) -> Unpacked:
+    """One reading."""
+    (length,) = struct.unpack_from("<I", raw)
+    header = json.loads(raw[4 : 4 + length].decode())
+    assert (4 + length) % 4 == 0
+    n, full = header["n"], header["full"]
+    keys = header.get("keys", header)
+    start = 4 + length + 8 * n * len(full)
+    end = start + 2 * n * keys["n"] * len(full)
+    scales = np.frombuffer(raw[4 + length : start], "<f4").reshape(len(full), n, 2)
+    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, keys["n"])
+    cells = levels * scales[:, :, keys["special"]]
+    bins = header.get("bins", {"starts": []})
+    sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]
+    thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
+    assert all(sides) or len(raw) == end, "bytes are left over"
+    return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
+
+
+def unpack_panels(data: bytes) -> dict[str, Any]:
+    """The header, with the header of each reading's own packet under ``readings``."""
+    header, rest = _header_and_rest(data)
+    assert sum(header["sizes"]) == len(rest)
+    header["readings"] = []
+    for size in header["sizes"]:
+        header["readings"].append(_header_and_rest(rest[:size])[0])
+        rest = rest[size:]
+    return header
+
+
+def _header_and_rest(data: bytes) -> tuple[dict[str, Any], bytes]:
+    (length,) = struct.unpack("<I", data[:4])
+    assert length % 4 == 0
+    header: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return header, data[4 + length :]
+
+
+def matrix(answer: dict[str, Any]) -> npt.NDArray[np.float64]:
+    """[query, key] of what JavaScript answers to “block”."""
+    return np.array(answer["w"], float).reshape(answer["R"], answer["C"])

@@ -1,0 +1,38 @@
+"""Where a walk over the pages can begin: every page, and what its URL can say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"]]}'
+
+
+class Place(NamedTuple):
+    """A page and what its URL says."""
+
+    page: str | None
+    url: Mapping[str, str] = {}
+
+
+PLACES = {
+    "explore": Place(None),
+    "explore, in the tour": Place(None, {"tour": "1", "tray": TRAY}),
+    "compare": Place("pages/20_compare.py"),
+    "compare, the tray": Place("pages/20_compare.py", {"tray": TRAY, "show": "tray"}),
+    "compare, a word": Place("pages/20_compare.py", {"show": "word"}),
+    "compare, models": Place("pages/20_compare.py", {"show": "models", "with": "toy"}),
+    "compare, the map": Place("pages/20_compare.py", {"show": "map"}),
+    "roles": Place("pages/30_roles.py"),
+    "roles, a head": Place("pages/30_roles.py", {"find": "4-2", "kinds": "syntax"}),
+    "roles, toy": Place("pages/30_roles.py", {"model": "toy", "snapshot": "0"}),
+    "roles, own file": Place("pages/30_roles.py", {"corpus": "file"}),
+    "inside": Place("pages/40_inside_a_head.py"),
+    "inside, the scores": Place("pages/40_inside_a_head.py", {"step": "scores", "divide": "no"}),
+    "lab": Place("pages/50_why_heads_differ.py"),
+    "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
+    "switch off": Place("pages/60_switch_off.py"),
+    "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
+    "questions": Place("pages/80_questions.py", {"tour": "2"}),
+}
+NOT_PRESSED = ("lab_run", "measure", "measure_file", "go_on")  # start work that takes seconds; tests of their own

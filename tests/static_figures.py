@@ -1,0 +1,31 @@
+"""One figure of every kind, as files hold them."""
+
+from __future__ import annotations
+
+from mha_viz.attention import Head
+from mha_viz.drawing.marks import Drawing
+from mha_viz.figures.compare import Panel, compare, difference
+from mha_viz.figures.grid import grid
+from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links
+from mha_viz.figures.view import View
+from tests.readings import reading
+
+H = Head(1, 2)
+
+
+def figures() -> dict[str, Drawing]:
+    one, two = reading(seed=1), reading(seed=2)
+    return {
+        "heatmap": heatmap(one, H, View(pin="q1")),
+        "links": links(one, [H, Head(1, 0)], View(pin="q2")),
+        "grid": grid(one),
+        "compare": compare([Panel(one, H, "first"), Panel(two, H)]),
+        "difference": difference(Panel(one, H), Panel(two, H)),
+        "dark": heatmap(one, H, None, Size(85, 7, look="dark")),
+        "transparent": links(one, [H], None, Size(transparent=True)),
+    }
+
+
+FIGURES = figures()

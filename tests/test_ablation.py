@@ -1,0 +1,240 @@
+"""Heads switched off, against plain transformers with W_O's input changed by a hook; variants against one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from mha_viz.analysis import effects as analysis
+from mha_viz.attention import Head
+from mha_viz.errors import EmptyText, SettingError, UnknownHead
+from mha_viz.models import ablation
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
+from mha_viz.models.probe import place
+from mha_viz.study import effects as study
+from tests.tiny_models import HEADS, LAYERS
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+OTHERS = ("Isn't it far?", "A quick brown fox jumps.")
+OFF = (Head(0, 1), Head(1, 3), Head(1, 0))
+families = pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"albert"}))  # its layers share one W_O: see below
+
+Folder = Callable[[str], Path]
+Tiny = Callable[[str], Encoder]
+
+
+def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any]:
+    """Attentions and last states of transformers' own eager model, where the columns of heads are what ``off`` says."""
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    for layer in range(LAYERS):
+
+        def hook(_: Any, arguments: Any, layer: int = layer) -> Any:
+            joined = arguments[0].clone().unflatten(-1, (HEADS, -1))
+            for head, columns in off.items():
+                if head.layer == layer:
+                    joined[:, :, head.head] = columns
+            return (joined.flatten(-2),)
+
+        place(model, layer).output.register_forward_pre_hook(hook)
+    with torch.no_grad():
+        outputs = model(**inputs, output_attentions=True)
+    return [layer[0].numpy() for layer in outputs.attentions], outputs.last_hidden_state
+
+
+@families
+def test_heads_that_put_out_zero_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    weights, _ = plain(tiny_folder(family), SENTENCE, dict.fromkeys(OFF, 0.0))
+    assert np.abs(ablation.without(tiny(family), OFF, SENTENCE).weights - weights).max() <= 1e-5
+
+
+@families
+def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny(family)
+    by = ablation.substitute(encoder, "zero")
+    for layer in range(LAYERS):
+        forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
+        assert len(forked.weights) == LAYERS - 1 - layer
+        for variant, off in {0: {}, 1: {Head(layer, 0): 0.0}, HEADS: {Head(layer, HEADS - 1): 0.0}}.items():
+            weights, states = plain(tiny_folder(family), SENTENCE, off)
+            assert np.abs(forked.states[variant] - states[0].numpy()).max() <= 2e-5
+            for ours, theirs in zip(forked.weights, weights[layer + 1 :], strict=True):
+                assert np.abs(ours[:, variant] - theirs).max() <= 1e-5
+
+
+@pytest.mark.parametrize("method", ["zero", "uniform"])
+@pytest.mark.parametrize("family", ["albert", "bert", "llama", "gpt2"])
+def test_variants_equal_one_head_after_the_other(family: str, method: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    by = ablation.substitute(encoder, method)
+    for layer in range(LAYERS):
+        forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
+        for head in range(HEADS):
+            alone = ablation.without(encoder, [Head(layer, head)], SENTENCE, method=method)
+            for later, weights in enumerate(forked.weights, layer + 1):
+                assert np.array_equal(weights[:, 1 + head], alone.weights[later])
+
+
+@pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])
+def test_uniform_is_the_mean_of_the_values_a_head_may_see(family: str, causal: bool, tiny: Tiny) -> None:
+    values = torch.tensor([[[[1.0], [2.0], [6.0]], [[0.0], [4.0], [2.0]]]])  # [1, head, n, d_head]
+    outputs = torch.zeros(1, 3, 2, 1)
+    uniform = ablation.substitute(tiny(family), "uniform")(0, values, outputs)
+    expected = [[1.0, 0.0], [1.5, 2.0], [3.0, 2.0]] if causal else [[3.0, 2.0]] * 3
+    assert torch.allclose(uniform[0, :, :, 0], torch.tensor(expected))
+
+
+def test_heads_that_share_their_values_get_their_own_group(tiny: Tiny) -> None:
+    values = torch.tensor([[[[1.0]], [[5.0]]]])  # two groups
+    uniform = ablation.substitute(tiny("bert"), "uniform")(0, values, torch.zeros(1, 1, 4, 1))
+    assert uniform.flatten().tolist() == [1.0, 1.0, 5.0, 5.0]
+
+
+def test_mean_outputs_are_those_over_all_tokens(tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny("bert")
+    means = ablation.means_over(encoder, OTHERS)
+    model = AutoModel.from_pretrained(tiny_folder("bert"), attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder("bert"))
+    joined: list[torch.Tensor] = []
+    place(model, 1).output.register_forward_pre_hook(lambda _, arguments: joined.append(arguments[0][0].clone()))
+    with torch.no_grad():
+        for text in OTHERS:
+            model(**tokenizer(text, return_tensors="pt"))
+    assert np.allclose(means[1].flatten(), torch.cat(joined).mean(0), atol=1e-6)
+    weights, _ = plain(tiny_folder("bert"), SENTENCE, {head: torch.from_numpy(means[head]) for head in OFF})
+    ours = ablation.without(encoder, OFF, SENTENCE, method="mean", means=means)
+    assert np.abs(ours.weights - weights).max() <= 1e-5
+
+
+def test_a_reading_says_what_was_off(tiny: Tiny) -> None:
+    encoder = tiny("bert")
+    one = ablation.without(encoder, ["L1H0", (0, 2)], SENTENCE)
+    assert one.made == ("without L0H2 L1H0: zero",)
+    others = [
+        encoder.encode(SENTENCE),
+        ablation.without(encoder, ["L1H0"], SENTENCE),
+        ablation.without(encoder, ["L1H0", "L0H2"], SENTENCE, method="uniform"),
+    ]
+    assert len({one.key, *(other.key for other in others)}) == 4
+    assert one.key == ablation.without(encoder, ["L0H2", "L1H0", "L1H0"], SENTENCE).key
+    assert np.array_equal(ablation.without(encoder, [], SENTENCE).weights, encoder.encode(SENTENCE).weights)
+
+
+def test_what_cannot_be_switched_off_is_said(tiny: Tiny) -> None:
+    encoder = tiny("bert")
+    with pytest.raises(UnknownHead, match=r"L9H0 does not exist: .* has L0H0 to L2H3"):
+        ablation.without(encoder, ["L9H0"], SENTENCE)
+    with pytest.raises(UnknownHead):
+        ablation.forked(encoder, LAYERS, ablation.each_alone([0]), ablation.substitute(encoder, "zero"), SENTENCE)
+    with pytest.raises(SettingError, match="half"):
+        ablation.without(encoder, ["L0H0"], SENTENCE, method="half")
+    with pytest.raises(SettingError, match="mean outputs"):
+        ablation.without(encoder, ["L0H0"], SENTENCE, method="mean")
+    with pytest.raises(EmptyText):
+        ablation.means_over(encoder, [])
+
+
+def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
+    encoder, heads = tiny("bert"), [Head(1, 2), Head(1, 0), Head(2, 3)]
+    joined: list[torch.Tensor] = []
+    hook = place(encoder._model, 1).output.register_forward_pre_hook(lambda _, inputs: joined.append(inputs[0].clone()))
+    by = ablation.substitute(encoder, "zero")
+    try:
+        whole = encoder.states(SENTENCE)
+        states = ablation.states_at_random(encoder, heads, by, SENTENCE, draws=6)
+    finally:
+        hook.remove()
+    assert states.shape == (6, *whole.shape[1:])
+    lost = joined[1] - joined[0]  # [draw, n, d_model]
+    heads_of_layer = joined[0].unflatten(-1, (HEADS, -1))[0, :, [0, 2]].flatten(1)
+    assert torch.allclose(lost.norm(dim=-1), heads_of_layer.norm(dim=-1).expand(6, -1), rtol=1e-3)
+    assert all(int(torch.linalg.matrix_rank(draw, rtol=1e-3)) <= 2 * 8 for draw in lost)
+    assert len({draw.tobytes() for draw in states}) == 6
+    assert np.array_equal(states, ablation.states_at_random(encoder, heads, by, SENTENCE, draws=6))
+
+
+def test_draws_do_not_depend_on_the_size_of_a_batch(tiny: Tiny) -> None:
+    encoder, by = tiny("bert"), ablation.substitute(tiny("bert"), "zero")
+    whole = ablation.states_at_random(encoder, [Head(0, 0)], by, SENTENCE, draws=5)
+    parts = ablation.states_at_random(encoder, [Head(0, 0)], by, SENTENCE, draws=5, at_once=2)
+    assert np.allclose(parts, whole, atol=1e-5)
+
+
+# ---- Effects --------------------------------------------------------------------------------------------------------
+
+
+def test_effects_are_those_of_single_passes(tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny("bert")
+    done: list[float] = []
+    effects = study.effects(encoder, SENTENCE, progress=done.append)
+    assert done == pytest.approx([1 / 3, 2 / 3, 1])  # a layer at a time
+    weights, states = plain(tiny_folder("bert"), SENTENCE, {})
+    for head in (Head(0, 0), Head(1, 3), Head(2, 2)):
+        changed_weights, changed = plain(tiny_folder("bert"), SENTENCE, {head: 0.0})
+        cosine = torch.nn.functional.cosine_similarity
+        expected = 1 - cosine(states[0].double(), changed[0].double(), dim=-1)
+        assert effects.tokens[head] == pytest.approx(expected.numpy(), abs=2e-6)
+        whole = 1 - cosine(states[0].double().mean(0), changed[0].double().mean(0), dim=-1)
+        assert effects.sentence[head] == pytest.approx(float(whole), abs=2e-6)
+        for layer in range(LAYERS):
+            p, q = weights[layer].astype(float), changed_weights[layer].astype(float)
+            m = (p + q) / 2
+            js = ((p * np.log(p / m)).sum((1, 2)) + (q * np.log(q / m)).sum((1, 2))) / 2 / p.shape[1]
+            assert effects.attention[head][layer] == pytest.approx(js if layer > head.layer else 0 * js, abs=1e-6)
+
+
+def test_the_last_layer_changes_no_other_head(tiny: Tiny) -> None:
+    effects = study.effects(tiny("bert"), SENTENCE)
+    assert effects.sentence.min() > 0
+    for layer in range(LAYERS):
+        assert (effects.attention[layer, :, : layer + 1] == 0).all()
+        assert (effects.attention[layer, :, layer + 1 :] > 0).all()
+    ranked = effects.ranked()
+    assert len(set(ranked)) == LAYERS * HEADS
+    assert effects.sentence[ranked[0]] == effects.sentence.max()
+
+
+@pytest.mark.parametrize("pieces", [1, 40, 512])
+def test_effects_do_not_depend_on_the_size_of_a_batch(pieces: int, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = study.effects(tiny("bert"), SENTENCE, "Isn't it far?", "uniform")
+    monkeypatch.setattr(analysis, "PIECES", pieces)
+    for ours, theirs in zip(study.effects(tiny("bert"), SENTENCE, "Isn't it far?", "uniform"), whole, strict=True):
+        assert np.allclose(ours, theirs, atol=1e-6)
+
+
+def test_heads_off_together(tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny("bert")
+    effect = study.together(encoder, OFF, SENTENCE)
+    states = plain(tiny_folder("bert"), SENTENCE, {})[1][0].double()
+    changed = plain(tiny_folder("bert"), SENTENCE, dict.fromkeys(OFF, 0.0))[1][0].double()
+    cosine = torch.nn.functional.cosine_similarity
+    assert effect.tokens == pytest.approx((1 - cosine(states, changed, dim=-1)).numpy(), abs=2e-6)
+    assert effect.sentence == pytest.approx(float(1 - cosine(states.mean(0), changed.mean(0), dim=-1)), abs=2e-6)
+    assert effect.random.shape == (20,)
+    assert (effect.random > 0).all()
+    alone = study.together(encoder, [Head(1, 3)], SENTENCE)
+    assert alone.sentence == pytest.approx(study.effects(encoder, SENTENCE).sentence[1, 3], abs=1e-6)
+
+
+def test_no_head_off_changes_nothing(tiny: Tiny) -> None:
+    effect = study.together(tiny("bert"), [], SENTENCE)
+    assert effect.sentence == 0
+    assert (effect.tokens == 0).all()
+
+
+def test_work_that_nobody_waits_for_ends(tiny: Tiny) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study.effects(tiny("bert"), SENTENCE, progress=stop)
+    encoder = tiny("bert")
+    assert np.array_equal(encoder.encode(SENTENCE).weights, encoder.encode(SENTENCE).weights)
+    assert not place(encoder._model, 0).output._forward_pre_hooks

@@ -1,0 +1,183 @@
+"""The page on which heads are switched off, and Explore without them: what the URL says, what is drawn and said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis.distance import per_head
+from mha_viz.analysis.effects import Effects
+from mha_viz.attention import Head
+from mha_viz.errors import ShapeError
+from mha_viz.figures import effects as charts
+from mha_viz.figures.theme import LIGHT
+from mha_viz.models import ablation
+from mha_viz.models.encoder import Encoder
+from mha_viz.study import effects as study
+from mha_viz.ui.address import WAYS, read
+from tests.page_session import PageSession, press
+
+pytestmark = pytest.mark.usefixtures("no_hub")
+
+PAGE = "pages/60_switch_off.py"
+TEXT = "The cat sat on the mat."
+
+
+def visit(**url: Any) -> PageSession:
+    return PageSession({"text": TEXT, **url}, PAGE)
+
+
+def chart(page: PageSession, key: str) -> dict[str, Any]:
+    spec: dict[str, Any] = json.loads(
+        next(c.proto.spec for c in page.at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
+    )
+    return spec
+
+
+def cells(page: PageSession, key: str) -> dict[str, str]:
+    drawn = chart(page, key)["data"][1]
+    return dict(zip(drawn["customdata"], drawn["text"], strict=True))
+
+
+@pytest.fixture(scope="module")
+def whole(minilm: Encoder) -> Effects:
+    return study.effects(minilm, TEXT)
+
+
+def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects) -> None:
+    page = visit()
+    shown = cells(page, "effects")
+    assert len(shown) == 72
+    for head in (Head(0, 0), Head(3, 1), Head(5, 11)):
+        assert shown[str(head)] == charts.short(whole.sentence[head])
+    first, last = whole.ranked()[0], whole.ranked()[-1]
+    assert f"Without **{first} ({first.paper})** the sentence vector changes most" in page.said
+    assert f"**{last} ({last.paper})** least" in page.said
+
+
+def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
+    page = visit()
+    page.pick("effects", {"customdata": "L3H1"})
+    assert page.url["off"] == "L3H1"
+    assert cells(page, "effects")["L3H1"] == "off"
+    page.pick("effects", {"customdata": "L0H2"})
+    assert page.url["off"] == "L0H2.L3H1"
+    assert page.at.multiselect[0].value == ["L0H2", "L3H1"]
+    page.pick("effects", {"customdata": "L3H1"})
+    assert page.url["off"] == "L0H2"
+    press(page, "all_on")
+    assert "off" not in page.url
+
+
+def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(whole: Effects, minilm: Encoder) -> None:
+    page = visit(off="L5H11")
+    effect = study.together(minilm, [Head(5, 11)], TEXT)
+    rank = whole.ranked().index(Head(5, 11)) + 1
+    assert f"changes by **{1000 * effect.sentence:.1f} thousandths**" in page.said
+    assert f"Of 72 heads, each off alone, it is number {rank}." in page.said
+    weaker = int((effect.random < effect.sentence).sum())
+    low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
+    assert f"{low:.1f} to {high:.1f} thousandths: less than this in {weaker} of 20 draws" in page.said
+
+
+def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
+    page = visit(off="L2H4.L3H1")
+    effect = study.together(minilm, [Head(2, 4), Head(3, 1)], TEXT)
+    bars = chart(page, "tokens")["data"][0]
+    assert bars["customdata"] == [token.text for token in minilm.tokenize(TEXT).tokens]
+    assert len(effect.tokens) == len(bars["customdata"])
+    moved = per_head(minilm.encode(TEXT), ablation.without(minilm, ["L2H4", "L3H1"], TEXT))
+    shown = cells(page, "later_heads")
+    assert shown["L2H5"] == shown["L0H0"] == ""  # they read what they read before
+    assert shown["L2H4"] == shown["L3H1"] == "off"
+    for head in (Head(3, 0), Head(4, 7), Head(5, 11)):
+        assert shown[str(head)] == charts.short(moved[head])
+
+
+def test_nothing_comes_after_the_last_layer() -> None:
+    shown = cells(visit(off="L5H0"), "later_heads")
+    assert {text for head, text in shown.items() if head != "L5H0"} == {""}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
+    page = visit(off="L3H1", how=way)
+    assert page.at.segmented_control[0].value == way
+    means = None
+    if way != "mean":
+        whole = study.effects(minilm, TEXT, method=way, means=means)
+        assert cells(page, "effects")["L4H4"] == charts.short(whole.sentence[4, 4])
+    assert set(WAYS) == set(ablation.METHODS)
+
+
+def test_controls_choose_layers_and_heads_at_random() -> None:
+    page = visit(off="L3H1")
+    page.at.selectbox[0].set_value("L1").run()
+    page.check()
+    assert page.url["off"].split(".") == [*(f"L1H{head}" for head in sorted(range(12))), "L3H1"]
+    press(page, "at_random")
+    assert len(page.url["off"].split(".")) == 13
+    page.at.segmented_control[0].set_value("uniform").run()
+    page.check()
+    assert page.url["how"] == "uniform"
+
+
+def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost() -> None:
+    every = ".".join(f"L{layer}H{head}" for layer in range(1, 6) for head in range(12))
+    page = visit(off=every)
+    page.at.selectbox[0].set_value("L0").run()
+    page.check()
+    assert "72 heads would be off; a link holds 70." in page.said
+    assert page.url["off"] == every
+
+
+@pytest.mark.parametrize("off", ["L99H0.L3H1", "L3H1.L3H99"])
+def test_heads_that_the_model_has_not_are_named(off: str) -> None:
+    page = visit(off=off)
+    assert "This link switches off what is not there" in page.said
+    assert cells(page, "effects")["L3H1"] == "off"
+
+
+@pytest.mark.parametrize("off", ["L3", "<b>", "L3H1..L2H1", "ü", "L3H1.", "9" * 600])
+def test_a_link_that_names_no_heads_switches_none_off(off: str) -> None:
+    where = read({"off": off, "how": "sideways"})
+    assert where.off == ()
+    assert where.how == "zero"
+    assert [complaint.partition("=")[0] for complaint in where.complaints] == ["off", "how"]
+    assert "off" not in cells(visit(off=off), "effects").values()
+
+
+def test_pairs_and_other_models_are_read() -> None:
+    assert len(cells(visit(pair="It slept.", off="L0H0"), "effects")) == 72
+    assert len(cells(visit(model="toy", off="L0H0"), "effects")) == 8
+
+
+def test_explore_shows_the_attention_without_the_heads(minilm: Encoder) -> None:
+    page = PageSession({"text": TEXT, "off": "L2H4", "head": "L5H3"})
+    assert "L2H4 (3-5) is switched off (zero)" in page.said
+    without = ablation.without(minilm, ["L2H4"], TEXT)["L5H3"]
+    assert np.abs(page.shown().matrices[5 * 12 + 3] - without).max() < 1e-4
+    assert np.abs(minilm.encode(TEXT)["L5H3"] - without).max() > 1e-3
+    press(page, "switch_on")
+    assert "off" not in page.url
+    assert "switched off" not in page.said
+
+
+def test_the_divergence_of_readings_of_different_texts_is_refused(minilm: Encoder) -> None:
+    with pytest.raises(ShapeError):
+        per_head(minilm.encode("One."), minilm.encode("Two words."))
+    same = per_head(minilm.encode(TEXT), minilm.encode(TEXT))
+    assert same.shape == (6, 12)
+    assert (same == 0).all()
+
+
+def test_numbers_of_cells() -> None:
+    written = [charts.short(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
+    assert written == ["", "0.0", "0.0", "2.1", "10", "79", "2,000"]
+    figure = charts.head_grid(np.array([[np.nan, 0.5], [0.0, 1.0]]), "nats", [Head(1, 1)], LIGHT)
+    assert figure.data[1].text == ("", "500", "0.0", "off")
+    assert "1.00000 nats" in figure.data[1].hovertext[3]
+    assert len(figure.layout.shapes) == 1

@@ -1,0 +1,16 @@
+"""Waiting for what other threads and processes do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+PATIENCE = 180  # seconds after which a wait counts as endless; never reached when things work
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait until ``done()``; a test that waits in vain fails."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)

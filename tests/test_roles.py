@@ -186,31 +186,29 @@ def test_a_relation_without_a_case_in_even_sentences_has_no_choice() -> None:
 # ---- Coreference ----------------------------------------------------------------------------------------------------
 
 
-def coreferential(n: Halves, right: Halves, nearest: Halves, alike: Halves, halves: slice = roles.ODD) -> Any:
+def coreferential(n: int, right: int, nearest: int, alike: int) -> Any:
     at = TYPES.index("third_person")
     sums = Coreference(1).sums
-    sums["n"][0, :, at], sums["correct"][0, :, at, 0] = n, right
-    sums["baseline"][0, :, at] = np.array([nearest, alike]).T
-    return list(roles.coreferential(sums, Documents([""]), sums, halves))
+    sums["n"][0, 1, at], sums["correct"][0, 1, at, 0] = n, right
+    sums["baseline"][0, 1, at] = nearest, alike
+    return list(roles.coreferential(sums, Documents([""]), sums))
 
 
 def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None:
-    (role,) = coreferential((100, 100), (80, 75), (30, 40), (60, 50))
+    (role,) = coreferential(100, 75, 40, 50)
     assert (role.role, role.detail, role.n) == ("coreference", "third_person", 100)
     assert (role.score, role.baseline, role.untrained) == (0.75, 0.5, 0.75)
     assert role.interval == wilson(75, 100)
-    assert coreferential((100, 100), (80, 59), (30, 40), (60, 50)) == []
-    assert coreferential((100, 100), (80, 75), (30, 70), (60, 50)) == []  # the other baseline is the better one
+    assert coreferential(100, 59, 40, 50) == []
+    assert coreferential(100, 75, 70, 50) == []  # the other baseline is the better one
 
 
 def test_exactly_ten_points_are_enough_here_too() -> None:
-    assert len(coreferential((100, 100), (80, 60), (30, 50), (60, 10))) == 1
-    assert coreferential((100, 100), (69, 60), (30, 50), (60, 10)) == []  # not on the even half, which chooses
-    assert len(coreferential((100, 100), (69, 60), (30, 50), (60, 10), roles.ALL)) == 1  # 129 of 200, 80 by a rule
+    assert len(coreferential(100, 60, 50, 10)) == 1
 
 
 def test_here_too_a_hundred_cases_are_needed() -> None:
-    assert coreferential((100, 99), (99, 99), (1, 1), (1, 1)) == []
+    assert coreferential(99, 99, 1, 1) == []
 
 
 def test_a_share_of_nothing_is_not_a_number() -> None:

@@ -6,8 +6,8 @@ cases. It is *coreferential* when it beats the better baseline by ten points. *P
 go by a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none.
 
 What meets the rule over all sentences of a corpus is a candidate; candidates of two corpora are *established*
-(:mod:`mha_viz.analysis.established`). On one corpus alone a role is *suggested*: head and direction gain ten points on
-the sentences with even numbers, and meet the rule on the odd ones.
+(:mod:`mha_viz.analysis.established`). On one corpus alone a role is *suggested*: of syntax where head and direction
+gain ten points on the sentences with even numbers, and meet the rule on the odd ones.
 """
 
 from __future__ import annotations
@@ -210,27 +210,20 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
             yield Role(head, "syntax", detail, right / n, offset, n, interval, rule, untrained)
 
 
-def coreferential(sums: Running, documents: Documents, control: Running | None, halves: slice) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns, over all sentences, or on the odd
-    ones if they do so on the even ones too. ``sums`` and ``control`` are those of
+def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
+    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are those of
     :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
     at = TYPES.index("third_person")
-    n, correct, baseline = (sums[name][:, :, at] for name in ("n", "correct", "baseline"))
-    cases, better = int(n[:, halves].sum()), int(baseline[:, halves].sum(axis=(0, 1)).max())
+    n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
+    cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
-    heads = [head for head in range(correct.shape[-1]) if _gains(correct[:, halves, head].sum(), better, cases)]
-    if halves == ODD:
-        easier, chosen_on = int(baseline[:, EVEN].sum(axis=(0, 1)).max()), int(n[:, EVEN].sum())
-        heads = [head for head in heads if _gains(correct[:, EVEN, head].sum(), easier, chosen_on)]
-    bounds = documents.interval(correct[:, halves].sum(axis=1), n[:, halves].sum(axis=1))
-    untrained = math.nan if control is None else control["correct"][:, halves, at].sum(axis=(0, 1)).max() / cases
-    for head in heads:
+    bounds = documents.interval(correct, n)
+    untrained = math.nan if control is None else int(control["correct"][:, :, at].sum(axis=(0, 1)).max()) / cases
+    for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
+        scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        score = int(correct[:, halves, head].sum()) / cases
-        yield Role(
-            head, "coreference", "third_person", score, better / cases, cases, interval, untrained=float(untrained)
-        )
+        yield Role(head, "coreference", "third_person", *scores, interval, untrained=untrained)
 
 
 def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:

@@ -78,7 +78,7 @@ def _measured(finding: Finding) -> str:
 
 
 def _cases(finding: Finding) -> str:
-    return "cases" if finding.status == ESTABLISHED else "held-out cases"
+    return "held-out cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
 
 
 def _upos(finding: Finding) -> str:

@@ -113,18 +113,16 @@ def _role_tables(
 ) -> dict[str, pd.DataFrame]:
     """The candidates and the suggested roles of one pass."""
     patterns_of_control = control.patterns.sums if control else None
-    by_threshold = [
+    without_halves = [
         role
         for measure in (roles.positional, roles.delimiting, roles.broad)
         for role in measure(tally.patterns.sums, patterns_of_control)
     ]
-    candidates = [*by_threshold, *(roles.candidate_syntax(syntax) if syntax else ())]
-    suggested = [*by_threshold, *(roles.suggested_syntax(syntax) if syntax else ())]
     if _annotations(measured.corpus)[1]:
         chains_of_control = control.coreference.sums if control else None
-        given = tally.coreference.sums, measured.documents, chains_of_control
-        candidates += roles.coreferential(*given, roles.ALL)
-        suggested += roles.coreferential(*given, roles.ODD)
+        without_halves += roles.coreferential(tally.coreference.sums, measured.documents, chains_of_control)
+    candidates = [*without_halves, *(roles.candidate_syntax(syntax) if syntax else ())]
+    suggested = [*without_halves, *(roles.suggested_syntax(syntax) if syntax else ())]
     standing = (roles.SUGGESTED, measured.corpus.name)
     return {
         "candidates": _frame("candidates", _roles(candidates, heads)),

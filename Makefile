@@ -1,4 +1,4 @@
-# make run: the app · make test: every test · make test-unit: a minute of it · make check: style, types, walls · make bench: speed
+# make run: the app · make test: every test · make test-unit: a minute of it · make check: style, types, walls · make bench: speed · make docs: the documentation · make dist: wheel and sdist
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -16,7 +16,7 @@ PYTEST_ARGS ?= -n 2
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 
-.PHONY: run test test-unit test-deploy check bench clean help
+.PHONY: run test test-unit test-deploy check bench docs dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -52,6 +52,15 @@ bench: $(VENV)/.bench-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m benchmarks
 
+# The documentation, offline: figures are drawn from the code beside them, and a warning is an error.
+docs: $(VENV)/.docs-installed
+	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "build/docs/index.html"
+
+# Wheel and source distribution of the version in mha_viz/version.py, in dist/.
+dist: $(VENV)/.docs-installed
+	@$(PY) -m build --outdir dist .
+
 clean:
 	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results
 
@@ -86,6 +95,11 @@ $(VENV)/.bench-installed: requirements-bench.txt requirements-dev.txt requiremen
 	@$(PIP) -r requirements-bench.txt -r requirements-dev.txt
 	@$(THIS)
 	@touch $@ $(VENV)/.dev-installed $(VENV)/.run-installed
+
+$(VENV)/.docs-installed: requirements-docs.txt $(VENV)/.run-installed
+	@echo "Installing requirements-docs.txt"
+	@$(PIP) -r requirements-docs.txt
+	@touch $@
 
 # What checks JavaScript: ESLint, Prettier and TypeScript, in the versions of package-lock.json.
 node_modules/.installed: package.json package-lock.json .npmrc | $(VENV)/.dev-installed

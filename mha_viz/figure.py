@@ -232,7 +232,7 @@ def compare(
     names two panels, counted from 0, whose difference is open in the interactive version.
     """
     if not isinstance(panels, Iterable):
-        raise SettingError(f"{str(panels)[:60]!r} is no list of heads.", "Give [(attention, 'L3H1'), …].")
+        raise SettingError(f"{str(panels)[:60]!r} is not a list of heads.", "Give [(attention, 'L3H1'), …].")
     made = [_panel(given) for given in panels]
     view, size, look = _settings(options)
     check(made, view, pin_of)
@@ -342,7 +342,7 @@ def _heads(layer: int | None, head: int | None, options: HeadOptions) -> tuple[H
     remedy = "Give layer=3, head=1, or heads=['L3H1']."
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
-            raise SettingError(f"heads is {str(named)[:40]!r}, which is no list.", remedy)
+            raise SettingError(f"heads is {str(named)[:40]!r}, which is not a list.", remedy)
         chosen = tuple(Head.of(one) for one in named)
     else:
         chosen = () if layer is None or head is None else (Head.of((layer, head)),)

@@ -108,7 +108,7 @@ def test_a_narrow_page_shows_the_map_upright(newcomer: Callable[..., BrowserTab]
 @pytest.mark.parametrize("suffix", ["SVG", "PDF", "PNG", "CSV"])
 def test_a_figure_is_downloaded(visitor: BrowserTab, suffix: str) -> None:
     page = visitor.explore(head="L3H1", special="rescale")
-    page.get_by_text("Take this figure away").click()
+    page.get_by_text("Download figure and numbers").click()
     with page.expect_download() as started:
         page.get_by_role("button", name=suffix, exact=True).click()
     path = Path(started.value.path())
@@ -125,7 +125,7 @@ def test_a_figure_is_downloaded(visitor: BrowserTab, suffix: str) -> None:
 
 def test_the_preview_has_the_shape_of_the_file(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
-    page.get_by_text("Take this figure away").click()
+    page.get_by_text("Download figure and numbers").click()
     preview = page.get_by_alt_text("Preview of the figure")
     expect(preview).to_be_visible()
     shown, whole = preview.evaluate("i => [i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight]")
@@ -134,9 +134,9 @@ def test_the_preview_has_the_shape_of_the_file(visitor: BrowserTab) -> None:
 
 def test_the_whole_tray_is_downloaded(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", tray=TWO)
-    page.get_by_text("Take this figure away").click()
+    page.get_by_text("Download figure and numbers").click()
     with page.expect_download() as started:
-        page.get_by_role("button", name="Everything in the tray").click()
+        page.get_by_role("button", name="All compared heads").click()
     with zipfile.ZipFile(io.BytesIO(Path(started.value.path()).read_bytes())) as file:
         assert file.testzip() is None
         assert "2-L3H1-links.svg" in file.namelist()

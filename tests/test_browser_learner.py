@@ -81,7 +81,7 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
     visitor.asked(run="steps-1500_and_seed-5")
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
-    expect(page.get_by_text("Stored run: h 4, d_model 32, steps 300, seed 0.")).to_be_visible()
+    expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
 
 
 def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> None:

@@ -86,7 +86,7 @@ def test_a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, h
     page.get_by_label("Hub id or folder of another model").press("Enter")
     expect(page.get_by_role("progressbar")).to_be_visible()
     expect(page.get_by_text("Downloading someone/paced")).to_be_visible()
-    expect(page.get_by_text("Meanwhile, the picture below is read by MiniLM")).to_be_visible()
+    expect(page.get_by_text("Meanwhile, the drawing below shows MiniLM")).to_be_visible()
     expect(visitor.title).to_have_text("L2H2 (3-3)")  # the picture and its view stay
     visitor.asked(head=None)
     expect(page.get_by_role("progressbar")).to_have_count(0)

@@ -52,7 +52,7 @@ def _move_slider(page: Page, step: int) -> None:
 
 
 def _take_away(page: Page, _: int) -> None:
-    page.locator("summary", has_text="Take this figure away").click()
+    page.locator("summary", has_text="Download figure and numbers").click()
 
 
 SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")

@@ -91,16 +91,16 @@ def test_the_tray_is_changed_and_the_url_with_it() -> None:
     edit(here, "remove", 0)
     edit(here, "remove", 0)
     assert "tray" not in here.url
-    assert "mha_compare" in here._drawn() or "Nothing is in the tray" in here.said
+    assert "mha_compare" in here._drawn() or "No heads chosen yet" in here.said
 
 
 def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
     here = visit(tray=tray.write([L3H1] * 8))
     edit(here, "duplicate", 0)
-    assert "holds 8 heads" in here.said
+    assert "At most 8 heads can be compared" in here.said
     assert len(kept(here)) == 8
     edit(here, "duplicate", 0)
-    assert here.said.count("holds 8 heads") == 1
+    assert here.said.count("At most 8 heads can be compared") == 1
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_an_empty_tray_shows_the_most_similar_heads() -> None:
     expected = office().similar(attention, Head(3, 1), 5)
     assert found[1:] == [str(head) for head, _ in expected]
     assert [p["name"] for p in panels(here)["panels"]][1] == f"{expected[0][1]:.3f} nats"
-    assert "Nothing is in the tray" in visit(show="tray").said
+    assert "No heads chosen yet" in visit(show="tray").said
 
 
 def test_a_whole_layer() -> None:
@@ -232,7 +232,7 @@ def test_a_second_sentence_that_no_link_could_hold_is_refused_and_nothing_change
     here = visit(show="word", text=long, second="word.")
     here.at.text_input(key="second").set_value("x y " * 300).run()
     here.check()
-    assert "does not fit into the page’s link" in here.said
+    assert "too long for the page’s link" in here.said
     assert here.url["second"] == "word."
     assert encoded(here) <= MAX_ENCODED
 
@@ -247,7 +247,7 @@ def test_the_texts_of_a_link_share_one_room() -> None:
     here.at.text_input(key="second").set_value(long[1:]).run()
     assert here.url["second"] == long[1:]
     edit(here, "pin", 0, text=long, pair="", model="minilm", head="L0H0")
-    assert "too long for one" in here.said
+    assert "too long for it" in here.said
     assert "tray" not in here.url
     assert encoded(here) <= MAX_ENCODED
     full = PageSession({"tray": tray.write([Pin(long, "", "minilm", Head(0, 0))])})

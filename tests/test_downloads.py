@@ -244,7 +244,7 @@ def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visit
     until(lambda: visitors.start("someone/tiny").size > 0)
     page.at.run()
     assert "Downloading someone/tiny" in progress(page)
-    assert "Meanwhile, the picture below is read by MiniLM" in page.said
+    assert "Meanwhile, the drawing below shows MiniLM" in page.said
     press(page, "cancel_download")
     assert "model" not in page.url
     assert not progress(page)
@@ -259,7 +259,7 @@ def test_the_page_says_that_a_download_waits_for_others(hub: FakeHub, visitors: 
         visitors.start(name)
     page = PageSession({"model": "c/c"})
     visitors.start("c/c")
-    assert progress(page) == "c/c waits for other downloads…"
+    assert progress(page) == "c/c is waiting for other downloads…"
 
 
 # ---- Words -----------------------------------------------------------------------------------------------

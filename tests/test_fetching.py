@@ -125,7 +125,7 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
             await one.press("lab_stop")
             return said
 
-    assert "Below is the stored run until the training is done." in run(watch())
+    assert "Until the training is done, the saved default run is shown below." in run(watch())
 
 
 def test_no_browser_can_clear_the_caches(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz import numerals
 from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
@@ -26,7 +27,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, THEMES, palette
-from mha_viz.figures.view import Block, View, block, chosen, focus, number, shades, share, shown, units
+from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
 from mha_viz.models.encoder import Encoder
 from tests import hostile
 from tests.page_scripts import ask_panels
@@ -117,8 +118,9 @@ def test_text_in_figures_has_the_colours_of_the_pages(name: str) -> None:
 
 
 def test_numbers_are_written_as_on_screen() -> None:
-    assert [number(w) for w in (0, 0.0004, 0.0005, 0.0625, 1)] == ["0.000", "<.001", "0.001", "0.063", "1.000"]
-    assert [share(s) for s in (0.0123, 0.62)] == ["1.2 %", "62 %"]
+    weights = (0, 0.0004, 0.0005, 0.0625, 1)
+    assert list(map(numerals.weight, weights)) == ["0.000", "<.001", "0.001", "0.063", "1.000"]
+    assert list(map(numerals.percent, (0.0123, 0.62, 1))) == ["1.2%", "62.0%", "100.0%"]
 
 
 BAD: list[dict[str, Any]] = [
@@ -285,7 +287,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden(minilm: E
     assert "rows rescaled to sum to 1; " in said
     view = View(special="rescale")
     gone = block(attention, Head(3, 1), view, units(attention, view)).hidden.mean()
-    assert f"{share(float(gone))} of this head’s attention was hidden" in said
+    assert f"{numerals.percent(float(gone))} of this head’s attention was hidden" in said
     about = heatmap(attention, Head(3, 1), View(special="hide")).about
     assert about["heads"] == "L3H1"
     assert about["special"] == "hide"
@@ -311,7 +313,7 @@ def test_all_panels_share_one_scale() -> None:
     for mark, attention in zip(cells, (one, two), strict=True):
         expected = palette(LIGHT.ramp)[np.rint(attention[H].astype(float) * 255 / float(top)).astype(int)]
         assert (mark.pixels == expected).all()
-    assert any(f"one scale, 0 to {number(float(top))}" in m.text for m in drawing.marks if isinstance(m, Text))
+    assert any(f"one scale, 0 to {numerals.weight(float(top))}" in m.text for m in drawing.marks if isinstance(m, Text))
     with pytest.raises(SettingError, match="each row its own"):
         compare([Panel(one, H)], View(scale="row"))
 

@@ -81,7 +81,7 @@ def test_conllu_that_cannot_be_read_is_answered_in_place(broken: str) -> None:
 def test_typed_text_has_no_gold_and_gets_proposals_when_asked() -> None:
     page = PageSession()
     assert "against the gold" not in page.said
-    assert [e.label for e in page.at.expander if "propose" in e.label]
+    assert [e.label for e in page.at.expander if "suggest" in e.label]
 
 
 def test_words_are_given_only_where_there_is_gold() -> None:
@@ -207,10 +207,10 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
         for role in PageSession({"text": told(sentence)}).badges["found"]
         if role["role"] == "syntax"
     }
-    assert all("By the gold of this text:" in role["words"] for role in with_gold.values())
+    assert all("According to this sentence’s annotation" in role["words"] for role in with_gold.values())
     assert all(role["active"] != ("0 of" in role["words"]) for role in with_gold.values())
     typed = [role for role in PageSession({"text": "She slept."}).badges["found"] if role["role"] == "syntax"]
-    assert {role["said"] for role in typed} <= {"strong link here", "not triggered here"}
+    assert {role["said"] for role in typed} <= {"strong link in this sentence", "not triggered here"}
 
 
 def test_names_of_relations_are_never_markup() -> None:

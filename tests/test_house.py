@@ -37,6 +37,7 @@ FLOORS = {
     "words": 1,  # sums and means over the tokens of a word
     "files": 1,  # there whole or not at all
     "errors": 0,
+    "numerals": 0,  # numbers in sentences
     "version": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }

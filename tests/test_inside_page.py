@@ -183,7 +183,7 @@ def test_a_model_that_scales_otherwise_gets_its_own_formula(tmp_path: Path) -> N
 def test_the_section_of_the_paper_is_the_one_that_says_it(step: str, section: str) -> None:
     for divide in ("yes", "no"):
         page = visit(step=step, divide=divide)
-        text = "\n".join(m.value for m in page.at.markdown if "With $d_k = d_{model} / h$" not in m.value)
+        text = "\n".join(m.value for m in page.at.markdown if r"With $d_k = d_{\text{model}} / h$" not in m.value)
         assert set(re.findall(r"Vaswani et al. 2017, section (\d\.\d\.\d)", text)) == {section}
 
 
@@ -261,9 +261,9 @@ def test_another_sentence_forgets_the_tokens() -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ({"head": "L9H0"}, "asks for a head that is not there (L9H0); L3H1 (4-2) is shown"),
-        ({"head": "L0H99"}, "asks for a head that is not there (L0H99)"),
-        ({"head": "first"}, "asks for a head that is not there (head=first)"),
+        ({"head": "L9H0"}, "names a head that does not exist (L9H0); L3H1 (4-2) is shown instead"),
+        ({"head": "L0H99"}, "names a head that does not exist (L0H99)"),
+        ({"head": "first"}, "names a head that does not exist (head=first)"),
         ({"q": "99"}, "asks for tokens that are not there (q=99)"),
         ({"k": "-1"}, "asks for tokens that are not there (k"),
         ({"q": "<b>", "k": "1e3"}, "asks for tokens that are not there (q"),
@@ -305,8 +305,8 @@ def test_two_sentences_and_gold_words() -> None:
 def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
     typed = f"{SENTENCE} " * 12
     page = visit(text=typed, step="values", q="40", k="3")
-    assert f"tokens {DRAWN} are drawn: the query, the key, and of the others those to which" in page.said
     trace = minilm.trace(typed, layer=3)
+    assert f"Only {DRAWN} of {trace.n} tokens are drawn: the query, the key, and those" in page.said
     shown = in_view(trace, 1, 40, 3)
     assert len(shown) == DRAWN
     assert {40, 3} <= set(shown)
@@ -319,7 +319,8 @@ def test_another_head_changes_nothing_at_x_however_long_the_text() -> None:
     typed = f"{SENTENCE} " * 12
     page = visit(text=typed, step="x", q="90", k="40", head="L3H1")
     before, said = charts(page), page.said
-    assert f"tokens the first {DRAWN} are drawn, and with them the query and the key." in said
+    assert f"Only the first {DRAWN} of " in said
+    assert "tokens are drawn, plus the query and the key." in said
     assert len(before[0]["layout"]["yaxis"]["ticktext"]) == DRAWN + 2
     for head in (7, 11):
         select(page, "head", head)
@@ -379,7 +380,7 @@ def test_a_trace_is_kept_and_counted_in_bytes(tiny_folder: Callable[[str], Path]
 
 def test_the_calculator_begins_with_the_paper_s_numbers_beside_the_model_s() -> None:
     said = visit().said
-    assert "| $d_{model}$, h, n | 512, 8, 64 | 512, 1, 64 | 384, 12, 16 |" in said
+    assert r"| $d_{\text{model}}$, h, n | 512, 8, 64 | 512, 1, 64 | 384, 12, 16 |" in said
     assert "| **64** | **512** | **32** |" in said
     assert "| parameters: $W_Q$, $W_K$, $W_V$, $W_O$ | **1,048,576** | **1,048,576** | **589,824** |" in said
     assert "| parameters with biases | 1,050,624 | 1,050,624 | 591,360 |" in said
@@ -568,8 +569,8 @@ def test_the_mask_is_drawn_cell_by_cell() -> None:
     figure = draw.mask(made(causal=True), TOKENS, QUERY, KEY, LIGHT)
     later = [[key > query for key in TOKENS] for query in TOKENS]
     same(figure.data[0].z, later)
-    assert np.asarray(figure.data[0].text).tolist() == [["shut" if cell else "open" for cell in row] for row in later]
-    assert figure.data[0].colorscale[-1][1] == LIGHT.muted  # shut is grey
+    assert np.asarray(figure.data[0].text).tolist() == [["masked" if cell else "open" for cell in row] for row in later]
+    assert figure.data[0].colorscale[-1][1] == LIGHT.muted  # masked is grey
     assert not draw.mask(made(), TOKENS, QUERY, KEY, LIGHT).data[0].z.any()
 
 

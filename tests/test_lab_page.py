@@ -20,6 +20,7 @@ from mha_viz.ui.lab import page as lab
 from mha_viz.ui.lab import trainings as desk
 from mha_viz.ui.lab.trainings import Trainings, trainings
 from mha_viz.ui.lab.words import WORDS
+from mha_viz.ui.parts import formulas, plain
 from tests import hostile
 from tests.page_session import ROOT, PageSession, press
 from tests.waiting import until
@@ -74,11 +75,11 @@ def of_seed(seed: int, experiment: str = IDENTICAL) -> Settings:
 def test_every_experiment_shows_its_stored_run_at_once(experiment: str) -> None:
     page = visit(experiment=experiment)
     assert WORDS[experiment].question in page.said
-    assert "Stored run: " in page.said.replace("\\", "")
+    assert "Default run, saved with the app: " in page.said.replace("\\", "")
     for statement in statements(record.stored(experiment)):
-        assert statement.question in page.said.replace("\\", "")
-        assert statement.evidence in page.said.replace("\\", "")
-    assert "an exception" not in page.said
+        assert formulas(plain(statement.question)) in page.said
+        assert formulas(plain(statement.evidence)) in page.said
+    assert "Unusual" not in page.said
 
 
 def test_experiments_have_numbers_and_the_first_is_shown_for_anything_else() -> None:
@@ -152,7 +153,7 @@ def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
     page = visit(experiment=IDENTICAL)
     assert "[No.]" in page.said
-    assert "this run is an exception" in page.said
+    assert "Unusual: in the default run the answer is yes." in page.said
 
 
 def test_the_page_needs_no_torch() -> None:
@@ -183,7 +184,7 @@ def test_a_bad_setting_is_answered_in_place(experiment: str, field: str, value: 
     page.check()
     assert said in page.said
     assert page.at.button(key="lab_run").disabled
-    assert "What this run says" in page.said
+    assert "What this run shows" in page.said
     page.at.number_input(key=f"lab_{experiment}_{field}").set_value(
         getattr(EXPERIMENTS[experiment].default, field)
     ).run()
@@ -197,13 +198,13 @@ def test_a_link_carries_the_settings_of_a_run() -> None:
     page = visit(experiment=PENALTY, run="weight-0.7_and_seed-5")
     assert page.at.number_input(key="lab_penalty_weight").value == 0.7
     assert page.at.number_input(key="lab_penalty_seed").value == 5
-    assert "This server has not run λ 0.7, h 4, d_model 32, steps 300, seed 5." in page.said
+    assert "This server has not run λ = 0.7, h = 4, d_model = 32, steps = 300, seed = 5." in page.said
 
 
 @pytest.mark.parametrize("odd", ["steps-0", "heads-99999999999999", "seed-1.5", "x-1_and_seed-2", "weight-1", "_and_"])
 def test_odd_settings_of_a_link_are_survived(odd: str) -> None:
     page = visit(experiment=IDENTICAL, run=odd)
-    assert "Stored run" in page.said
+    assert "Default run" in page.said
     assert ("The number of steps is 0." in page.said) == (odd == "steps-0")
     assert page.at.number_input(key="lab_identical_seed").value == (2 if "seed-2" in odd else 0)
 
@@ -211,7 +212,7 @@ def test_odd_settings_of_a_link_are_survived(odd: str) -> None:
 @pytest.mark.parametrize("odd", list(hostile.TEXTS.values())[:8])
 def test_odd_parameters_are_survived(odd: str) -> None:
     page = visit(experiment=odd, run=odd, step=odd, arm=odd)
-    assert "What this run says" in page.said
+    assert "What this run shows" in page.said
 
 
 # ---- Running ----------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     until(lambda: trainings().under_way(settings) is None)
     assert trainings().result(settings) is not None
     again = visit(**page.url)
-    assert "Run on this server: h 4, d_model 32, steps 3, seed 7" in again.said.replace("\\", "")
+    assert formulas(plain("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
     assert "Where each head looks at step 3**" in again.said
 
 
@@ -236,7 +237,7 @@ def test_progress_and_stop(runs: Runs) -> None:
     page = visit(experiment=IDENTICAL)
     page.at.number_input(key="lab_identical_seed").set_value(1).run()
     press(page, "lab_run")
-    assert "Below is the stored run until the training is done." in page.said
+    assert "Until the training is done, the saved default run is shown below." in page.said
     training = trainings().under_way(of_seed(1))
     assert training is not None
     until(lambda: training.fraction == 0.5)
@@ -268,7 +269,7 @@ def test_the_page_says_that_others_come_first(runs: Runs) -> None:
     trainings().start(of_seed(2))
     page = visit(experiment=IDENTICAL, run="seed-2")
     waiting = [element.proto.text for element in page.at.get("progress")]
-    assert waiting == ["Waits for 1 training of other visitors"]
+    assert waiting == ["Waiting for 1 training of other visitors"]
 
 
 def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

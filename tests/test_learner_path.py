@@ -17,6 +17,7 @@ from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import questions
 from mha_viz.ui.lab.questions import Question
+from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
 from tests.page_session import ROOT, PageSession
 
@@ -71,7 +72,7 @@ def test_the_questions_of_learners_are_all_there() -> None:
         "unique",
         "different part of the input",
         "same weights",
-        "start diverse",
+        "diverse",
         "redundant",
         "split",
         "cost",
@@ -89,18 +90,18 @@ def test_an_answer_is_two_sentences_with_a_source(question: Question) -> None:
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.see)
 def test_a_question_leads_to_its_experiment(question: Question) -> None:
     page = visit(question.page, **question.parameters)
-    assert "is not there" not in page.said
+    assert "does not exist" not in page.said
     if "experiment" in question.parameters:
-        assert question.answer in page.said
-        assert question.source in page.said
+        assert formulas(question.answer) in page.said
+        assert formulas(question.source) in page.said
 
 
 def test_the_page_shows_every_question_with_its_link() -> None:
     page = visit("questions")
     for question in QUESTIONS:
         assert question.question in page.said
-        assert question.answer in page.said
-        link = next(link for label, link in links(page).items() if question.see in label)
+        assert formulas(question.answer) in page.said
+        link = next(link for label, link in links(page).items() if formulas(question.see) in label)
         assert link.page == path_of(question.page)
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string
@@ -131,7 +132,7 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     assert f"{at} of 6" in page.said
     assert step.text in page.said
     assert "something else" not in page.said
-    assert "is not there" not in page.said
+    assert "does not exist" not in page.said
     ways = [*links(page), *(button.label for button in page.at.button)]
     assert any("Next" in label for label in ways) == (at < 6)
     assert any("Back" in label for label in ways) == (at > 1)
@@ -183,7 +184,7 @@ def test_a_tour_that_was_left_can_be_gone_on_with() -> None:
 def test_words_on_another_sentence_say_so() -> None:
     page = visit("explore", tour="1", text="Birds sing.", head="L0H2")
     assert STEPS_OF_TOUR[0].text in page.said
-    assert "You are reading something else now" in page.said
+    assert "You are looking at something else now" in page.said
 
 
 @pytest.mark.parametrize("odd", ["0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000])

@@ -65,8 +65,8 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "#### L3H1 (4-2)" in page.said
     assert "coincides with coreference" in page.said
     assert "In the built-in sentences it is right in" in page.said
-    assert "Most right" in page.said
-    assert "Least right" in page.said
+    assert "Most often right" in page.said
+    assert "Least often right" in page.said
 
 
 def test_a_head_without_a_role_says_so() -> None:
@@ -212,7 +212,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
 ) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name)
-    assert "has not been measured yet" in page.said
+    assert "have not been measured yet" in page.said
     press(page, "measure")
     until(lambda: studies().profile(catalog.resolve(name), built_in().digest) is not None)
     page = visit(model=name, head="L2H3")
@@ -366,7 +366,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     assert asked.wait(60)
     press(page, "stop_study")
     assert "is being stopped" in page.said
-    assert "does not have any more" not in page.said
+    assert "no longer has" not in page.said
     keep.set()
     model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
     until(lambda: not studies().stopping(model, digest))
@@ -508,7 +508,7 @@ def test_a_model_is_compared_only_with_those_measured_on_the_same_corpus() -> No
 
 
 def test_a_profile_that_the_server_lost_says_so() -> None:
-    assert "does not have any more" in visit(corpus="0" * 64).said
+    assert "no longer has" in visit(corpus="0" * 64).said
 
 
 def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any) -> None:

@@ -26,7 +26,7 @@ Everything = Callable[[Size, int], bytes]
 
 
 class Offers:
-    """What "Take this figure away" offers, without the page around it."""
+    """What "Download figure and numbers" offers, without the page around it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []

@@ -80,7 +80,7 @@ def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> 
     assert pairs(arm.output_difference[0]).min() > 0
     assert pairs(arm.difference[1]).min() > 0
     assert pairs(arm.gradient_cosines[0]).max() < 0.999
-    assert pairs(arm.output_gradient_cosines[0]).min() > 1 - 1e-6  # all heads hand W_O the same vectors
+    assert pairs(arm.output_gradient_cosines[0]).min() > 1 - 1e-6  # all heads pass the same vectors to W_O
 
 
 def test_a_random_start_is_different_from_the_beginning() -> None:
@@ -410,7 +410,7 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
     first = statements(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
     assert not first.yes
     assert first.surprising
-    assert "1e-07" in first.evidence
+    assert "1 · 10⁻⁷" in first.evidence
 
 
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
@@ -455,7 +455,7 @@ def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, other
     ("others", "at", "reason"),
     [
         ({"gradient_cosines": ones}, 1, "the slices of W_O are all that differs"),
-        ({"output_gradient_cosines": nothing}, 2, "all heads hand W_O the same vectors"),
+        ({"output_gradient_cosines": nothing}, 2, "all heads pass the same vectors to W_O"),
     ],
 )
 def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], at: int, reason: str) -> None:
@@ -465,8 +465,8 @@ def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], 
 
 def test_what_the_page_tells_to_look_at_in_a_random_start_is_in_its_stored_run() -> None:
     assert LAB[RANDOM_START].look == (
-        "At step 0 the maps look alike, for attention is still nearly even; later they part. The weights of any two "
-        "heads are nearly at right angles from the first step to the last."
+        "At step 0 the maps look alike, because attention is still nearly uniform; later they differ. In the default "
+        "run the weights of any two heads are nearly at right angles from the first step to the last."
     )
     arm = record.stored(RANDOM_START).runs[0]
     assert pairs(arm.divergence[0]).max() < ALIKE < pairs(arm.divergence[-1]).min()

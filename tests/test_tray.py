@@ -108,13 +108,13 @@ def test_the_person_is_told_what_went_into_the_tray() -> None:
     with patch("streamlit.toast") as told:
         tray.add(tray.add((), CAT), CAT)
     said = [call.args[0] for call in told.call_args_list]
-    assert said == ["L3H1 is in the tray: 1 of 8 to compare.", "L3H1 is in the tray, now 2 times: 2 of 8 to compare."]
+    assert said == [f"L3H1 was added to the compared heads{again}: {n} of 8." for n, again in ((1, ""), (2, " again"))]
 
 
 def test_a_ninth_head_is_refused() -> None:
-    with pytest.raises(TrayFull, match="holds 8"):
+    with pytest.raises(TrayFull, match="At most 8"):
         tray.add((CAT,) * 8, DOG)
-    with pytest.raises(TrayFull, match="holds 8"):
+    with pytest.raises(TrayFull, match="At most 8"):
         tray.duplicate((CAT,) * 8, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import venv
 from pathlib import Path
@@ -71,26 +72,63 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert (ROOT / "mha_viz" / "py.typed").read_bytes() == b""
 
 
+PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
+
+
+def run(folder: Path, *command: str | Path) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Source distribution and wheel by suffix, as `make dist` builds them."""
+    folder = tmp_path_factory.mktemp("dist")
+    venv.create(folder / "venv", with_pip=True)
+    tools = (ROOT / "requirements-docs.txt").read_text("utf-8").splitlines()
+    python = folder / "venv" / PROGRAMS / "python"
+    run(folder, python, "-m", "pip", "install", "--quiet", next(line for line in tools if line.startswith("build==")))
+    run(folder, python, "-m", "build", "--outdir", folder, ROOT)
+    name = f"mha_viz-{mha_viz.__version__}"
+    assert {path.name for path in folder.glob("mha_viz-*")} == {f"{name}.tar.gz", f"{name}-py3-none-any.whl"}
+    return {".tar.gz": folder / f"{name}.tar.gz", ".whl": folder / f"{name}-py3-none-any.whl"}
+
+
 @pytest.mark.slow
-def test_the_lowest_versions_do_the_main_job(tmp_path: Path) -> None:
-    """Builds and installs the wheel, then reads a sentence, draws every kind of figure, and runs the command."""
-
-    def run(*command: str | Path) -> str:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT)
+@pytest.mark.parametrize("suffix", [".whl", ".tar.gz"])
+def test_what_make_dist_builds_can_be_installed(suffix: str, distributions: dict[str, Path], tmp_path: Path) -> None:
+    """Installs it beside the dependencies that are here, then reads, draws, and runs the command."""
     venv.create(tmp_path / "venv", with_pip=True)
-    programs = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-    lowest = [f"{name}=={version}" for name, version in LOWEST.items()]
-    run(programs / "python", "-m", "pip", "install", "--quiet", next(tmp_path.glob("mha_viz-*.whl")), *lowest)
-    run(programs / "python", "-m", "pip", "check")
+    python = tmp_path / "venv" / PROGRAMS / "python"
+    packages = Path(run(tmp_path, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    run(tmp_path, python, "-m", "pip", "install", "--quiet", "--no-deps", distributions[suffix])
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), "utf-8")
+    assert run(tmp_path, python, "-I", "-c", JOB).split() == [mha_viz.__version__]
+    where = run(tmp_path, python, "-I", "-c", "import mha_viz; print(mha_viz.__file__)")
+    assert Path(where.strip()).is_relative_to(packages)
+    command = tmp_path / "venv" / PROGRAMS / "mha-viz"
+    assert run(tmp_path, command, "--version") == f"mha-viz {mha_viz.__version__}\n"
+    assert "figure" in run(tmp_path, command, "completion", "bash")
+    run(tmp_path, command, "toy", "evaluate", "--sentences", "2", "--out", "scores.csv")
+    assert (packages / "mha_viz" / "_app" / "app.py").is_file()
 
-    assert run(programs / "python", "-I", "-c", JOB).split() == [mha_viz.__version__]
-    assert "minilm" in run(programs / "mha-viz", "models")
-    run(programs / "mha-viz", "figure", "links", "The cat sat.", "--head", "L3H1", "--out", "cat.pdf")
-    run(programs / "mha-viz", "attention", "The cat sat.", "--out", "cat.csv")
+
+@pytest.mark.slow
+def test_the_lowest_versions_do_the_main_job(distributions: dict[str, Path], tmp_path: Path) -> None:
+    """Installs the wheel, then reads a sentence, draws every kind of figure, and runs the command."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    programs = tmp_path / "venv" / PROGRAMS
+    lowest = [f"{name}=={version}" for name, version in LOWEST.items()]
+    run(tmp_path, programs / "python", "-m", "pip", "install", "--quiet", distributions[".whl"], *lowest)
+    run(tmp_path, programs / "python", "-m", "pip", "check")
+
+    assert run(tmp_path, programs / "python", "-I", "-c", JOB).split() == [mha_viz.__version__]
+    assert "minilm" in run(tmp_path, programs / "mha-viz", "models")
+    assert "fish" in run(tmp_path, programs / "mha-viz", "completion", "fish")
+    run(tmp_path, programs / "mha-viz", "figure", "links", "The cat sat.", "--head", "L3H1", "--out", "cat.pdf")
+    run(tmp_path, programs / "mha-viz", "attention", "The cat sat.", "--out", "cat.csv")
     assert (tmp_path / "cat.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "cat.csv").stat().st_size > 500
-    run(programs / "python", "-c", "import mha_viz.serving.start")
+    run(tmp_path, programs / "python", "-c", "import mha_viz.serving.start")

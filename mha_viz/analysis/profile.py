@@ -119,7 +119,7 @@ class Profile:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Layers, and heads a layer."""
+        """Layers, and heads per layer."""
         return int(self.facts["layers"]), int(self.facts["heads"])
 
     def heads(self) -> tuple[Head, ...]:

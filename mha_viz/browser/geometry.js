@@ -385,6 +385,3 @@ export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
   for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];
   return sum / rows;
 }
-
-/** @type {(weight: number) => string} */
-export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));

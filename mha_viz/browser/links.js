@@ -1,5 +1,6 @@
 // Token links: queries left, keys right, one line a weight, its opacity the shade of the weight.
-import { linksLayout, number, spanWeight, within } from "./geometry.js";
+import { linksLayout, spanWeight, within } from "./geometry.js";
+import { number } from "./numerals.js";
 import { fit, widest, write } from "./ink.js";
 
 const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke

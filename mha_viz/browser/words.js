@@ -1,5 +1,6 @@
 // What a head does, in words and numbers: the line above the drawings, the note below, the table.
-import { headName, isPair, mean, number, paperName } from "./geometry.js";
+import { headName, isPair, mean, paperName } from "./geometry.js";
+import { number, percent } from "./numerals.js";
 import { make, typedText } from "./dom.js";
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
@@ -55,17 +56,17 @@ export function strongest({ w, R, C }, rows, cols) {
   return best;
 }
 
-// The share that is not shown; never silent while something is hidden.
+// The share that is not shown; nothing where every weight is.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
 export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
-  if (isWhole && !reading.hidden) return "0 % hidden: every weight is shown.";
-  if (!hidden.length) return "100 % of this head’s attention is hidden.";
+  if (isWhole && !reading.hidden) return "";
+  if (!hidden.length) return `${percent(1)} of this head’s attention is hidden.`;
   const isOne = focus && focus.row !== null;
   const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));
   const whose = isOne ? `the attention from “${rows[focus.row].text}”` : "this head’s attention";
   const how = view.special === "rescale" || isWhole ? "was hidden before rescaling" : "is hidden";
-  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of ${whose} ${how}.`;
+  return `${percent(share)} of ${whose} ${how}.`;
 }
 
 // The weights of one head as page elements: the matrix, or of a large one the largest weights.

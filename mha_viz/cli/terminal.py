@@ -55,7 +55,7 @@ def bar(unit: str) -> AbstractContextManager[Show]:
     """A function that shows progress: as a bar on a terminal, otherwise as lines."""
 
     def line(done: int, total: int) -> str:
-        return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total} % {unit}"
+        return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total}% {unit}"
 
     def picture(done: int, total: int) -> str:
         return f"{'█' * (30 * done // max(1, total)):<30} {line(done, total)}"

@@ -80,7 +80,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
 
 @writer(".json")
 def tree(attention: Attention, file: BinaryIO) -> None:
-    """Everything in one object; weights are nested lists [layer][head][query][key], hidden [layer][head][query]."""
+    """Everything in one object; weights are nested lists (layer, head, query, key), hidden likewise."""
     fields = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
     file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1]: the object stays open for the weights
     file.write(b', "weights": ')

@@ -20,7 +20,7 @@ WORDS: dict[Kind, str] = {
     "hit": "gold, and the head agrees",
     "miss": "gold, and the head points elsewhere",
     "extra": "the head points here, the gold does not",
-    "proposal": "proposed by a head; there is no gold for this text",
+    "proposal": "suggested by a head; this text has no gold annotation",
 }
 
 

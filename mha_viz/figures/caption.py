@@ -8,8 +8,9 @@ from typing import TypedDict
 
 import numpy as np
 
+from mha_viz import numerals
 from mha_viz.attention import QUANTITIES, Attention, Head, called
-from mha_viz.figures.view import Block, View, focus, number, share, span, units
+from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.text import Cut
 
 KINDS = {
@@ -165,7 +166,7 @@ def hidden(parts: Sequence[Block]) -> float:
 
 
 def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
-    """The share that is not shown; never silent while something is hidden."""
+    """The share that is not shown; empty where nothing is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     what = SPECIAL["rescale" if is_before else view.special] if is_before or view.special != "keep" else ""
     if not what and view.side == "all":
@@ -173,7 +174,7 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
     opening = f"{what}; " if what else ""
     was = "was hidden" if is_before or view.special == "rescale" else "is hidden"
     whose = "this head’s attention" if len(parts) == 1 else "these heads’ attention"
-    line = f"{opening}{share(hidden(parts))} of {whose} {was}."
+    line = f"{opening}{numerals.percent(hidden(parts))} of {whose} {was}."
     return line[0].upper() + line[1:]
 
 
@@ -187,4 +188,4 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     words = ~(special[0][:, None] | special[1][None])  # [row, column]
     row, col = divmod(int(np.where(words, w, w - 1).argmax()), w.shape[1])
     which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
-    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {number(float(w[row, col]))}."
+    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {numerals.weight(float(w[row, col]))}."

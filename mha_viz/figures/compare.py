@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Rect, Text, moved
@@ -20,7 +21,7 @@ from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, foot, label_room
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
 from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, check_pin, focus, number, shades, span, units
+from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, check_pin, focus, shades, span, units
 from mha_viz.text import TokenizedText, align
 
 MOST = 16  # panels in one figure
@@ -301,7 +302,7 @@ def difference(
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, fade=BESIDE)
-    words = f"−{number(top)} to +{number(top)}"
+    words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
     marks += foot(layout, theme, theme.signed, words)
     title = _minus(first, second, layout.width, theme)
     names = [caption.both(panel.head) for panel in (second, first)]
@@ -377,7 +378,7 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     a, b = first.text, second.text
     place = align(a, b).place
     ours, theirs = (_kept(text, view) for text in (a, b))
-    number = "Their words differ in number. Compare two sentences of which one has some words replaced."
+    number = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
     if [place[i] for i in ours] != theirs:

@@ -1,4 +1,4 @@
-"""All heads as one static figure: layers down, heads across, one small picture a head.
+"""All heads as one static figure: layers down, heads across, one small picture per head.
 
 Laid out as ``browser/explorer/grid.js`` does. Long texts are max-pooled, so that a thin line stays a line.
 """

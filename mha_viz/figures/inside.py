@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mha_viz import numerals
 from mha_viz.analysis.distance import entropy
 from mha_viz.figures.charts import go, make_subplots
 from mha_viz.figures.theme import Theme, faint, paper, scale
@@ -41,7 +42,7 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 
 
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
-    """x: one row a token, as every head gets it."""
+    """x: one row per token, as every head gets it."""
     shown = trace.x[list(tokens)]
     figure = go.Figure(_signed(shown, _limit(shown), theme, bar=True))
     figure.update_traces(hovertemplate="number %{x}: %{z:.3f}<extra></extra>")
@@ -94,7 +95,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
     rows = {
         f"q of {_name(trace, query)}": q,
         f"k of {_name(trace, key)}": k,
-        f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{trace.scores[head, query, key]:.2f}</b>": q * k,
+        f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{numerals.decimal(trace.scores[head, query, key])}</b>": q * k,
     }
     figure = make_subplots(3, 1, subplot_titles=list(rows), shared_xaxes=True, vertical_spacing=0.11)
     for row, numbers in enumerate(rows.values(), 1):
@@ -140,10 +141,10 @@ def both_softmaxes(
 
 
 def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
-    """Which keys each query may look at: shut cells are grey."""
+    """Which keys each query may look at: masked cells are grey."""
     figure = square(trace, trace.mask.astype(np.float32), tokens, query, key, theme)
     hover = "%{customdata}: %{text}<extra></extra>"
-    words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "shut", "open")
+    words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "masked", "open")
     figure.update_traces(
         colorscale=scale((theme.ramp[1], theme.muted)),
         showscale=False,
@@ -192,7 +193,7 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
     """The weights of one query, the values of all tokens, each value times its weight, and their sum."""
     at = list(tokens)
     weights, v = trace.weights[head, query, at], trace.v[head, at]
-    names = ["weight", f"v  {len(at)} × {trace.d_k}", "weight × v", "their sum: what the head says here"]
+    names = ["weight", f"v  {len(at)} × {trace.d_k}", "weight × v", "their sum: the head’s output"]
     specs: list[list[Any]] = [[{}, {}, {}], [None, None, {}]]
     figure = make_subplots(
         2,

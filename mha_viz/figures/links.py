@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mha_viz import numerals
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Strength, Text, moved
@@ -28,7 +29,6 @@ from mha_viz.figures.view import (
     block,
     chosen,
     focus,
-    number,
     shades,
     units,
 )
@@ -202,5 +202,5 @@ def _weights(
         x = layout.left + 2 + slot * wide if is_query else layout.right - 2 - (slot + 1) * wide
         colour = strand.colour if len(strands) > 1 else theme.ink
         marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper))
-        marks.append(Text(x + wide / 2, y + 0.5, number(weight), size, colour, weight=600, anchor="middle"))
+        marks.append(Text(x + wide / 2, y + 0.5, numerals.weight(weight), size, colour, weight=600, anchor="middle"))
     return marks

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
+from mha_viz.numerals import percent
 
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
 SHORT = {
@@ -55,7 +56,7 @@ def _trusted(finding: Finding) -> str:
 
 
 def _measured(finding: Finding) -> str:
-    score, baseline = _percent(finding.score), _percent(finding.baseline)
+    score, baseline = percent(finding.score), percent(finding.baseline)
     if finding.role == "syntax":
         relation, direction = finding.detail.split()
         return (
@@ -70,11 +71,11 @@ def _measured(finding: Finding) -> str:
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if math.isnan(finding.low):
-            return f"{score} of its attention goes to {where}; evenly spread it would be {baseline}"
+            return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
         return f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
     if finding.role == "delimiter":
-        return f"{score} of its attention goes to {SHORT[finding.detail]}; evenly spread it would be {baseline}"
-    return f"its entropy is {score} of the largest possible; the mean of the model’s heads is {baseline}"
+        return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
+    return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
 def _cases(finding: Finding) -> str:
@@ -82,19 +83,15 @@ def _cases(finding: Finding) -> str:
 
 
 def _upos(finding: Finding) -> str:
-    return f", {finding.upos_rule} {_percent(finding.upos)}" if finding.upos_rule else ""
+    return f", {finding.upos_rule} {percent(finding.upos)}" if finding.upos_rule else ""
 
 
 def _untrained(finding: Finding) -> str:
-    return "" if math.isnan(finding.untrained) else f", best untrained head {_percent(finding.untrained)}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}\u00a0%"
+    return "" if math.isnan(finding.untrained) else f", best untrained head {percent(finding.untrained)}"
 
 
 def _interval(finding: Finding) -> str:
-    return f"95 % interval {100 * finding.low:.1f} to {100 * finding.high:.1f}"
+    return f"95% interval {percent(finding.low)} to {percent(finding.high)}"
 
 
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -93,7 +93,11 @@ def likeness(weights: Array, divergence: Array, pulls: Array, theme: Theme) -> g
     gradients."""
     heads = len(weights)
     names = [f"H{h}" for h in range(heads)]
-    titles = ("weights, cosine", "attention, divergence in nats", "gradients, cosine")
+    titles = (
+        "weights, cosine (1: same direction)",
+        "attention, divergence (0: same rows)",
+        "gradients, cosine (1: same direction)",
+    )
     figure = make_subplots(rows=1, cols=3, subplot_titles=titles, horizontal_spacing=0.05)
     pair = np.array([[f"{a} and {b}" for b in names] for a in names])
     signed = {"zmin": -1, "zmax": 1, "colorscale": scale(theme.signed[::-1])}
@@ -238,7 +242,7 @@ def removal(least: Array, most: Array, chance: Array, theme: Theme) -> go.Figure
     figure.add_scatter(x=gone, y=high, mode="lines", line={"width": 0}, hoverinfo="skip", showlegend=False)
     figure.add_scatter(
         x=gone, y=low, mode="lines", line={"width": 0}, fill="tonexty", fillcolor=faint(theme), hoverinfo="skip",
-        name="four fifths of random orders",
+        name="80% of random orders",
     )  # fmt: skip
     curves = ((chance.mean(axis=0), "at random", grey), (most, "most important first", orange))
     for values, name, colour in (*curves, (least, "least important first", blue)):
@@ -263,7 +267,7 @@ def importance(values: Array, order: Array, theme: Theme) -> go.Figure:
         hovertemplate="%{x}: %{y:.3f}<extra></extra>",
     )
     figure.update_layout(**paper(theme, 12), height=320, margin={"l": 46, "r": 8, "t": 30, "b": 40}, bargap=0.3)
-    figure.update_xaxes(type="category", fixedrange=True, title={"text": "removed first → last", "standoff": 6})
+    figure.update_xaxes(type="category", fixedrange=True, title={"text": "removed, first to last", "standoff": 6})
     figure.update_yaxes(gridcolor=faint(theme), fixedrange=True, zeroline=False)
     return figure
 

@@ -6,7 +6,6 @@ together.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz import numerals
 from mha_viz.attention import QUANTITIES, Attention, Head, Shown, Weights
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import SettingError
@@ -35,7 +35,7 @@ class View:
     """The settings of a picture, with the values that the page's URL uses.
 
     ``unit``: words or pieces. ``special``: keep, hide, or rescale (hide, then rows sum to 1 again). ``links``: all,
-    "top3" (keys a query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
+    "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
     largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10" holds query
     token 10, "k1" key token 1, "q10k1" one link; tokens count pieces, whatever the unit.
 
@@ -239,14 +239,4 @@ def span(scale: str, top: float) -> str:
     """The range of a colour scale in words, for captions and legends."""
     if scale == "log":
         return f"{10**-LOG_DECADES:g} to 1, logarithmic"
-    return {"fixed": "0 to 1", "head": f"0 to {number(top)}", "row": "0 to each row's largest weight"}[scale]
-
-
-def number(weight: float) -> str:
-    """A weight as every picture writes it: three decimals."""
-    return "<.001" if 0 < weight < 0.0005 else f"{math.floor(weight * 1000 + 0.5) / 1000:.3f}"
-
-
-def share(hidden: float) -> str:
-    """A share as every note writes it: "62 %", one decimal below a tenth."""
-    return f"{100 * hidden:.1f} %" if hidden < 0.1 else f"{100 * hidden:.0f} %"
+    return {"fixed": "0 to 1", "head": f"0 to {numerals.weight(top)}", "row": "0 to each row's largest weight"}[scale]

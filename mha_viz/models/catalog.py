@@ -67,7 +67,7 @@ _ROWS = (
         "Toy, trained on the built-in grammar",
         "",
         *(2, 4, 64, 1),
-        "Learned a small English from questions about it; no head was given a question. Comes with the app, with gold.",
+        "Learned a simplified English by answering questions; no head was assigned one. Comes with the app.",
         "own",
         "toy",
     ),
@@ -118,7 +118,7 @@ _ROWS = (
         "ELECTRA small",
         "google/electra-small-discriminator",
         *(12, 4, 256, 54),
-        "Trained to spot replaced words. Four heads a layer; English, lower case.",
+        "Trained to spot replaced words. Four heads per layer; English, lower case.",
     ),
     Model(
         "gpt2",
@@ -221,7 +221,7 @@ def _selected() -> tuple[Model, ...]:
     models = [_listed(n) for n in names]
     unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
     if unknown or not names:
-        what = f"lists {', '.join(unknown)}, which is no known model" if unknown else "lists no model"
+        what = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
         raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
     return tuple(dict.fromkeys(m for m in models if m is not None))
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from mha_viz.analysis.costs import CUTS, Shape, undivided
 from mha_viz.assets import asset
 from mha_viz.errors import ResultUnreadable, SettingError
+from mha_viz.numerals import counted
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
     "identical", "output", "random", "penalty", "count", "cut", "removal",
@@ -273,7 +274,7 @@ def shapes(settings: Settings) -> dict[str, Shape]:
 
 
 def _heads(count: int) -> str:
-    return f"{count} head{'s' if count > 1 else ''}"
+    return counted(count, "head")
 
 
 def size(result: Result) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mha_viz.numerals import counted, decimal, percent, small
 from mha_viz.training.record import (
     COUNT,
     CUT,
@@ -71,19 +72,25 @@ def _identical(result: Result) -> list[Statement]:
     last = int(run.steps[-1])
     return [
         Statement(
-            f"Are the {run.heads} heads bit-identical after {_steps(last)}?",
+            f"Are the {run.heads} heads bit-identical after {counted(last, 'step')}?",
             bool(run.same[-1].all()),
-            f"The largest difference between two of their weights is {_small(_largest_difference(run))}.",
+            _exactly(
+                "All weights of the heads are equal",
+                "The largest difference between two of their weights is",
+                _largest_difference(run),
+            ),
         ),
         Statement(
             "Did they receive the same gradient throughout training?",
             bool(pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
             "The smallest cosine between two heads' gradients at a recorded step is "
-            f"{pairs(run.gradient_cosines).min():.4f}; their norms differ by at most "
-            f"{_small(np.ptp(run.gradients, axis=1).max())}.",
+            f"{decimal(pairs(run.gradient_cosines).min(), 4)}. "
+            + _exactly(
+                "Their norms are equal", "Their norms differ by at most", float(np.ptp(run.gradients, axis=1).max())
+            ),
         ),
         Statement(
-            "Do they share the work, one relation each?",
+            "Do they divide the work, one relation each?",
             bool(run.both[-1] > 0.9),
             f"Every head gives {_weights_of(run, 0)}. Right answers: {_accuracy(run)}.",
             usual=False,
@@ -101,27 +108,31 @@ def _output(result: Result) -> list[Statement]:
         Statement(
             "Do the heads differ after the first step?",
             bool(pairs(run.difference[0]).max() == 0 and pairs(run.difference[first]).min() > 0),
-            f"The largest difference in W_Q, W_K, W_V between two heads is {_small(pairs(run.difference[0]).max())} at "
-            f"step 0; after step {int(run.steps[first])} the smallest difference between two is "
-            f"{_small(pairs(run.difference[first]).min())}.",
+            _exactly(
+                "At step 0 all heads have the same W_Q, W_K and W_V",
+                "At step 0 the largest difference in W_Q, W_K and W_V between two heads is",
+                float(pairs(run.difference[0]).max()),
+            )
+            + f" After step {int(run.steps[first]):,} the smallest difference between two heads is "
+            f"{_difference(pairs(run.difference[first]).min())}.",
         ),
         Statement(
-            "Were the gradients of W_Q, W_K, W_V different before that step?",
+            "Were the gradients of W_Q, W_K and W_V different before that step?",
             bool(different),
-            f"Their cosines between heads lie between {begin.min():.3f} and {begin.max():.3f} at step 0"
+            _cosines("the gradients of two heads", "at step 0", begin)
             + (", although the weights are the same: the slices of W_O are all that differs." if different else "."),
         ),
         Statement(
-            "Was the gradient of W_O's slices the same?",
+            "Was the gradient of the slices of W_O the same?",
             bool(equal),
-            f"Smallest cosine {output.min():.4f} at step 0"
-            + (": all heads hand W_O the same vectors." if equal else "."),
+            f"The smallest cosine at step 0 is {decimal(output.min(), 4)}"
+            + (": all heads pass the same vectors to W_O." if equal else "."),
         ),
         Statement(
-            f"Do they attend to different words after {_steps(int(run.steps[-1]))}?",
+            f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(pairs(run.divergence[-1]).mean() > ALIKE),
-            f"The mean divergence of two heads goes from {pairs(run.divergence[first]).mean():.4f} nats at step "
-            f"{int(run.steps[first])} to {pairs(run.divergence[-1]).mean():.3f} (at most {LN2:.3f}).",
+            f"The mean divergence of two heads goes from {pairs(run.divergence[first]).mean():.3f} nats at step "
+            f"{int(run.steps[first]):,} to {pairs(run.divergence[-1]).mean():.3f} nats (largest possible: {LN2:.3f}).",
         ),
         _solved(run),
     ]
@@ -137,19 +148,19 @@ def _random(result: Result) -> list[Statement]:
         Statement(
             "Are the heads different before training?",
             bool(begin.max() < SAME),
-            f"The cosines of their weights lie between {_cosine(begin.min())} and {_cosine(begin.max())} at step 0.",
+            _cosines("the weights of two heads", "at step 0", begin) + ".",
         ),
         Statement(
-            f"Are they still different after {_steps(int(run.steps[-1]))}?",
+            f"Are they still different after {counted(int(run.steps[-1]), 'step')}?",
             bool(end.max() < SAME),
-            f"The cosines of their weights lie between {_cosine(end.min())} and {_cosine(end.max())}; the loss has no "
-            "term that would keep them apart.",
+            _cosines("the weights of two heads", "at the end", end)
+            + "; the loss has no term that would keep them apart.",
         ),
         Statement(
             "Do some heads attend to nearly the same words in the end?",
             bool(alike),
-            f"{len(alike)} of {len(close)} pairs have a divergence below {ALIKE:.3f} nats{named}. Heads with "
-            "different weights can still attend alike.",
+            f"{_alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with different "
+            "weights can still attend alike.",
             usual=None,
         ),
         _solved(run),
@@ -166,21 +177,22 @@ def _penalty(result: Result) -> list[Statement]:
         Statement(
             "Does the penalty make the heads less alike?",
             bool(less[1] > less[0] and shared[1] < shared[0]),
-            f"The mean divergence of two heads goes from {less[0]:.3f} to {less[1]:.3f} nats (at most {LN2:.3f}), the "
-            f"overlap of their rows from {shared[0]:.3f} to {shared[1]:.3f}, ‖A Aᵀ − I‖² from "
+            f"The mean divergence of two heads goes from {less[0]:.3f} to {less[1]:.3f} nats (largest possible: "
+            f"{LN2:.3f}), the overlap of their rows from {shared[0]:.3f} to {shared[1]:.3f}, ‖A Aᵀ − I‖² from "
             f"{without.penalty[-1]:.2f} to {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
         Statement(
-            "Does it cost loss?",
+            "Does it raise the loss?",
             bool(with_it.loss[-1] > without.loss[-1]),
-            f"The loss of the answers ends at {_loss(without)} without it and at {_loss(with_it)} with λ = {weight:g}.",
+            f"The loss of the answers ends at {_loss(without)} without the penalty and at {_loss(with_it)} with "
+            f"λ = {weight:g}.",
             usual=True if weight else None,
         ),
         Statement(
             "Does it cost right answers?",
             bool(lost > NOTICED),
-            f"{without.right:.1%} right without it, {with_it.right:.1%} with it.",
+            f"{percent(without.right)} right without the penalty, {percent(with_it.right)} with it.",
             usual=None,
         ),
     ]
@@ -195,15 +207,15 @@ def _count(result: Result) -> list[Statement]:
         Statement(
             "Do several heads answer better than one?",
             bool(best.right > one.right + NOTICED),
-            f"One head gives {one.right:.1%} right answers, {best.heads} heads {best.right:.1%}.",
+            f"One head gives {percent(one.right)} right answers, {best.heads} heads give {percent(best.right)}.",
         ),
         Statement(
             "Does one head spread its attention over both words?",
             spread,
-            f"It gives {_weights_of(one, 0)}. Right: {_accuracy(one)}; guessing gives {CHANCE:.1%}.",
+            f"It gives {_weights_of(one, 0)}. Right answers: {_accuracy(one)}; guessing gives {percent(CHANCE)}.",
         ),
         Statement(
-            "Do all cost the same?",
+            "Do they all cost the same?",
             len(costs) == 1,
             f"{one.parameters:,} parameters and {one.multiply_adds:,} multiply-adds for one head; "
             f"{last.parameters:,} and {last.multiply_adds:,} for {last.heads}.",
@@ -211,9 +223,9 @@ def _count(result: Result) -> list[Statement]:
         Statement(
             "Can there be too many heads for the width?",
             bool(last.right < best.right - NOTICED),
-            f"With {last.heads} heads a query has {result.settings.d_model // last.heads} "
-            f"number{'s' if result.settings.d_model > last.heads else ''} to find a word by, and {last.right:.1%} are "
-            f"right after {_steps(int(last.steps[-1]))}.",
+            f"With {last.heads} heads a query has {counted(result.settings.d_model // last.heads, 'number')} to pick "
+            f"out a word by, and {percent(last.right)} of the answers are right after "
+            f"{counted(int(last.steps[-1]), 'step')}.",
             usual=None,
         ),
     ]
@@ -226,26 +238,25 @@ def _cut(result: Result) -> list[Statement]:
             "Do chunks with their own small matrices save parameters?",
             chunks.parameters < full.parameters,
             f"{chunks.parameters:,} instead of {full.parameters:,}, and {chunks.multiply_adds:,} multiply-adds instead "
-            f"of {full.multiply_adds:,}. W_O is {full.parameters // 4:,} of them in each.",
+            f"of {full.multiply_adds:,}. Of the parameters, {full.parameters // 4:,} are W_O in both.",
         ),
         Statement(
             "Does that cost right answers?",
             bool(full.right - chunks.right > NOTICED),
-            f"{full.right:.1%} right when projected in full, {chunks.right:.1%} with chunks.",
+            f"{percent(full.right)} right when projected in full, {percent(chunks.right)} with chunks.",
             usual=None,
         ),
         Statement(
-            "Does one matrix for all chunks cost more?",
+            "Does sharing one matrix cost even more right answers?",
             bool(chunks.right - shared.right > NOTICED),
-            f"{shared.right:.1%} right with {shared.parameters:,} parameters. Each head sees another chunk; two of "
-            f"them differ by {pairs(shared.divergence[-1]).mean():.3f} nats on average.",
+            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Each head sees a different chunk; "
+            f"the mean divergence of two heads is {pairs(shared.divergence[-1]).mean():.3f} nats.",
             usual=None,
         ),
         Statement(
             "Do random chunks that overlap do as well as the whole vector?",
             bool(full.right - mixed.right <= NOTICED),
-            f"{mixed.right:.1%} right with {mixed.parameters:,} parameters; each head sees "
-            f"{_seen(result)} numbers of {result.settings.d_model}.",
+            f"{percent(mixed.right)} right with {mixed.parameters:,} parameters; {_seen(result)}.",
             usual=None,
         ),
     ]
@@ -261,21 +272,22 @@ def _removal(result: Result) -> list[Statement]:
         Statement(
             "Can heads be removed without harm?",
             spare > 0 and learned,
-            ("" if learned else f"This layer has learned next to nothing: guessing gives {CHANCE:.1%}. ")
+            ("" if learned else f"This layer has learned next to nothing: guessing gives {percent(CHANCE)}. ")
             + f"{spare} of {run.heads} heads can be removed, least important first, before accuracy falls by more "
-            f"than a point ({removal.least[0]:.1%} → {removal.least[spare]:.1%}).",
+            f"than one point ({percent(removal.least[0])} → {percent(removal.least[spare])}).",
         ),
         Statement(
             "Is removal by importance better than removal at random?",
             bool(spare > at_random and removal.least.mean() > removal.random.mean()),
-            f"In {len(removal.random)} random orders {at_random:.1f} heads can be removed on average. Half the "
-            f"heads removed: {removal.least[run.heads // 2]:.1%} right, at random "
-            f"{removal.random[:, run.heads // 2].mean():.1%}.",
+            f"In random order ({len(removal.random)} orders), {at_random:.1f} heads can be removed on average. With "
+            f"half the heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by "
+            f"importance, {percent(removal.random[:, run.heads // 2].mean())} at random.",
         ),
         Statement(
             "Does the most important head matter?",
             bool(removal.most[0] - removal.most[1] > NOTICED),
-            f"Without H{strongest} alone {removal.most[1]:.1%} are right; it gives {_weights_of(run, strongest)}.",
+            f"When only H{strongest} is removed, {percent(removal.most[1])} of the answers are right; it gives "
+            f"{_weights_of(run, strongest)}.",
         ),
     ]
 
@@ -290,9 +302,9 @@ def _solved(run: Run) -> Statement:
     weights = run.relation_weights[-1]  # [head, relation]
     specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
     return Statement(
-        "Do different heads take the two relations?",
+        "Do different heads follow the two relations?",
         specialist[0] != specialist[1] and bool(run.both[-1] > 0.9),
-        f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its weight); "
+        f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its attention); "
         f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: {_accuracy(run)}.",
     )
 
@@ -302,33 +314,52 @@ def _largest_difference(run: Run) -> float:
     return float(max(run.difference[-1].max(), run.output_difference[-1].max()))
 
 
-def _seen(result: Result) -> int:
-    return min(result.settings.d_model, 2 * result.settings.d_model // result.settings.heads)
+def _seen(result: Result) -> str:
+    """How much of the vector a head gets when random chunks overlap."""
+    d_model, heads = result.settings.d_model, result.settings.heads
+    if 2 * d_model // heads >= d_model:
+        return f"with {counted(heads, 'head')}, a random chunk is the whole vector"
+    return f"each head sees {2 * d_model // heads} of {d_model} numbers"
+
+
+def _exactly(equal: str, different: str, difference: float) -> str:
+    """One sentence where there is no difference at all, another with its size where there is one."""
+    return f"{equal}." if difference == 0 else f"{different} {_difference(difference)}."
+
+
+def _difference(value: float) -> str:
+    return decimal(value, 3) if value >= 0.001 else small(value)
+
+
+def _cosines(things: str, when: str, values: Array) -> str:
+    """The range of the cosines of all pairs, without a full stop."""
+    low, high = decimal(values.min()), decimal(values.max())
+    if values.size == 1:
+        return f"The cosine of {things} is {low} {when}"
+    if low == high:
+        return f"The cosines of {things} are all {low} {when}"
+    return f"The cosines of {things} lie between {low} and {high} {when}"
+
+
+def _alike_of(alike: int, every: int) -> str:
+    """The subject and verb for so many of all pairs of heads."""
+    if every == 1:
+        return "The two heads have" if alike else "The two heads do not have"
+    return f"{alike or 'None'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
 
 
 def _weights_of(run: Run, head: int) -> str:
     weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
-    return " and ".join(f"{weight:.2f} of its weight to {relation}" for weight, relation in weights)
+    first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
+    return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
 
 
 def _accuracy(run: Run) -> str:
-    return ", ".join(f"{r} {share:.1%}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))
+    return ", ".join(f"{r} {percent(share)}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))
 
 
 def _loss(run: Run) -> str:
     return f"{run.loss[-1]:.5f}"
-
-
-def _cosine(value: float) -> str:
-    return f"{round(float(value), 2) + 0.0:.2f}"  # never -0.00
-
-
-def _small(value: float) -> str:
-    return "0" if value == 0 else f"{value:.2g}"
-
-
-def _steps(count: int) -> str:
-    return f"{count:,} step{'s' if count != 1 else ''}"
 
 
 _STATEMENTS: Mapping[str, Callable[[Result], list[Statement]]] = MappingProxyType(

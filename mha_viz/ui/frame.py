@@ -88,7 +88,8 @@ def show() -> None:
     _mast(every_page, page)
     st.html(f'<h1 class="mha-heading">{escape(page.title)}</h1>')
     if cut_short:
-        remark(f"This link holds more than is read; cut short: {', '.join(name[:30] for name in cut_short[:5])}.")
+        shortened = ", ".join(name[:30] for name in cut_short[:5])
+        remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
     tour.show(every_page, page)
     token = _inside.set(True)
     try:

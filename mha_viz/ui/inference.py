@@ -93,7 +93,7 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
             model = catalog.resolve(name)
             if model != missing and ready(model):
                 attention = _await(model, text, where.pair)
-                remark(f"Meanwhile, the picture below is read by {model.label}.")
+                remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:
             continue
@@ -143,7 +143,7 @@ def _progress(job: Job, model: catalog.Model) -> None:
         done, total = job.fraction * job.size / 1e6, job.size / 1e6
         words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
     elif downloads.waits(job):
-        words = f"{model.label} waits for other downloads…"
+        words = f"{model.label} is waiting for other downloads…"
     left.progress(job.fraction, text=plain(words))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
@@ -173,7 +173,7 @@ def say_cut(attention: Attention, where: Address) -> None:
         if limit < len(text)
     ]
     counted = f"{cut.limit:,} of {more}{cut.pieces:,} pieces are read"
-    remark(f"The text is longer than the model reads: {counted}. Cut here: {'  /  '.join(places)}")
+    remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
 
 
 def say_unknown(attention: Attention) -> None:
@@ -181,7 +181,7 @@ def say_unknown(attention: Attention) -> None:
     words = [t for t in attention.text.by_words().tokens if not t.special]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
-        remark("The tokenizer knows no word of this text; the model reads only [UNK], so these links say little.")
+        remark("The tokenizer knows none of these words; the model reads only [UNK], so these links say little.")
     elif unknown:
         listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")

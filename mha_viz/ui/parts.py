@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
@@ -118,6 +119,20 @@ def _aside(kind: str, role: str, *sentences: str) -> None:
 def plain(text: str) -> str:
     """``text`` for a label that renders Markdown: every sign that Markdown reads is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
+
+
+_SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
+
+
+def formulas(markdown: str) -> str:
+    """``markdown``, in which nothing is TeX yet, with W_Q, W_K, W_V, W_O, d_model and d_k set as on every page."""
+    return _SYMBOLS.sub(_tex, markdown)
+
+
+def _tex(symbol: re.Match[str]) -> str:
+    if symbol["matrix"]:
+        return f"$W_{symbol['matrix']}$"
+    return r"$d_{\text{model}}$" if symbol["width"] == "model" else "$d_k$"
 
 
 def prose(name: str) -> None:

@@ -117,7 +117,7 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
     at, pin = figure_api.pin_for(panels, pair, pin_of, view)
     pinned_view = replace(view, pin=pin)
     return Offer(
-        f"The difference of {pair[0] + 1} and {pair[1] + 1}",
+        f"The difference of panels {pair[0] + 1} and {pair[1] + 1}",
         f"difference-{first.head}-{second.head}",
         _weights(first.attention),
         lambda size: figure_api.difference(first, second, pin_of=at, **_settings(pinned_view), **_settings(size)),
@@ -156,7 +156,9 @@ def _settings(of: View | Size) -> dict[str, Any]:
 
 
 def _expander(offers: Sequence[Offer], everything: Callable[[Size, int], bytes] | None = None) -> None:
-    with st.expander("Take this figure away", on_change="rerun", key="takeaway", icon=":material/download:") as box:
+    with st.expander(
+        "Download figure and numbers", on_change="rerun", key="takeaway", icon=":material/download:"
+    ) as box:
         if not box.open:
             return
         left, right = st.columns([2, 3], gap="large")
@@ -165,7 +167,7 @@ def _expander(offers: Sequence[Offer], everything: Callable[[Size, int], bytes] 
             label = st.radio("Figure", labels, key="take_figure", horizontal=True)
             offer = offers[labels.index(label)] if label in labels else offers[0]
             size = _size()
-            dpi = DPI[st.selectbox("Sharpness of PNG", list(DPI), index=1, key="take_dpi", width=160)]
+            dpi = DPI[st.selectbox("Resolution of PNG", list(DPI), index=1, key="take_dpi", width=160)]
         try:
             _inside(offer, size, dpi, left, right)
         except MhaVizError as error:
@@ -198,8 +200,8 @@ def _size() -> Size:
         limits = (20.0, 500.0, 120.0, 1.0) if unit == "mm" else (0.8, 20.0, 4.5, 0.1)
         given = columns[0].number_input(f"Width in {unit}", *limits, key=f"take_{unit}")
         width = given if unit == "mm" else 25.4 * given
-    font = columns[1].number_input("Labels, pt", 4.0, 20.0, 8.0, 0.5, key="take_font")
-    look = columns[2].selectbox("Look", ["light", "dark"], key="take_look")
+    font = columns[1].number_input("Label size, pt", 4.0, 20.0, 8.0, 0.5, key="take_font")
+    look = columns[2].selectbox("Theme", ["light", "dark"], key="take_look")
     clear = st.checkbox("Transparent background", key="take_clear")
     return Size(width, font, "dark" if look == "dark" else "light", clear)
 
@@ -222,13 +224,15 @@ def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
     refused = _too_large(figure, dpi)
     if refused is not None:
         del pictures[".png"]
-    _row("The picture", pictures, figure, offer, dpi)
+    _row("Figure", pictures, figure, offer, dpi)
     if refused is not None:
         remark(f"No PNG: {refused}")
     if offer.weights > MOST_WRITTEN:
         numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
-        remark(f"No CSV or JSON: {offer.weights:,} weights are too many for text. NPZ and safetensors hold them all.")
-    _row("Its numbers", numbers, figure, offer, dpi)
+        remark(
+            f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. NPZ and safetensors hold them."
+        )
+    _row("Numbers", numbers, figure, offer, dpi)
 
 
 def _too_large(figure: Figure, dpi: int) -> ExportError | None:
@@ -264,7 +268,7 @@ def _made(make: Callable[[], bytes]) -> bytes:
 
 def _zip(make: Callable[[], bytes]) -> None:
     st.download_button(
-        "Everything in the tray, one zip file",
+        "All compared heads, one zip file",
         data=partial(_made, make),
         file_name="mha_viz-tray.zip",
         mime=MIME[".zip"],

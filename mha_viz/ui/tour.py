@@ -11,7 +11,7 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.ui import address
-from mha_viz.ui.parts import guarded
+from mha_viz.ui.parts import formulas, guarded
 
 PARAMETER = "tour"
 KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
@@ -58,9 +58,9 @@ def show(pages: Sequence[Any], here: Any) -> None:
         if here.title != page_of_step.title:
             st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{page_of_step.title}*.")
         else:
-            st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {step.text}", width=1000)
+            st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
             if any(url.get(name) != step.parameters.get(name) for name in READ):
-                st.markdown("*You are reading something else now; these words speak of the tour's own view.*")
+                st.markdown("*You are looking at something else now; this text describes the tour's own view.*")
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
             _ways(pages, here, at)
 

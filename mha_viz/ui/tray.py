@@ -81,8 +81,8 @@ def add(tray: Tray, pin: Pin) -> Tray:
     """The tray with one more head at its end, which the person is told. Raises TrayFull."""
     more = _checked((*tray, pin))
     same = sum((p.text, p.pair, p.model, p.head) == (pin.text, pin.pair, pin.model, pin.head) for p in more)
-    again = f", now {same} times" if same > 1 else ""
-    st.toast(f"{pin.head} is in the tray{again}: {len(more)} of {MOST} to compare.")
+    again = " again" if same > 1 else ""
+    st.toast(f"{pin.head} was added to the compared heads{again}: {len(more)} of {MOST}.")
     return more
 
 
@@ -118,7 +118,7 @@ def rename(tray: Tray, index: int, name: str) -> Tray:
 
 def _checked(tray: Tray) -> Tray:
     if len(tray) > MOST:
-        raise TrayFull(f"The tray holds {MOST} heads.", "Remove one of them from it first.")
+        raise TrayFull(f"At most {MOST} heads can be compared.", "Remove one of the compared heads first.")
     if len(quote(write(tray) or "")) > MAX_ENCODED:
         raise too_long()
     return tray
@@ -127,6 +127,6 @@ def _checked(tray: Tray) -> Tray:
 def too_long() -> TrayFull:
     """What to say when a link cannot hold the tray."""
     return TrayFull(
-        "The tray lives in the page’s link, and these texts are together too long for one.",
-        "Take a long text out of the tray, or compare a shorter one.",
+        "The compared heads are kept in the page’s link, and their texts are together too long for it.",
+        "Remove a compared head with a long text, or compare a shorter one.",
     )

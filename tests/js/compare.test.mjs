@@ -15,13 +15,13 @@ import {
   placeAfter,
   scaleWords,
   sharedShades,
-  signed,
   signedShades,
   topOf,
   unitsOf,
   unpackPanels,
   viewAfter,
 } from "../../mha_viz/browser/compare/together.js";
+import { signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });

@@ -16,7 +16,6 @@ import {
   linkRule,
   linksLayout,
   mean,
-  number,
   paperName,
   parseView,
   pinName,
@@ -27,6 +26,7 @@ import {
   units,
   unpack,
 } from "../../mha_viz/browser/geometry.js";
+import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
@@ -81,6 +81,12 @@ test("a head that is not there has no number", () => {
 
 test("weights are written with three decimals, and a small one never as zero", () => {
   assert.deepEqual([0, 0.0004, 0.0005, 0.12345, 1].map(number), ["0.000", "<.001", "0.001", "0.123", "1.000"]);
+});
+
+test("differences have a real minus sign, shares one decimal and no space, entropies their unit", () => {
+  assert.deepEqual([-0.25, 0.25].map(signed), ["−0.250", "+0.250"]);
+  assert.deepEqual([0, 0.0123, 0.62, 1].map(percent), ["0.0%", "1.2%", "62.0%", "100.0%"]);
+  assert.deepEqual([inNats(0.5), inNats(2, 2)], ["0.500 nats", "2.00 nats"]);
 });
 
 // ---- The view in the URL ----------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import { drawTable } from "./tables.js";
 import { encodeTogether, parseTogether, unpackPanels } from "./together.js";
 import { edit, settle } from "./tray.js";
 
-const EMPTY = "Nothing is compared yet: pin a head on the Explore page, and it stands here beside the next one.";
+const EMPTY = "No heads chosen yet. Press + Compare on the Explore page.";
 const ALONE =
-  "One head is here. Pin another on the Explore page, or duplicate this one, and both stand side by side on one scale.";
+  "Add a second head with + Compare on the Explore page, or duplicate this one, to see both side by side on one scale.";
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => CompareOnPage} */
 export function compare(root, send, locate = () => window.location.search) {

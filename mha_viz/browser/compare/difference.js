@@ -1,17 +1,18 @@
 // Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
 import { make, typedText } from "../dom.js";
-import { heatmapSpotAt, number } from "../geometry.js";
+import { heatmapSpotAt } from "../geometry.js";
+import { inNats, number, signed } from "../numerals.js";
 import { pointOn } from "../stage.js";
 import { entry } from "./parts.js";
 import { drawPlate } from "./plate.js";
 import { allSay, amount, bold, differenceSays, softly } from "./says.js";
 import { spotIn } from "./spots.js";
-import { difference, largest, signed, signedShades, toldApart } from "./together.js";
+import { difference, largest, signedShades, toldApart } from "./together.js";
 
 const LARGEST = 12;
 const NO_DIVERGENCE =
-  "Only what is shown is subtracted. No divergence is given: it takes every row, and special tokens do not correspond.";
-const REPLACED = "Compare two sentences of which one has some words replaced, each by one.";
+  "Only what is shown is subtracted. No divergence is given: it needs every row, but special tokens do not correspond.";
+const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
 // The difference that a view asks for, ready to be drawn; null without one.
 /** @type {(set: Panels, view: PanelsView) => Difference | null} */
@@ -54,9 +55,9 @@ function meaning(set, [p, q]) {
   if (nats === null) return [NO_DIVERGENCE];
   const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "pieces";
   const what =
-    `, the mean over all ${unit}, special tokens included, whatever is shown: ` +
+    `, the mean over all ${unit}, including special tokens, whatever is shown: ` +
     "0 means the same rows, 0.693 (ln 2) rows with nothing in common.";
-  return ["Jensen–Shannon divergence ", bold(`${nats.toFixed(3)} nats`), what];
+  return ["Jensen–Shannon divergence ", bold(inNats(nats)), what];
 }
 
 // Why two panels cannot be subtracted, and the one click that helps, where one does.

@@ -205,7 +205,7 @@ function toolbar(set, index, on) {
 /** @type {(set: Panels, index: number) => Tool[]} */
 function toolsOf({ panels, editable }, index) {
   const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
-  if (!editable) return [open, { name: "pin", label: "Pin", change: { action: "pin" } }];
+  if (!editable) return [open, { name: "pin", label: "Compare", change: { action: "pin" } }];
   const moveTo = (to) => (panels[to] ? { action: "move", to } : undefined);
   return [
     { name: "left", label: "Move left", change: moveTo(index - 1) },

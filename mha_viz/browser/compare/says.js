@@ -1,8 +1,9 @@
 // What a panel and the difference say of what is pointed at.
 import { make, typedText } from "../dom.js";
-import { number, spanWeight } from "../geometry.js";
+import { spanWeight } from "../geometry.js";
+import { number, signed } from "../numerals.js";
 import { strongest } from "../words.js";
-import { nameOf, signed } from "./together.js";
+import { nameOf } from "./together.js";
 
 /** @type {(text: string) => HTMLElement} */
 export const bold = (text) => make("b", {}, typedText(text));

@@ -1,9 +1,10 @@
 // The weights of one panel, or the difference, as a table.
 import { make } from "../dom.js";
-import { headName, number, paperName } from "../geometry.js";
+import { headName, paperName } from "../geometry.js";
+import { number, signed } from "../numerals.js";
 import { table } from "../words.js";
 import { differenceTable, shortName } from "./parts.js";
-import { largest, readingOf, signed } from "./together.js";
+import { largest, readingOf } from "./together.js";
 
 const TABLED = 300;
 

@@ -1,6 +1,7 @@
 // Several heads at once: what corresponds, one scale, what differs, and the address. Numbers only, no page.
 // Tested by `node --test`.
-import { block, number, pinName, shades, units, unpack } from "../geometry.js";
+import { block, pinName, shades, units, unpack } from "../geometry.js";
+import { number } from "../numerals.js";
 import { patternsOf, defaultsOf } from "../view.js";
 
 // Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
@@ -287,9 +288,6 @@ export const largest = ({ d }, count) =>
     .filter((i) => d[i])
     .sort((a, b) => Math.abs(d[b]) - Math.abs(d[a]) || a - b)
     .slice(0, count);
-
-/** @type {(value: number) => string} */
-export const signed = (value) => (value < 0 ? "−" : "+") + number(Math.abs(value));
 
 // ---- Layout -------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 import { encodeTogether, nameOf, placeAfter, readingOf, viewAfter } from "./together.js";
 
 const ANSWER_AFTER = 4000; // milliseconds after which a change of the tray counts as not heard
-const DONE = { remove: "Removed. Back brings it again.", duplicate: "Duplicated.", rename: "Renamed." };
+const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
 
 // One change at a time: the next would count places that are no more. `index` and `to` are places in the tray.
 /** @type {(app: CompareApp, asked: Edit) => void} */
@@ -13,7 +13,7 @@ export function edit(app, asked) {
   const after = viewAfter(asked, stage.view);
   stage.quiet();
   send("edit", { ...whatStands(set, index), ...inTray(set, asked), view: encodeTogether(after, set) });
-  if (action === "pin") part.said.textContent = "Pinned.";
+  if (action === "pin") part.said.textContent = "Added to the compared heads.";
   if (action === "open" || action === "pin") return;
   app.sent = expected(set, asked, after);
 }

@@ -72,7 +72,7 @@ function drawHeadBar(app) {
   Array.from(part.bar.children).forEach((button, i) => {
     button.setAttribute("aria-pressed", view.on.includes(first + i));
     button.style.setProperty("--colour", headColour(look, reading, i));
-    button.title = `${headName(reading, first + i)}: click switches it, double click shows it alone`;
+    button.title = `${headName(reading, first + i)}: click shows or hides it, double click shows it alone`;
     button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram`);
   });
 }

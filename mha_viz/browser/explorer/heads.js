@@ -1,5 +1,6 @@
 // Which heads are open, and what is said of one.
 import { headName } from "../geometry.js";
+import { inNats, percent } from "../numerals.js";
 import { shownRoles, spoken } from "./roles.js";
 
 /** @type {(reading: Reading, head: number) => number} */
@@ -11,7 +12,7 @@ export const headColour = (look, reading, head) => look.heads[(head % reading.he
 export function measured(reading, metric, head) {
   const value = metric.values[head];
   if (value === null) return "–";
-  return metric.unit === "nats" ? `${value.toFixed(2)} nats` : `${Math.round(value * 100)} %`;
+  return metric.unit === "nats" ? inNats(value, 2) : percent(value);
 }
 
 // The roles and numbers of a head, to be read aloud.
@@ -39,7 +40,7 @@ export function toggleHead(app, head) {
   const { view } = stage;
   const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
   if (on.length > reading.together) {
-    part.note.textContent = `A text as long as this one shows ${reading.together} heads together.`;
+    part.note.textContent = `With a text this long, at most ${reading.together} heads can be drawn together.`;
   } else if (on.length) {
     app.cursor = on.includes(view.head) ? view.head : on[0];
     stage.change({ on, head: app.cursor });
@@ -57,10 +58,10 @@ export function showAlone(app, head, before) {
   stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
 }
 
-// Set a head aside for the Compare page.
+// Add a head to the compared heads.
 /** @type {(app: ExplorerApp, head: number) => void} */
 export function setAside({ reading, root, send, part }, head) {
   if (root.dataset.alone) return;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
-  part.said.textContent = `${headName(reading, head)} is set aside to compare.`;
+  part.said.textContent = `${headName(reading, head)} was added to the compared heads.`;
 }

@@ -28,7 +28,7 @@ export function page(on) {
 
 /** @type {(p: Parts, on: Actions) => HTMLElement[]} */
 function overviewOf(p, on) {
-  p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c sets one aside to compare.");
+  p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c adds one to the compared heads.");
   p.marks = make("div", { class: "marks" });
   p.hovered = make("i", { class: "hovered", hidden: true });
   p.gridBox = make("div", { class: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
@@ -89,9 +89,10 @@ function headOf(p, on) {
 function titleOf(p, on) {
   p.title = make("h2");
   p.bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
-  const title = "Set this head aside for the Compare page (in the grid: key c)";
+  const title = "Add this head to the compared heads (in the grid: key c)";
   p.compare = make("button", { type: "button", class: "quiet", title, onclick: on.compare }, "+ Compare");
-  const switches = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads drawn"), p.bar);
+  const drawn = make("span", { class: "soft" }, "Heads of this layer in the drawing");
+  const switches = make("div", { class: "switches" }, drawn, p.bar);
   return make("header", {}, p.title, p.compare, switches);
 }
 

@@ -1,6 +1,7 @@
 // Which heads link two words: all heads ranked by one link.
 import { make } from "../dom.js";
-import { headName, number, paperName, ranking, units } from "../geometry.js";
+import { headName, paperName, ranking, units } from "../geometry.js";
+import { number } from "../numerals.js";
 import { held, opened } from "./head.js";
 import { openHead } from "./heads.js";
 

@@ -32,20 +32,23 @@ def show(attention: Attention, head: Head) -> None:
         remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
         return
     index = heads.index(head)
-    with st.spinner("Comparing every two heads…"):
+    with st.spinner("Comparing every pair of heads…"):
         distances, drawn = office().distances(attention), office().plane(attention)
     colours = theme()
     st.markdown(
-        f"Each point is a head; near means similar on this text. Colour is the layer, the ring {both(head)} and the "
-        f"heads most similar to it. Click a point to open it below. Distances are Jensen–Shannon divergences squeezed "
-        f"into a plane (metric MDS); stress {drawn.stress:.2f}: {_trust(drawn.stress)}"
+        f"Each point is a head; heads that are close together attend similarly on this text. Colour shows the layer, "
+        f"rings mark {both(head)} and the heads most similar to it. Click a point to open it below. The distances are "
+        f"Jensen–Shannon divergences, projected onto a plane (metric MDS); stress {drawn.stress:.2f}: "
+        f"{_trust(drawn.stress)}"
     )
     left, right = st.columns([3, 1], gap="large")
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
     close = nearest(distances[index], index, listed)
     with left:
         st.html(NARROW)
-        description = f"Map of {len(heads)} heads; the lists beside it name those nearest to and farthest from {head}."
+        description = (
+            f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
+        )
         for name in MAPS:
             with st.container(key=f"{name}_box"):
                 st.plotly_chart(
@@ -60,16 +63,18 @@ def show(attention: Attention, head: Head) -> None:
     with right:
         _list(f"Most similar to {both(head)}", attention, heads, close, distances[index].tolist())
         _list("Least similar", attention, heads, farthest(distances, index, listed), distances[index].tolist())
-    with st.expander("The divergence of every two heads", on_change="rerun", key="matrix") as box:
+    with st.expander("Divergence of every pair of heads", on_change="rerun", key="matrix") as box:
         if box.open:
             st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
 
 
 def _trust(stress: float) -> str:
     if stress < 0.1:
-        return "the plane shows them well."
+        return "the distances on this map are accurate."
     return (
-        "the plane shows them roughly." if stress < 0.2 else "much of them does not fit into a plane; trust the lists."
+        "the distances on this map are only approximate."
+        if stress < 0.2
+        else "many of the distances do not fit onto a plane; rely on the lists."
     )
 
 
@@ -89,7 +94,7 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
             st.button(
                 "+",
                 key=f"pin_{title[:1]}_{heads[i]}",
-                help=f"Put {heads[i]} into the tray",
+                help=f"Add {heads[i]} to the compared heads",
                 on_click=_pin,
                 args=(attention, heads[i]),
             )

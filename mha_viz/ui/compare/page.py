@@ -25,7 +25,7 @@ from mha_viz.ui.request import Asked
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
-    "tray": "Your tray",
+    "tray": "Compared heads",
     "layer": "A whole layer",
     "similar": "Most similar heads",
     "word": "A word replaced",
@@ -48,7 +48,7 @@ def show(what: Asked) -> None:
     pins, whole = tray.read(what.where.tray)
     chosen = _choice(pins)
     if not whole:
-        remark("A part of this link’s tray could not be read; the rest of it is shown.")
+        remark("Some of the compared heads in this link could not be read; the others are shown.")
     if chosen == "tray":
         _tray(pins)
         return
@@ -79,12 +79,12 @@ def _about(attention: Attention, head: Head | None = None) -> None:
         )
         if head:
             parameters = st.query_params.to_dict()
-            st.page_link(frame.page("explore"), label="Another sentence or head", query_params=parameters)
+            st.page_link(frame.page("explore"), label="Change sentence or head on Explore", query_params=parameters)
 
 
 def _choice(pins: Tray) -> str:
     """What the page shows: the tray once something is in it, until then the heads most similar to one."""
-    labels = SHOWS | {"tray": f"Your tray ({len(pins)})"}
+    labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
     asked = st.query_params.get("show")
     current = asked if asked in SHOWS else "tray" if pins else "similar"
     st.session_state["show"] = current  # the URL is the state: Back and links move the control too
@@ -118,8 +118,8 @@ def _fresh(shown: str) -> dict[str, str | None]:
 def _tray(pins: Tray) -> None:
     if not pins:
         st.markdown(
-            "Nothing is in the tray yet. On the Explore page, **+ Compare** puts the open head here; so does the "
-            "key **c** on a head of the grid. Up to eight heads of any layer, sentence and model stand side by side."
+            "No heads chosen yet. Press **+ Compare** on Explore, or the key **c** on a head of the grid. Up to eight "
+            "heads of any layer, sentence and model are shown side by side."
         )
         return
     each = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
@@ -140,10 +140,10 @@ def _panel_of(pin: Pin, number: int) -> Panel | None:
                 return None
             _ = attention[pin.head]
             return Panel(attention, pin.head, pin.name)
-        _missing(model, f"Head {number + 1} of the tray needs")
+        _missing(model, f"Compared head {number + 1} needs")
     except MhaVizError as error:
         complain(error)
-    st.button(f"Take {pin.head} out of the tray", key=f"remove_{number}", on_click=_on_remove, args=(number,))
+    st.button(f"Remove {pin.head} from the compared heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
 
 
@@ -223,16 +223,18 @@ def _head(attention: Attention, what: Asked) -> Head:
 
 def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     heads = min(attention.heads, MOST)
-    st.markdown(f"The {heads} heads of layer {head.layer}, on one scale.")
+    st.markdown(
+        f"{'The' if heads == attention.heads else 'The first'} {heads} heads of layer {head.layer}, on one scale."
+    )
     return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
 
 
 def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
-    with st.spinner("Comparing every two heads…"):
+    with st.spinner("Comparing every pair of heads…"):
         similar = office().similar(attention, head, SIMILAR)
     st.markdown(
-        f"{both(head)} and the {len(similar)} heads of this model whose rows differ least from its own on this text, "
-        "wherever they are; beside each, the Jensen–Shannon divergence in nats (0: the same, 0.693: nothing in common)."
+        f"{both(head)} and the {len(similar)} heads of this model, in any layer, whose rows differ least from it on "
+        "this text. Next to each is its Jensen–Shannon divergence in nats (0: identical, 0.693: nothing in common)."
     )
     named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in similar]
     return [Panel(attention, head), *named]
@@ -256,8 +258,8 @@ def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
 def _on_second() -> None:
     second = clean(st.session_state["second"])
     if len(quote(second)) > address.room_for("second"):
-        remedy = "Shorten it, or the first, or take a text out of the tray."
-        complain_later(TextError("This sentence does not fit into the page’s link beside the first.", remedy))
+        remedy = "Shorten one of them, or remove a compared head with a long text."
+        complain_later(TextError("This sentence and the first are together too long for the page’s link.", remedy))
         return
     address.go(second=second, **_fresh("word"))
 

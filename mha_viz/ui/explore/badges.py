@@ -14,15 +14,17 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, short, standing, strongest_first, told
 from mha_viz.models import catalog
+from mha_viz.numerals import counted
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore.gold import word_block
 from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")
-HERE, LINK, REST = "active here", "strong link here", "not triggered here"
+HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
 WHY = {
-    HERE: "Active here: this text alone would earn it the name.",
-    LINK: "Here a word gives another more than half of its attention; without gold nobody can say whether it is this.",
+    HERE: "Active here: it meets the criterion on this text alone.",
+    LINK: "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
+    "not known: the sentence has no annotation.",
     REST: "Not triggered here.",
 }
 
@@ -73,7 +75,9 @@ def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -
     """A word or three on a role in this text, and what they mean."""
     if finding in hits:
         right, asked = hits[finding]
-        return (HERE if right else REST), f"By the gold of this text: {right} of {asked} right."
+        return (
+            HERE if right else REST
+        ), f"According to this sentence’s annotation, it is right in {right} of {counted(asked, 'case')}."
     state = REST if not shows else LINK if finding.role in LINKING else HERE
     return state, WHY[state]
 

@@ -19,6 +19,7 @@ from mha_viz.figures.arcs import Span, drawing
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
+from mha_viz.numerals import counted
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.parts import plain, remark, theme
 from mha_viz.ui.studies import studies
@@ -35,9 +36,12 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     """The sentence with its gold arcs, and what the head says of them."""
     words = attention.by_words().without_special() if len(attention.text) else attention
     if len(words.text) != len(gold.forms):
-        remark("The model did not read every word of this sentence, so its gold cannot be laid over it.")
+        remark("The model did not read every word of this sentence, so its annotation cannot be drawn over it.")
         return
     st.markdown(f"#### {both(head)} against the gold annotation")
+    st.caption(
+        "*Gold annotation*: the correct dependencies and coreference of this sentence, not the output of a model."
+    )
     for line in gold.said:
         remark(line)
     options = _relations(gold.sentence)
@@ -153,28 +157,28 @@ def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Sp
 
 def propose(attention: Attention) -> None:
     """For text without gold: the arcs that the heads known for a relation propose."""
-    with st.expander("What the best heads propose for this sentence", on_change="rerun", key="proposals") as box:
+    with st.expander("Arcs that the best heads suggest", on_change="rerun", key="proposals") as box:
         if not box.open:
             return
         if attention.text.pair:
-            remark("Proposals are made for one sentence; leave the second one empty.")
+            remark("Arcs are suggested for a single sentence; leave the second one empty.")
             return
         best = _best(attention)
         if not best:
-            remark("Nothing is known of this model’s heads yet. The Roles page measures them.")
+            remark("The heads of this model have not been measured yet. The Roles page can measure them.")
             return
         st.markdown(
-            "There is no gold annotation for typed text. These arcs are proposals: for each relation, the links with "
-            "more than half of a word’s attention in the head that coincides with it most often. Many are wrong. "
-            "Where several heads propose for one word, the one that is right most often in the corpus speaks; choose "
-            "relations to see all of theirs."
+            "Typed text has no gold annotation, so its correct arcs are not known here. These arcs are suggestions: "
+            "for each relation, the links with more than half of a word’s attention in the head that coincides with "
+            "it most often. Many are wrong. If several heads suggest an arc for a word, the most reliable is drawn. "
+            "Choose a relation to see them all."
         )
         every = _proposed(attention, best)
         names = list(dict.fromkeys(span.label.split()[0] for span in every))
         chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=plain)
         spans = [span for span in every if span.label.split()[0] in chosen] if chosen else _first_of_each(every)
         words = attention.by_words().without_special().tokens
-        _picture(words, spans, f"{len(spans)} proposed arcs.")
+        _picture(words, spans, f"{counted(len(spans), 'suggested arc')}.")
 
 
 def _first_of_each(spans: Sequence[Span]) -> list[Span]:

@@ -47,7 +47,7 @@ def draw(what: Asked, attention: Attention) -> None:
     inference.say_cut(attention, where)
     inference.say_unknown(attention)
     if odd:
-        remark(f"This link asks for what is not there ({', '.join(odd)}); the rest of it is shown.")
+        remark(f"Part of this link could not be used ({', '.join(odd)}).")
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
     entitle(str(wanted[0]), quoted(what.shown))

@@ -21,7 +21,7 @@ MOST = 10**15 - 1  # what a browser's number and a link can hold
 CONVOLUTION = """
 #### Heads and the kernels of a convolution
 A convolutional layer has not one large kernel but several small ones: each sees the same input and learns a filter of
-its own, one for edges, one for colours. Heads are the same thought, several small attentions in place of a large one,
+its own, one for edges, one for colours. Heads follow the same idea: several small attentions in place of a large one,
 all given the same x, each with its own $W_Q$, $W_K$, $W_V$; $W_O$ then mixes the channels, as a 1 × 1 convolution does.
 There the analogy ends. A kernel's weights are fixed after training and reach as far as the kernel is wide; a head
 computes its weights anew for every sentence, from its content, and reaches every token. A head that always looks one
@@ -43,11 +43,11 @@ def show(attention: Attention, d_model: int) -> None:
             complain(error)
             cost = None
         st.markdown(
-            "With $d_k = d_{model} / h$ parameters and multiply-adds do not depend on the number of heads "
-            "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)): more heads are not more "
-            "computation, but each is narrower. What grows with h is the memory for the weights, h · n · n. The "
-            r"paper's four matrices, $4 \, d_{model}^2$ parameters, have no biases; models such as BERT add one to "
-            r"each, $4 \, d_{model}$ more."
+            r"With $d_k = d_{\text{model}} / h$ parameters and multiply-adds do not depend on the number of heads "
+            "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)): more heads need no more "
+            "computation, but each head is narrower. What grows with h is the memory for the weights, h · n · n. The "
+            r"paper's four matrices, $4 \, d_{\text{model}}^2$ parameters, have no biases; models such as BERT add one "
+            r"to each, $4 \, d_{\text{model}}$ more."
         )
     with right:
         _table(cost, attention, d_model)
@@ -65,7 +65,7 @@ def _asked() -> tuple[int, int, int]:
 
 
 def _inputs(chosen: tuple[int, int, int]) -> None:
-    labels = {"d_model": r"$d_{model}$", "h": "heads h", "n": "tokens n"}
+    labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
         for (name, label), value in zip(labels.items(), chosen, strict=True):
             st.session_state[f"costs_{name}"] = value  # the URL is the state
@@ -81,13 +81,13 @@ def _on_change() -> None:
 
 ROWS: Mapping[str, Callable[[Costs], str]] = MappingProxyType(
     {
-        "$d_{model}$, h, n": lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
-        "$d_k = d_{model} / h$": lambda c: f"**{c.d_k:,}**",
+        r"$d_{\text{model}}$, h, n": lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
+        r"$d_k = d_{\text{model}} / h$": lambda c: f"**{c.d_k:,}**",
         "parameters: $W_Q$, $W_K$, $W_V$, $W_O$": lambda c: f"**{c.parameters:,}**",
         "parameters with biases": lambda c: f"{c.with_biases:,}",
         "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$": lambda c: f"{c.projections:,}",
         "multiply-adds: $q k^\\top$ and $A v$": lambda c: f"{c.products:,}",
-        "multiply-adds together": lambda c: f"**{c.multiply_adds:,}**",
+        "multiply-adds in total": lambda c: f"**{c.multiply_adds:,}**",
         "memory: parameters with biases": lambda c: _memory(c.parameter_bytes),
         "memory: q, k, v, concatenation, output": lambda c: _memory(c.vector_bytes),
         "memory: weights, h · n · n": lambda c: f"**{_memory(c.weight_bytes)}**",
@@ -98,7 +98,7 @@ ROWS: Mapping[str, Callable[[Costs], str]] = MappingProxyType(
 def _table(cost: Costs | None, attention: Attention, d_model: int) -> None:
     columns = {"your numbers": cost} if cost else {}
     if cost and cost.heads > 1:
-        columns["the same, one head"] = costs(cost.d_model, 1, cost.n)
+        columns["the same with one head"] = costs(cost.d_model, 1, cost.n)
     if d_model and d_model % attention.heads == 0:
         label = next((m.label for m in catalog.offered() if m.name == attention.model), attention.model[-40:])
         columns[f"{plain(label)}, this text"] = costs(d_model, attention.heads, len(attention.text))

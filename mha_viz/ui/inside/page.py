@@ -23,7 +23,6 @@ from mha_viz.ui.parts import (
     entitle,
     guarded,
     number,
-    plain,
     quoted,
     remark,
     say_complaint,
@@ -107,18 +106,16 @@ def _head(what: Asked, attention: Attention) -> Head:
     except UnknownHead:
         odd, wanted = [*odd, str(wanted)], first
     if odd:
-        remark(f"This link asks for a head that is not there ({', '.join(odd)}); {both(wanted)} is shown.")
+        remark(f"This link names a head that does not exist ({', '.join(odd)}); {both(wanted)} is shown instead.")
     return wanted
 
 
 def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
     """Query and key: those of the URL, else what Explore holds or begins with, else the head's strongest link."""
     n, given = len(attention.text), st.query_params
-    odd = [
-        f"{name}={plain(given[name][:20])}" for name in ("q", "k") if name in given and _token(given[name], n) is None
-    ]
+    odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
     if odd:
-        remark(f"This link asks for tokens that are not there ({', '.join(odd)}); the strongest link is shown instead.")
+        remark(f"This link names tokens that do not exist ({', '.join(odd)}); the strongest link is shown instead.")
     begin = None if what.where.head else request.start(what, attention).pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
     held = pin.groups() if pin else (None, None)

@@ -15,13 +15,13 @@ from mha_viz.analysis.distance import entropy
 from mha_viz.figures import inside as draw
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
+from mha_viz.numerals import decimal, percent, small
 from mha_viz.trace import Trace
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded, plain, remark
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
 ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
@@ -67,14 +67,14 @@ def _vectors(o: Opened) -> Any:
         st.markdown(
             f"""### Every head gets the same x
 A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
-is fed a part of the sentence, and none a part of the vector. Choose another head above: nothing here changes.
+gets only a part of the sentence or of the vector. Choose another head above: nothing here changes.
 
 x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
 """
         )
         _shapes(f"x {t.n} × {t.d_model}")
         if len(tokens) < t.n:
-            remark(f"Of {t.n} tokens the first {draw.DRAWN} are drawn, and with them the query and the key.")
+            remark(f"Only the first {draw.DRAWN} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     _chart(charts, draw.vectors(t, tokens, o.query, o.key, o.theme), "x", alt)
     return text
@@ -96,7 +96,7 @@ numbers: all {t.d_model} numbers of x enter each of them.
 $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 
 {ALL_HEADS}; models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
-{product:.3f}, plus bias {p.b_q[first]:.3f}, is **{t.q[o.head, o.query, 0]:.3f}**.
+{decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(t.q[o.head, o.query, 0], 3)}**.
 """
         )
         every = t.heads * t.d_k
@@ -107,8 +107,9 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
         )
         _together(t)
         remark(
-            "Whole matrices: each cell stands for a block of numbers, the stronger its colour the larger they are, "
-            "each matrix on its own scale. This head's: every number, orange above zero, blue below, on one scale."
+            "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
+            "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
+            "above zero, blue below."
         )
     _chart(charts, draw.stacked(t, o.head, o.theme), "stacked", "W_Q, W_K and W_V with the head’s columns framed")
     _chart(charts, draw.slices(t, o.head, o.theme), "slices", f"The three matrices of head {o.head}")
@@ -119,10 +120,10 @@ def _together(t: Trace) -> None:
     different = t.loop_difference
     st.markdown(
         f"**One operation, not {t.heads}.** Just now both were run on this text: all heads at once, as products of "
-        f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference in "
-        f"what the heads say is **{_tiny(different)}**{'' if different else ': bit for bit the same'}"
-        f"{'; float32 keeps about seven digits' if different else ''}. Heads are separate in what they compute, not in "
-        "how it is computed."
+        f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference "
+        f"between the two results is **{small(different)}**{'' if different else ': bit for bit the same'}"
+        f"{'; float32 keeps about seven digits' if different else ''}. Each head has its own "
+        "numbers, yet one matrix product computes them all."
     )
 
 
@@ -140,13 +141,14 @@ Number by number they are multiplied, and the {t.d_k} products are summed:
 
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 
-Where both have the same sign the product is above zero (orange) and speaks for the pair; opposite signs (blue) speak
-against it. The largest is number {largest}: {t.q[o.head, o.query, largest]:.2f} × {t.k[o.head, o.key, largest]:.2f} =
-{parts[largest]:.2f}. Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
+Where both have the same sign the product is above zero (orange) and counts for the pair; opposite signs (blue) count
+against it. The largest is number {largest}:
+{decimal(t.q[o.head, o.query, largest])} × {decimal(t.k[o.head, o.key, largest])} = {decimal(parts[largest])}.
+Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
 """
         )
         _shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
-    alt = f"q, k and their products; the sum is {score:.2f}"
+    alt = f"q, k and their products; the sum is {decimal(score)}"
     _chart(charts, draw.products(t, o.head, o.query, o.key, o.theme), "products", alt)
     return text
 
@@ -161,8 +163,8 @@ def _scale(o: Opened) -> Any:
         st.markdown(
             rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
 deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Softmax of large scores **saturates**: one weight takes nearly
-all, the gradient nearly vanishes, and the head stops learning. Hence the division ({ONE_HEAD}, with its footnote
-on variance).
+all, the gradient nearly vanishes, and the head stops learning. This is why the scores are divided ({ONE_HEAD}, with its
+footnote on variance).
 
 {_saturation(o)}
 """
@@ -181,8 +183,8 @@ def _saturation(o: Opened) -> str:
     row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
     allowed = int((~t.mask[o.query]).sum())
     return (
-        f"The row of {o.word(o.query)}: largest weight **{row.max():.0%}**, entropy **{entropy(row):.2f}** nats of at "
-        f"most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{other.max():.0%}**, "
+        f"The row of {o.word(o.query)}: largest weight **{percent(row.max())}**, entropy **{entropy(row):.2f}** nats "
+        f"of at most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{percent(other.max())}**, "
         f"**{entropy(other):.2f}** nats."
     )
 
@@ -203,18 +205,18 @@ def _mask(o: Opened) -> Any:
     hidden = int(t.mask.sum())
     sentence = (
         f"This model reads left to right, so no token may look at a later one: **{hidden} of the {t.n * t.n}** cells "
-        "are shut. Their scores become −∞ before the softmax, which makes their weights exactly 0."
+        "are masked. Their scores become −∞ before the softmax, which makes their weights exactly 0."
         if t.masked
         else "This model reads in both directions, and one text stands here alone, without padding: **nothing is "
-        "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, shuts the "
-        "upper triangle; padding in a batch shuts whole columns."
+        "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, masks the "
+        "upper triangle; padding in a batch masks whole columns."
     )
     with text:
         st.markdown(f"### Who may look at whom\n{sentence} The mask is the same for all heads.")
         _shapes(f"mask {t.n} × {t.n}")
         _left_out(o)
     figure = draw.mask(t, o.tokens, o.query, o.key, o.theme)
-    _chart(charts, figure, "mask", f"Which keys each query may look at; {hidden} cells are shut")
+    _chart(charts, figure, "mask", f"Which keys each query may look at; {hidden} cells are masked")
     return text
 
 
@@ -231,8 +233,8 @@ Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that
 
 $$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
-({ONE_HEAD}.) {o.word(o.query)} gives **{computed:.1%}** of its attention to {o.word(o.key)}. This is the matrix that
-Explore draws; the model's own differs from what is computed here by at most {_tiny(t.agreement.weights)}.
+({ONE_HEAD}.) {o.word(o.query)} gives **{percent(computed)}** of its attention to {o.word(o.key)}. This is the matrix
+that Explore draws; the model's own differs from what is computed here by at most {small(t.agreement.weights)}.
 """
             )
         else:
@@ -243,8 +245,8 @@ Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so 
 $$\mathrm{{softmax}}\left(q k^\top\right) \qquad \text{{in place of}} \qquad
 \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
-The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{computed:.1%}** of its attention to {o.word(o.key)}; in
-the model it gives {real:.1%}.
+The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(computed)}** of its attention to
+{o.word(o.key)}; in the model it gives {percent(real)}.
 """
             )
         _switch(o)
@@ -270,8 +272,8 @@ What a token hands over is not its x but its value, v = $x W_V$. Each value is m
 
 $$\mathrm{{head}} = A\,v$$
 
-The result is {t.d_k} numbers: a weighted mean of the values. Most of it here comes from {o.word(top)} ({row[top]:.0%}).
-Queries and keys decide *where* a head looks, values decide *what* it takes from there.
+The result is {t.d_k} numbers: a weighted mean of the values. Most of it here comes from {o.word(top)}
+({percent(row[top])}). Queries and keys decide *where* a head looks, values decide *what* it takes from there.
 """
         )
         _shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
@@ -290,12 +292,12 @@ def _concat(o: Opened) -> Any:
     with text:
         st.markdown(
             f"""### The heads side by side
-Each of the {t.heads} heads has said {t.d_k} numbers about {o.word(o.query)}. They are put next to each other:
+Each of the {t.heads} heads has computed {t.d_k} numbers for {o.word(o.query)}. They are placed side by side:
 {t.heads} × {t.d_k} = {t.heads * t.d_k} numbers, as wide as x was. Columns {first} to {first + t.d_k - 1} are head
-{o.head}'s. Nothing is mixed yet: a colour is one head.
+{o.head}'s. Nothing is mixed yet: each colour is one head.
 
-This is where the heads are told apart in training, too: the gradient that reaches a head comes through its own columns
-and the rows of $W_O$ that meet them.
+This is also where training tells the heads apart: the gradient of a head comes back through its own columns
+and the rows of $W_O$ that multiply them.
 """
         )
         _shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
@@ -311,16 +313,16 @@ def _output(o: Opened) -> Any:
     text, charts = _halves()
     with text:
         st.markdown(
-            rf"""### $W_O$ mixes what the heads said
+            rf"""### $W_O$ mixes the outputs of the heads
 The concatenation is multiplied by one last matrix:
 
 $$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$
 
-({ALL_HEADS}.) Head {o.head} meets only its own {t.d_k} rows of $W_O$, so **the output is a sum with one term for each
-head**. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
+({ALL_HEADS}.) Head {o.head} is multiplied only by its own {t.d_k} rows of $W_O$, so **the output is a sum with one
+term for each head**. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
-All {t.heads} terms and the bias together differ from what the model itself puts out by at most
-**{_tiny(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
+All {t.heads} terms and the bias together differ from the output of the model itself by at most
+**{small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
 """
         )
         _shapes(
@@ -329,7 +331,8 @@ All {t.heads} terms and the bias together differ from what the model itself puts
             f"out {t.n} × {t.d_model}",
         )
         st.markdown(
-            f"**A weight is not an effect.** A head may look hard at a token whose value is short. {KOBAYASHI} "
+            f"**A weight is not an effect.** A head may attend strongly to a token whose value vector is short. "
+            f"{KOBAYASHI} "
             f"therefore measure the length of weight × v × $W_O$, the last chart. {_disagreement(o)}"
         )
         _left_out(o)
@@ -338,7 +341,7 @@ All {t.heads} terms and the bias together differ from what the model itself puts
         charts, draw.contributions(t, o.head, o.query, o.theme), "contributions", "What each head adds to the output"
     )
     figure = draw.weights_and_norms(t, o.head, o.query, o.tokens, o.key, o.theme)
-    _chart(charts, figure, "norms", "Weights, and lengths of what they let through")
+    _chart(charts, figure, "norms", "Weights, and lengths of the weighted values")
     return text
 
 
@@ -347,8 +350,8 @@ def _disagreement(o: Opened) -> str:
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     most, longest = int(weights.argmax()), int(lengths.argmax())
     if most == longest:
-        return f"In this row both name {o.word(most)}."
-    return f"In this row the largest weight is on {o.word(most)}, but most comes from {o.word(longest)}."
+        return f"Both measures pick {o.word(most)} here."
+    return f"Here the largest weight is on {o.word(most)}, but the longest contribution comes from {o.word(longest)}."
 
 
 # ---- Parts ------------------------------------------------------------------------------------------------
@@ -377,28 +380,20 @@ def _shapes(*shapes: str) -> None:
 
 
 def _some(numbers: Any) -> str:
-    return "(" + ", ".join(f"{number:.2f}" for number in numbers[:5]) + ", …)"
+    return "(" + ", ".join(decimal(number) for number in numbers[:5]) + ", …)"
 
 
 def _left_out(o: Opened) -> None:
     if len(o.tokens) < o.trace.n:
         remark(
-            f"Of {o.trace.n} tokens {len(o.tokens)} are drawn: the query, the key, and of the others those to which "
-            "the query gives most in this head."
+            f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "
+            "gives most attention in this head."
         )
 
 
 def _scaled(t: Trace) -> str:
     """What softmax is given, in TeX."""
     return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"
-
-
-def _tiny(number: float) -> str:
-    """A rounding error: "5 · 10⁻⁷"."""
-    if not number:
-        return "0"
-    digit, exponent = f"{number:.0e}".split("e")
-    return f"{digit} · 10{str(int(exponent)).translate(_RAISED)}"
 
 
 def _wide(t: Trace) -> str:

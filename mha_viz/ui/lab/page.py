@@ -15,6 +15,7 @@ from mha_viz.figures import training as charts
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.training import Line
+from mha_viz.numerals import counted, percent
 from mha_viz.training import record
 from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Field, Result, Run, Settings
 from mha_viz.training.statements import Statement, pair_names, pairs, statements
@@ -24,14 +25,24 @@ from mha_viz.ui.cache import lasting
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, complain_later, entitle, guarded, plain, remark, say_complaint, theme
+from mha_viz.ui.parts import (
+    complain,
+    complain_later,
+    entitle,
+    formulas,
+    guarded,
+    plain,
+    remark,
+    say_complaint,
+    theme,
+)
 
 LABELS: Mapping[Field, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),
-    "heads": ("Heads, h", "They must divide d_model: d_k = d_model / h."),
-    "d_model": ("d_model", "Numbers in the vector of a word."),
-    "steps": ("Steps", "Updates by Adam, with 32 new sentences each."),
-    "seed": ("Seed", "Start and sentences; the same seed gives the same run."),
+    "heads": ("Heads, h", "The number of heads must divide d_model: d_k = d_model / h."),
+    "d_model": ("d_model", "How many numbers the vector of a word has."),
+    "steps": ("Steps", "Updates by Adam, each on 32 new sentences."),
+    "seed": ("Seed", "Determines the starting weights and the sentences; the same seed gives the same run."),
 }
 CHARTS = 128  # finished ones that are kept: eight show one training at one step
 OF_THIS_RUN = ("run", "step", "arm")
@@ -97,7 +108,7 @@ def _menu(experiment: str) -> None:
         "Experiment",
         list(EXPERIMENTS),
         key="lab_experiment",
-        format_func=lambda name: f"{EXPERIMENTS[name].number} · {plain(WORDS[name].short)}",
+        format_func=lambda name: f"{EXPERIMENTS[name].number} · {formulas(WORDS[name].short)}",
         on_change=_on_experiment,
         label_visibility="collapsed",
     )
@@ -114,8 +125,8 @@ def _question(experiment: str) -> None:
     words = WORDS[experiment]
     entitle("Why heads differ", words.short)
     st.markdown(f"#### {words.question}")
-    st.markdown(f"{words.answer}  \n*Source:* {words.source}")
-    st.markdown(f"**Look at:** {words.look}")
+    st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
+    st.markdown(f"**What to look at:** {formulas(words.look)}")
 
 
 def _settings(experiment: str, asked: Settings) -> None:
@@ -130,7 +141,7 @@ def _settings(experiment: str, asked: Settings) -> None:
             if running is None:
                 st.button(
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start, args=(experiment,),
-                    help=None if faults else "Trains on this server; it takes some seconds.", width=92,
+                    help=None if faults else "Takes seconds, a large run up to a minute.", width=92,
                 )  # fmt: skip
         for error in faults.values():
             complain(error)
@@ -155,7 +166,9 @@ def _number(experiment: str, name: Field) -> float:
         step: dict[str, Any] = {"step": 0.1, "format": "%g"}
     else:
         step = {"step": {"steps": 100, "d_model": 16}.get(name, 1)}
-    entered: float = st.number_input(label, key=_key(experiment, name), help=explanation, width=92, **step)
+    entered: float = st.number_input(
+        formulas(label), key=_key(experiment, name), help=formulas(explanation), width=92, **step
+    )
     return entered
 
 
@@ -197,8 +210,8 @@ def _progress(training: Job) -> None:
 def _standing(training: Job) -> str:
     first = trainings().before(training)
     if first:
-        return f"Waits for {first} training{'s' if first > 1 else ''} of other visitors"
-    return f"Training: {training.fraction:.0%}" if training.fraction else "Training begins"
+        return f"Waiting for {counted(first, 'training')} of other visitors"
+    return f"Training: {training.fraction:.0%}" if training.fraction else "Training is starting"
 
 
 # ---- What to show ---------------------------------------------------------------------------------------
@@ -213,9 +226,11 @@ def _wanted(asked: Settings) -> Result | None:
             return done
         waiting = trainings().under_way(asked) is not None
         if asked != default and not waiting and not record.faults(asked):
-            remark(f"This server has not run {_told(asked)}. Below is the stored run; press Run for this one.")
+            remark(
+                f"This server has not run {_in_words(asked)}. Below is the saved default run; press Run for this one."
+            )
         elif waiting:
-            remark("Below is the stored run until the training is done.")
+            remark("Until the training is done, the saved default run is shown below.")
     try:
         return record.stored(asked.experiment)
     except MhaVizError as error:
@@ -223,10 +238,10 @@ def _wanted(asked: Settings) -> Result | None:
         return None
 
 
-def _told(settings: Settings) -> str:
+def _in_words(settings: Settings) -> str:
     names = {"heads": "h", "weight": "λ"}
     settings_in_words = [
-        f"{names.get(name, name)} {getattr(settings, name):g}" for name in EXPERIMENTS[settings.experiment].asks
+        f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
     ]
     return ", ".join(settings_in_words)
 
@@ -238,9 +253,10 @@ def _result(result: Result, theme: Theme) -> None:
     with st.container(key="lab_result"):
         left, right = st.columns([7, 4], gap="large")
     with right:
-        st.markdown("##### What this run says")
+        st.markdown("##### What this run shows")
         stored = result is record.stored(result.settings.experiment)
-        st.caption(plain(f"{'Stored run' if stored else 'Run on this server'}: {_told(result.settings)}."))
+        origin = "Default run, saved with the app" if stored else "Run on this server"
+        st.caption(formulas(plain(f"{origin}: {_in_words(result.settings)}.")))
         for statement in statements(result):
             _say(statement)
     with left:
@@ -255,9 +271,13 @@ def _result(result: Result, theme: Theme) -> None:
 
 def _say(statement: Statement) -> None:
     answer = "Yes." if statement.yes else "No."
-    odd = " *Not what is usual: this run is an exception.*" if statement.surprising else ""
-    st.markdown(f"**{plain(statement.question)}** **:{'primary' if not odd else 'orange'}[{answer}]**{odd}  \n"
-                f"{plain(statement.evidence)}")  # fmt: skip
+    usual = "yes" if statement.usual else "no"
+    odd = f" *Unusual: in the default run the answer is {usual}.*" if statement.surprising else ""
+    colour = "orange" if odd else "primary"
+    st.markdown(
+        f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{odd}  \n"
+        f"{formulas(plain(statement.evidence))}"
+    )
 
 
 def _compared(result: Result, theme: Theme) -> None:
@@ -265,15 +285,15 @@ def _compared(result: Result, theme: Theme) -> None:
     if result.settings.experiment in (COUNT, CUT):
         labels = [str(arm.heads) for arm in result.runs] if result.settings.experiment == COUNT else _names(result)
         shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
-        against = "the number of heads" if result.settings.experiment == COUNT else "the cut"
-        st.markdown(f"**Right answers against {against}**; dotted: guessing")
+        against = "number of heads" if result.settings.experiment == COUNT else "way of cutting"
+        st.markdown(f"**Right answers, by {against}**; dotted: guessing")
         ordered = result.settings.experiment == COUNT
         _chart(charts.accuracies(labels, shares, (*RELATIONS, "both"), CHANCE, theme, ordered), "accuracies")
         _costs(result)
     if result.removal is not None:
         first, second = st.columns([3, 2])
         removal = result.removal
-        first.markdown("**Right answers while heads are removed**")
+        first.markdown("**Right answers as heads are removed**")
         with first:
             _chart(charts.removal(removal.least, removal.most, removal.random, theme), "removal")
         second.markdown("**Importance of each head**")
@@ -290,12 +310,12 @@ def _costs(result: Result) -> None:
             "d_k": result.settings.d_model // arm.heads,
             "parameters": arm.parameters,
             "multiply-adds": arm.multiply_adds,
-            "right": arm.right,
+            "right": 100 * arm.right,
             "loss": float(arm.loss[-1]),
         }
         for arm in result.runs
     ]
-    formats = {"parameters": "localized", "multiply-adds": "localized", "right": "percent", "loss": "%.5f"}
+    formats = {"parameters": "localized", "multiply-adds": "localized", "right": "%.1f%%", "loss": "%.5f"}
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
@@ -337,7 +357,7 @@ def _moment(result: Result, arm: Run) -> int:
     asked = st.query_params.get("step", "")
     first = int(asked) if asked in map(str, steps) else steps[-1]
     key = f"lab_step_{result.settings.experiment}_{steps[-1]}_{len(steps)}"
-    explanation = "The recorded steps; 0 is before training."
+    explanation = "The steps that were recorded; 0 is before training."
     st.session_state[key] = first
     chosen = st.select_slider("Step", steps, key=key, on_change=_on_step, args=(key,), help=explanation)
     return steps.index(chosen)
@@ -349,16 +369,16 @@ def _on_step(key: str) -> None:
 
 
 def _maps(result: Result, arm: Run, at: int, theme: Theme) -> None:
-    right = ", ".join(f"{name} {share:.0%}" for share, name in zip(arm.accuracy[at], RELATIONS, strict=True))
+    right = ", ".join(f"{name} {percent(share)}" for share, name in zip(arm.accuracy[at], RELATIONS, strict=True))
     st.markdown(
-        f"**Where each head looks at step {int(arm.steps[at]):,}**; rows from, columns to. Right answers: {right}."
+        f"**Where each head looks at step {int(arm.steps[at]):,}**; rows: from, columns: to. Right answers: {right}."
     )
     with st.container(key="lab_maps"):
         _chart(_drawn("maps", result, arm, at, theme), "maps", fixed="lab_maps")
 
 
 def _likeness(result: Result, arm: Run, at: int, theme: Theme) -> None:
-    st.markdown(f"**How alike the heads are at step {int(arm.steps[at]):,}**; the strongest blue is “the same”")
+    st.markdown(f"**How alike the heads are at step {int(arm.steps[at]):,}**")
     with st.container(key="lab_likeness"):
         _chart(_drawn("likeness", result, arm, at, theme), "likeness", fixed="lab_likeness")
 
@@ -400,23 +420,25 @@ def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
 
     first, second, third = st.columns(3, gap="medium")
     with first:
-        draw("**Loss** of the answers, nats, logarithmic", "loss")
+        draw("**Loss** of the answers, in nats, logarithmic", "loss")
     with second:
         draw("**Right answers**", "right")
     with third:
-        draw("**Gradient of each head**, norm, logarithmic", "norms")
+        draw("**Gradient norm** of each head, logarithmic", "norms")
     if arm.heads < 2:
         return
     first, second, third = st.columns(3, gap="medium")  # another row: on a phone it follows the first
     with first:
-        draw("**Weights** of two heads, cosine", "weights")
+        draw("**Weights**, cosine of two heads", "weights")
     with second:
-        draw("**Attention** of two heads, divergence", "apart")
+        draw("**Attention**, divergence of two heads", "apart")
     with third:
-        draw("**Gradients** of two heads, cosine", "pulls")
+        draw("**Gradients**, cosine of two heads", "pulls")
     st.caption(
-        "Weights: W_Q, W_K, W_V and W_O of a head together. Gradients are of the loss of the answers, without any "
-        "penalty: the norm of all four, the cosine of W_Q, W_K and W_V."
+        formulas(
+            "Weights: W_Q, W_K, W_V and the slice of W_O of a head together. Gradients are those of the loss of the "
+            "answers, without any penalty: the norm is over all four matrices, the cosine over W_Q, W_K and W_V."
+        )
     )
 
 

@@ -11,6 +11,7 @@ import streamlit as st
 from mha_viz.assets import asset
 from mha_viz.ui import frame
 from mha_viz.ui.lab.words import WORDS
+from mha_viz.ui.parts import formulas
 
 _STYLE = """
 <style>
@@ -48,7 +49,7 @@ def show() -> None:
     """All questions, two beside each other where there is room."""
     st.html(_STYLE)
     st.markdown("### Why do attention heads differ?")
-    st.markdown("Each question can be watched being answered: follow the arrow.")
+    st.markdown("Each answer links to an experiment or a page that shows it.")
     for row in range(0, len(questions()), 2):
         for number, place in enumerate(st.columns(2, gap="large"), start=row):
             if number < len(questions()):
@@ -58,7 +59,9 @@ def show() -> None:
 
 def _show(number: int, asked: Question) -> None:
     with st.container(key=f"question_{number}"):
-        st.markdown(f"#### {asked.question}")
-        st.markdown(asked.answer)
-        st.caption(f"Source: {asked.source}")
-        st.page_link(frame.page(asked.page), label=f":primary[**→ {asked.see}**]", query_params=asked.parameters)
+        st.markdown(f"#### {formulas(asked.question)}")
+        st.markdown(formulas(asked.answer))
+        st.caption(f"Source: {formulas(asked.source)}")
+        st.page_link(
+            frame.page(asked.page), label=f":primary[**→ {formulas(asked.see)}**]", query_params=asked.parameters
+        )

@@ -15,6 +15,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head, told
 from mha_viz.models import catalog
+from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, plain, theme
@@ -68,17 +69,17 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
-            f"The token before is a piece of the same word in {before['rows_in_word']:.0%} of the rows; "
-            f"{before['mass_in_word']:.0%} of this head’s weight on it stays within the word."
+            f"The token before is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
+            f"{percent(before['mass_in_word'])} of this head’s weight on it stays within the word."
         )
     with right:
-        st.markdown("**What it gives to delimiters**")
+        st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()
         st.plotly_chart(
             shares(("[CLS]", "[SEP]", "punctuation"), values, colours), key="card_delimiters", theme=None, config=CONFIG
         )
     line, untrained = entropy.iloc[0], _rows_of(evidence.profiles[0].untrained.get("entropy"), head)
-    beside = "" if untrained is None else f" The untrained twin of this head: {untrained.iloc[0]['normalised']:.2f}."
+    beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
         f"(0: one token gets everything; 1: all get the same).{beside}"
@@ -109,7 +110,7 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
     if not len(table):
         return None
-    st.markdown("**Relations it comes nearest to**, over all sentences, with what simple rules get right")
+    st.markdown("**Relations it comes closest to**, over all sentences, next to the scores of simple rules")
     labels = {
         "accuracy": "right",
         "ci_low": "low",
@@ -152,16 +153,16 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
         if one is not None and (links := arcs(sentence, one, index, name, direction))
     ]
     if not cases:
-        st.markdown(f"The built-in sentences have no {plain(relation)}.")
+        st.markdown(f"The built-in sentences have no case of {plain(relation)}.")
         return
     right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
     st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
     best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
     left_side, right_side = st.columns(2, gap="large")
     with left_side:
-        _listed("Most right", [case for case in best[:SHOWN] if case.right], head)
+        _listed("Most often right", [case for case in best[:SHOWN] if case.right], head)
     with right_side:
-        _listed("Least right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
+        _listed("Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
 
 
 def _listed(title: str, cases: Sequence[Case], head: Head) -> None:

@@ -10,6 +10,7 @@ from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
+from mha_viz.numerals import counted
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import READY, Evidence
@@ -52,13 +53,14 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     )
     lines = [f"* {line}" for line in map(_line, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
     untrained = evidence.profiles[0].untrained.get("roles")
-    paragraphs = (f"{measured}{counts}", "\n".join(lines), RULE)
+    paragraphs = (f"{measured}{with_roles}", "\n".join(lines), RULE)
     if untrained is None:
         return tuple(filter(None, paragraphs))
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
     listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
-    control = f"The same architecture with random weights, over the same text: {listed or 'no role'}."
-    return (*filter(None, paragraphs), control)
+    if list(kinds.items()) == [("broad", layers * heads)]:
+        listed = f"all {layers * heads} heads are broad, that is, they look everywhere"
+    return (*filter(None, paragraphs), f"For comparison, with random weights: {listed or 'no head has a role'}.")
 
 
 def _line(status: str, findings: Sequence[Finding]) -> str:
@@ -73,9 +75,8 @@ def _line(status: str, findings: Sequence[Finding]) -> str:
 
 def _count(findings: Sequence[Finding]) -> str:
     heads = len({finding.head for finding in findings})
-    return many(heads, "head") if len(findings) == heads else f"{many(len(findings), 'role')} on {many(heads, 'head')}"
-
-
-def many(count: int, name: str) -> str:
-    """A count and its noun, "1 head" or "2 heads"."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+    return (
+        counted(heads, "head")
+        if len(findings) == heads
+        else f"{counted(len(findings), 'role')} on {counted(heads, 'head')}"
+    )

@@ -18,6 +18,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import DARK, Theme
 from mha_viz.models import catalog, snapshots
+from mha_viz.numerals import counted, percent
 from mha_viz.ui import address, frame, inference
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, theme
@@ -67,10 +68,10 @@ def show() -> None:
     st.markdown("### How it learned")
     saved_steps = snapshots.steps(asset(MODEL))
     st.markdown(
-        "Training began with random weights and asked about words: which one is hidden, which stands before, whom a "
-        "pronoun means, what a subject does. No head was given any of these questions. The model was kept at "
-        f"{len(saved_steps)} moments; at each, every head was measured on sentences that the model never saw. Move the "
-        "slider, or use the arrow keys.",
+        "The model started with random weights and practised four questions: which word is hidden, which word comes "
+        "before, who a pronoun refers to, and what a subject does. No head was assigned any of them. The model was "
+        f"saved at {len(saved_steps)} steps; at each, every head was measured on *held-out* sentences, which the model "
+        "never saw in training. Move the slider, or use the arrow keys.",
         width=900,
     )
     _at_a_step(list(saved_steps), theme(), frame.page("explore"))
@@ -167,7 +168,7 @@ def _told(step: int, attention: Attention | None) -> None:
     """The best head of each task at this step, beside the rule, and its weight in the sentence that is drawn."""
     words = attention.by_words().content().weights if attention is not None else None
     lines = [
-        f"| after {step:,} steps | best head | right | baseline | its weight in the sentence below |",
+        f"| after {counted(step, 'step')} | best head | right | baseline | its weight in the sentence below |",
         "| --- | --- | --- | --- | --- |",
     ]
     for task, name in TASKS.items():
@@ -176,14 +177,16 @@ def _told(step: int, attention: Attention | None) -> None:
         best = at_step.loc[at_step["accuracy"].idxmax()]
         head = Head(int(best["layer"]), int(best["head"]))
         weight = f": {words[(*head, *drawn().pairs[task])]:.2f}" if words is not None else ""
-        shares = f"**{best['accuracy']:.1%}** of {int(best['n']):,} | {BASELINES[task]} {best['baseline']:.1%}"
+        shares = (
+            f"**{percent(best['accuracy'])}** of {int(best['n']):,} | {BASELINES[task]} {percent(best['baseline'])}"
+        )
         lines.append(f"| {name} | {both(head)} | {shares} | {drawn().named(task)}{weight} |")
     with st.container(key="learning_scores"):
         st.markdown("\n".join(lines))
 
 
 def _maps(step: int, attention: Attention, look: Literal["light", "dark"]) -> None:
-    st.markdown(f"**Every head after {step:,} steps**, rows from, columns to:")
+    st.markdown(f"**Every head after {counted(step, 'step')}**; rows: from, columns: to")
     st.markdown(f"*{drawn().text}*")
     alt = f"Grid of all heads after {step} steps"
     st.html(f'<img alt="{alt}" style="width:100%" src="data:image/svg+xml;base64,{_picture(step, look, attention)}">')

@@ -16,6 +16,7 @@ from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, standing, strongest_first, told
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
+from mha_viz.numerals import counted
 from mha_viz.text import clean
 from mha_viz.ui import address, frame, inference
 from mha_viz.ui.address import Address
@@ -31,7 +32,7 @@ GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
 CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
 FILES = "roles_files"  # measured during this visit: digest → name
-CORPORA = {GOLD: "given corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
+CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 
 
 def show(where: Address) -> None:
@@ -140,7 +141,7 @@ def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     if profile is not None:
         unkept = studies().unkept(model, digest)
         if unkept is not None:
-            remark(f"This is known until the server ends: it could not be written to the disk. {unkept.problem}")
+            remark(f"These results last until the server stops: they could not be written to disk. {unkept.problem}")
         return Evidence("the built-in sentences" if corpus == GRAMMAR else _name(profile), (profile,))
     under_way = studies().under_way(model, digest)
     if under_way is not None:
@@ -157,16 +158,16 @@ def _evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     elif corpus == GRAMMAR:
         _offer(model)
     else:
-        remark("What this link shows was measured on a file that this server does not have any more.")
+        remark("The results in this link were measured on a file that this server no longer has.")
         _upload(model)
     return None
 
 
 def _offer(model: catalog.Model) -> None:
     st.markdown(
-        f"What the heads of {plain(model.label)} do has not been measured yet. The built-in corpus has "
-        f"{len(built_in().sentences)} English sentences with gold dependencies and coreference; a small model reads "
-        "them in seconds, a large one in minutes."
+        f"The heads of {plain(model.label)} have not been measured yet. The built-in corpus has "
+        f"{len(built_in().sentences):,} English sentences with *gold annotation*, that is, with their correct "
+        "dependencies and coreference; a small model reads them in seconds, a large one in minutes."
     )
     st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, sentences_given()))
 
@@ -187,7 +188,7 @@ def _progress(study: Job, model: catalog.Model) -> None:
     study.look()
     left, right = st.columns([5, 1], vertical_alignment="center")
     if study.left:
-        left.progress(study.fraction, text=f"Another visitor waits for this study: {study.fraction:.0%}")
+        left.progress(study.fraction, text=f"Another visitor has started this study: {study.fraction:.0%}")
         right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
         return
     left.progress(study.fraction, text=_standing(study, model))
@@ -197,8 +198,8 @@ def _progress(study: Job, model: catalog.Model) -> None:
 def _standing(study: Job, model: catalog.Model) -> str:
     first = studies().before(study)
     if first:
-        return f"Waits for {first} stud{'ies' if first > 1 else 'y'} of other visitors"
-    return f"{plain(model.label)} is read, sentence by sentence: {study.fraction:.0%}"
+        return f"Waiting for {counted(first, 'study', 'studies')} of other visitors"
+    return f"Reading the corpus with {plain(model.label)}: {study.fraction:.0%}"
 
 
 @st.fragment(run_every=0.3)
@@ -211,10 +212,10 @@ def _stopping(model: catalog.Model, digest: str) -> None:
 
 def _upload(model: catalog.Model) -> None:
     st.markdown(
-        "CoNLL-U gives everything: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
-        "gives pronouns and names. Plain text, one sentence a line, gives position, delimiters, entropy and distances. "
-        "At most 8 MB. Of the file only the numbers are kept, and which lines had to be left out; its name is shown "
-        "during this visit, and to nobody else."
+        "CoNLL-U gives all measures: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
+        "gives pronouns and names. Plain text, one sentence per line, gives position, delimiters, entropy and "
+        "distances. At most 8 MB. From the file only the numbers are kept, and which lines had to be left out; its "
+        "name is shown only to you, during this visit."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
     _earlier(model)

@@ -37,10 +37,10 @@ def _syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
     st.markdown(f"### Dependency relations, on {plain(source.corpus if source else '')}")
     st.markdown(
-        "Head and direction are chosen on the sentences with even numbers; the score is of the odd ones, so it does "
-        "not profit from the choice. The baselines, on the same odd sentences: the best fixed offset; the nearest "
-        "word of the best part of speech (a strong rule, but it knows the gold parts of speech); and the best head "
-        "of the same architecture with random weights."
+        "The best head and direction were picked on one half of the sentences and scored on the other, *held-out* "
+        "half. The baselines are scored on the same half: the best fixed offset; the nearest word of the best part of "
+        "speech (a strong rule, but it knows the parts of speech of the gold annotation); and the best head with "
+        "random weights."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
@@ -77,7 +77,7 @@ def _readable(evidence: Evidence, level: str) -> Any:
             "score": chosen["accuracy_odd"],
             "low": chosen["ci_low"],
             "high": chosen["ci_high"],
-            "chosen at": chosen["accuracy_even"],
+            "score on the other half": chosen["accuracy_even"],
             "offset": chosen["offset_odd"],
             "part of speech": chosen["upos_odd"],
             "untrained": chosen["untrained_odd"],
@@ -92,11 +92,11 @@ def _readable(evidence: Evidence, level: str) -> Any:
 def _columns() -> dict[str, Any]:
     number = st.column_config.NumberColumn
     helps = {
-        "score": "Right in this share of the held-out cases (odd sentences).",
-        "low": "95 % Wilson interval of the score, lower end.",
-        "high": "95 % Wilson interval of the score, upper end.",
-        "chosen at": "Its score on the even sentences, on which it was chosen: optimistic.",
-        "offset": "The best fixed offset, as “the head is the next word”.",
+        "score": "Share of the held-out cases in which the head is right.",
+        "low": "Lower end of the 95% Wilson interval of the score.",
+        "high": "Upper end of the 95% Wilson interval of the score.",
+        "score on the other half": "Its score on the half of the sentences on which it was picked: optimistic.",
+        "offset": "The best fixed offset, such as “the head is the next word”.",
         "part of speech": "The nearest word of the best part of speech on one side; it knows the gold tags.",
         "untrained": "The best head with random weights.",
         "gain": "Score minus the best fixed offset.",
@@ -104,7 +104,7 @@ def _columns() -> dict[str, Any]:
     return {
         **{name: number(name, format=PERCENT, help=words) for name, words in helps.items()},
         "n": number("n", help="Held-out cases."),
-        "better": st.column_config.TextColumn("best of all", help="Which rule is right most often."),
+        "better": st.column_config.TextColumn("best of all", help="The rule that is right most often."),
     }
 
 
@@ -119,13 +119,13 @@ def _coreference(evidence: Evidence) -> None:
     st.markdown(
         "From a mention to one of its antecedents: right when the largest weight among the head words of all earlier "
         "mentions is on one of the same chain. *gap*: of two names, the head attends more to the one that the pronoun "
-        "means. Heads are chosen on the even sentences and reported on the odd ones, as above. Baselines: the nearest "
-        "mention (of GAP, the nearer name), the nearest with the same form, the best untrained head."
+        "refers to. Heads are picked on one half of the sentences and scored on the other, *held-out* half. Baselines: "
+        "the nearest mention (in GAP, the nearer name), the nearest with the same form, the best untrained head."
     )
     shown = _mentions(evidence)
-    numbers = ("score", "low", "high", "chosen at", "nearest", "same form", "untrained")
+    numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
     columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
-    better = st.column_config.TextColumn("best of all", help="Which rule is right most often.")
+    better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
     st.dataframe(shown, hide_index=True, width="stretch", column_config={**columns, "better": better})
     beaten = shown[shown["better"] != "the head"]
     if len(beaten):
@@ -156,7 +156,7 @@ def _mentions(evidence: Evidence) -> Any:
             "score": table["accuracy_odd"],
             "low": table["ci_low"],
             "high": table["ci_high"],
-            "chosen at": table["accuracy_even"],
+            "score on the other half": table["accuracy_even"],
             **{name: values for name, values in rules.items() if name != "the head"},
             "n": table["n_odd"],
             "better": pd.DataFrame(rules).fillna(-1).idxmax(axis=1),

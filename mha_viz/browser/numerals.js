@@ -1,0 +1,19 @@
+// Numbers as every drawing, note and table writes them: one rule for each kind, as mha_viz/numerals.py.
+
+const MINUS = "−";
+
+// A weight as every picture writes it: three decimals.
+/** @type {(weight: number) => string} */
+export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));
+
+// A difference of weights, with its sign.
+/** @type {(value: number) => string} */
+export const signed = (value) => (value < 0 ? MINUS : "+") + number(Math.abs(value));
+
+// A share of 1: "58.3%".
+/** @type {(share: number) => string} */
+export const percent = (share) => `${(Math.round(1000 * share) / 10).toFixed(1)}%`;
+
+// An entropy or a divergence.
+/** @type {(nats: number, digits?: number) => string} */
+export const inNats = (nats, digits = 3) => `${nats.toFixed(digits)} nats`;

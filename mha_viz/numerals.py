@@ -1,0 +1,39 @@
+"""Numbers in sentences, tables and captions: one rule for each kind. ``browser/numerals.js`` has the same rules."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["MINUS", "counted", "decimal", "percent", "small", "weight"]
+
+MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def decimal(value: float, digits: int = 2) -> str:
+    """A number with this many decimals, never a negative zero: "−0.06", "1,024.00"."""
+    text = f"{abs(value):,.{digits}f}"
+    return MINUS + text if value < 0 and text.strip("0.,") else text
+
+
+def percent(share: float) -> str:
+    """A share of 1, with one decimal and no space: "58.3%"."""
+    return f"{decimal(math.copysign(math.floor(abs(share) * 1000 + 0.5) / 10, share), 1)}%"
+
+
+def weight(value: float) -> str:
+    """An attention weight: three decimals, and "<.001" for one that they would make 0."""
+    return "<.001" if 0 < value < 0.0005 else f"{math.floor(value * 1000 + 0.5) / 1000:.3f}"
+
+
+def small(value: float) -> str:
+    """A number so small that only its size matters: "0", "5 · 10⁻⁷"."""
+    if not value:
+        return "0"
+    digit, exponent = f"{value:.0e}".split("e")
+    return f"{digit.replace('-', MINUS)} · 10{str(int(exponent)).translate(_RAISED)}"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: "1 step", "1,500 steps", "2 studies"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -1,0 +1,80 @@
+"""The documentation: every block runs, every page is in the menu, and help texts are those of the command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mha_viz
+from mha_viz import cli
+from mha_viz.models import encoder
+from mha_viz.models.encoder import Encoder
+from tools import docs
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+WITH_BLOCKS = [page for page in PAGES if any(docs.blocks(page.read_text("utf-8"))) and page.name != "serving.md"]
+
+
+def commands(block: str) -> list[list[str]]:
+    """The commands of a shell block; what follows | or > is the shell's."""
+    lines = [re.split(r" [|>] ", line)[0] for line in block.splitlines() if line.strip()]
+    return [shlex.split(line) for line in lines]
+
+
+@pytest.fixture
+def _shared(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each model is loaded once for a page."""
+    load = encoder.load
+    monkeypatch.setattr(
+        encoder, "load", cache(lambda name, device="cpu": minilm if name == "minilm" else load(name, device))
+    )
+
+
+@pytest.mark.usefixtures("_shared")
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
+def test_every_block_of_the_documentation_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    figures = 0
+    for language, block in docs.blocks(page.read_text("utf-8")):
+        if language == "python":
+            result = docs.run_block(block, names)
+            if page.name in docs.WITH_FIGURES and (drawn := docs.picture(result)):
+                figures += 1
+                assert drawn[0].lstrip().startswith((b"<svg", b"<?xml"))
+            continue
+        for program, *arguments in commands(block):
+            assert program == "mha-viz"
+            assert cli.main(arguments) == 0, capsys.readouterr().err
+    assert figures >= 20 or page.name not in docs.WITH_FIGURES
+
+
+def test_every_page_is_in_the_menu_and_the_menu_has_no_other() -> None:
+    menu = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES}
+    assert menu == pages | docs.COPIES.keys() | {"reference/commands.md"}
+
+
+def test_the_page_of_commands_holds_every_help() -> None:
+    page = docs.commands()
+    for name in ("mha-viz", "mha-viz figure compare", "mha-viz toy history", "mha-viz completion"):
+        assert f"\n## {name}\n" in page
+    assert "exit codes:" in page
+
+
+def test_a_page_that_loads_from_elsewhere_is_noticed() -> None:
+    for tag in ('<script src="https://a.example/b.js">', '<link rel="stylesheet" href="//a.example/b.css">'):
+        assert docs.ELSEWHERE.search(tag)
+    assert not docs.ELSEWHERE.search('<link rel="canonical" href="https://a.example/"><a href="https://a.example/">')
+
+
+def test_the_changelog_has_the_version() -> None:
+    assert f"## {mha_viz.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -1,0 +1,41 @@
+"""Numbers in sentences: one rule for each kind."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.numerals import counted, decimal, percent, small, weight
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(-0.064, 2, "−0.06"), (-0.001, 2, "0.00"), (0.0, 2, "0.00"), (1024, 0, "1,024"), (-12345.6, 1, "−12,345.6")],
+)
+def test_a_negative_number_has_a_minus_sign_and_zero_has_none(value: float, digits: int, text: str) -> None:
+    assert decimal(value, digits) == text
+
+
+def test_a_share_has_one_decimal_and_no_space() -> None:
+    assert [percent(share) for share in (0, 0.0123, 0.583, 1, -0.25)] == ["0.0%", "1.2%", "58.3%", "100.0%", "−25.0%"]
+
+
+def test_a_weight_has_three_decimals_and_is_zero_only_where_it_is() -> None:
+    assert [weight(value) for value in (0, 0.0004, 0.0625, 1)] == ["0.000", "<.001", "0.063", "1.000"]
+
+
+def test_a_rounding_error_shows_its_size() -> None:
+    assert [small(value) for value in (0, 4.8e-7, 0.03)] == ["0", "5 · 10⁻⁷", "3 · 10⁻²"]
+
+
+def test_a_count_agrees_with_its_noun() -> None:
+    assert [counted(n, "step") for n in (0, 1, 1500)] == ["0 steps", "1 step", "1,500 steps"]
+    assert [counted(n, "study", "studies") for n in (1, 2)] == ["1 study", "2 studies"]
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 6))
+def test_no_number_has_a_hyphen_and_each_reads_back(value: float, digits: int) -> None:
+    text = decimal(value, digits)
+    assert "-" not in text
+    assert float(text.replace("−", "-").replace(",", "")) == pytest.approx(value, abs=0.51 * 10**-digits)

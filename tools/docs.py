@@ -1,0 +1,113 @@
+"""Hooks of `make docs`: figures are drawn from the code beside them, help texts are printed by the command itself."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages that lie outside docs/
+WITH_FIGURES = ("gallery.md",)
+ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
+ELSEWHERE = re.compile(r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
+
+
+def blocks(markdown: str) -> Iterator[tuple[str, str]]:
+    """Language and text of each block of a page that is meant to run."""
+    return ((match[1], match[2]) for match in BLOCK.finditer(markdown))
+
+
+def run_block(source: str, names: dict[str, Any]) -> Any:
+    """Run a block in ``names``; its last expression is the result, None where it ends in a statement."""
+    body = ast.parse(source).body
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), "docs", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "docs", "eval"), names) if isinstance(last, ast.Expr) else None
+
+
+def picture(result: Any) -> tuple[bytes, str, str] | None:
+    """SVG, alternative text and caption of a figure of this package or of matplotlib; None for any other value."""
+    if hasattr(result, "to_bytes") and hasattr(result, "drawing"):
+        return result.to_bytes(".svg"), result.drawing.alt, result.caption
+    if hasattr(result, "savefig"):
+        buffer = BytesIO()
+        result.savefig(buffer, format="svg")
+        return buffer.getvalue(), "Axes of matplotlib", ""
+    return None
+
+
+# ---- the hooks of MkDocs --------------------------------------------------------------------------------------------
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are copied or generated."""
+    from mkdocs.structure.files import File
+
+    for page, name in COPIES.items():
+        files.append(File.generated(config, page, content=(ROOT / name).read_text("utf-8")))
+    files.append(File.generated(config, "reference/commands.md", content=commands()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Draw the figures of a gallery; point links that leave docs/ at the pages made here."""
+    for copy, name in COPIES.items():
+        markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
+    markdown = markdown.replace("](docs/serving.md", "](serving.md")
+    return _drawn(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Refuse a page that would load something from another host; leave out the roles of docstrings."""
+    from mkdocs.exceptions import PluginError
+
+    if match := ELSEWHERE.search(output):
+        raise PluginError(f"{page.file.src_uri} loads from elsewhere: {match[0][:200]}")
+    return ROLES.sub("", output)
+
+
+def _drawn(markdown: str, config: Any, files: Any) -> str:
+    from mkdocs.structure.files import File
+
+    names: dict[str, Any] = {}
+    number = 0
+
+    def with_picture(match: re.Match[str]) -> str:
+        nonlocal number
+        made = picture(run_block(match[2], names)) if match[1] == "python" else None
+        if made is None:
+            return match[0]
+        number += 1
+        content, alt, caption = made
+        files.append(File.generated(config, f"figures/{number}.svg", content=content))
+        image = f'<figure><img src="figures/{number}.svg" alt="{escape(alt)}" loading="lazy">'
+        return f"{image}<figcaption>{escape(caption)}</figcaption></figure>\n\n{match[0]}"
+
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        return BLOCK.sub(with_picture, markdown)
+
+
+def commands() -> str:
+    """The page of commands: each help text."""
+    from mha_viz.cli import _parser
+
+    with mock.patch.dict(os.environ, COLUMNS="100"):  # as wide for everybody
+        helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _each(_parser())]
+    return "\n".join(["# Commands\n", *helps])
+
+
+def _each(parser: Any) -> Iterator[Any]:
+    yield parser
+    for action in parser._actions:
+        for command in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from _each(command)

@@ -48,7 +48,7 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     named = len({finding.head for finding in findings})
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     measured = f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
-    counts = (
+    with_roles = (
         f"**{named}** of {layers * heads} heads have a role, some of them several." if named else "No role was found."
     )
     lines = [f"* {line}" for line in map(_line, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
@@ -75,8 +75,5 @@ def _line(status: str, findings: Sequence[Finding]) -> str:
 
 def _count(findings: Sequence[Finding]) -> str:
     heads = len({finding.head for finding in findings})
-    return (
-        counted(heads, "head")
-        if len(findings) == heads
-        else f"{counted(len(findings), 'role')} on {counted(heads, 'head')}"
-    )
+    on_heads = counted(heads, "head")
+    return on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"

@@ -2,7 +2,7 @@ import js from "@eslint/js";
 import globals from "globals";
 
 export default [
-  { ignores: [".venv/", "assets/", "test-results/"] },
+  { ignores: [".venv/", "assets/", "build/", "test-results/"] },
   js.configs.recommended,
   {
     languageOptions: { globals: globals.browser },

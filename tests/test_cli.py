@@ -16,7 +16,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from mha_viz.cli.terminal import downloading
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from tests import hostile
+from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -443,6 +445,66 @@ def test_a_name_of_the_hub_that_is_nearly_one_of_ours_is_asked_about(
 ) -> None:
     assert main(["attention", "x", "--model", "bert-base-uncase", "--out", str(tmp_path / "a.npz")]) == NETWORK
     assert_one_line(capsys.readouterr().err, "Did you mean bert-base-uncased?")
+
+
+ON_THE_HUB: dict[str, tuple[int, Callable[[], Repository | None], str]] = {
+    "unknown": (NOT_FOUND, lambda: None, "The Hub has no public model “someone/tiny”."),
+    "private": (NOT_FOUND, lambda: Repository(tiny_bert_files(), private=True), "private ones cannot be read"),
+    "busy": (NETWORK, lambda: Repository(tiny_bert_files(), status=429), "Try again in some minutes."),
+    "failing": (NETWORK, lambda: Repository(tiny_bert_files(), status=500), "HTTP status 500"),
+    "cut": (NETWORK, lambda: Repository(tiny_bert_files(), cut=True), "stopped answering"),
+    "gated": (BAD_INPUT, lambda: Repository(tiny_bert_files(), gated="manual"), "Choose an open model"),
+    "foreign": (BAD_INPUT, lambda: Repository({"config.json": b'{"model_type": "x"}'}), "someone/tiny"),
+}
+
+
+@pytest.mark.parametrize("case", ON_THE_HUB)
+def test_a_script_can_tell_what_the_hub_answered(
+    case: str, hub: FakeHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, offered, words = ON_THE_HUB[case]
+    if (repository := offered()) is not None:
+        hub.add("someone/tiny", repository)
+    out = tmp_path / "a.npz"
+    capsys.readouterr()  # what transformers prints while it writes the tiny model
+    assert main(["attention", "x", "--model", "someone/tiny", "--out", str(out)]) == code
+    assert_one_line(capsys.readouterr().err, words)
+    assert not out.exists()
+
+
+def test_a_download_that_is_stopped(
+    hub: FakeHub, hub_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    monkeypatch.setattr("mha_viz.cli.models.downloading", lambda name: nullcontext(stopped))
+    assert main(["attention", "x", "--model", "someone/tiny", "--out", str(tmp_path / "a.npz")]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+    assert not list(tmp_path.glob("a.npz"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("config.json", b"{", "config.json"),
+        ("config.json", b'{"model_type": "x"}', "“x”"),
+        ("model.safetensors", b"\x00" * 20, "safetensors"),
+    ],
+    ids=["no JSON", "another family", "no weights"],
+)
+def test_a_folder_that_holds_no_good_model(
+    name: str, content: bytes, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    for file, body in tiny_bert_files().items():
+        (folder / file).write_bytes(body)
+    (folder / name).write_bytes(content)
+    capsys.readouterr()  # what transformers prints while it writes the tiny model
+    assert main(["attention", "x", "--model", str(folder), "--out", str(tmp_path / "a.npz")]) == BAD_INPUT
+    assert_one_line(capsys.readouterr().err, words)
 
 
 def test_an_endless_stdin_is_refused(tmp_path: Path) -> None:

@@ -190,9 +190,9 @@ def test_panels_in_columns(tmp_path: Path, minilm: Encoder) -> None:
     out = tmp_path / "f.svg"
     heads = ["L3H1", "L0H2"]
     arguments = [part for head in heads for part in ("--head", head)]
-    assert figure("compare", TIRED, "--and", WIDE, *arguments, "--columns", "2", "--out", out) == 0
+    assert figure("compare", TIRED, "--and", WIDE, *arguments, "--columns", "3", "--out", out) == 0
     panels = [(minilm.encode(text), head) for text in (TIRED, WIDE) for head in heads]
-    assert out.read_bytes() == figure_api.compare(panels, columns=2).to_bytes(".svg")
+    assert out.read_bytes() == figure_api.compare(panels, columns=3).to_bytes(".svg")
     assert out.read_bytes() != figure_api.compare(panels).to_bytes(".svg")
 
 

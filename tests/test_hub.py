@@ -23,6 +23,7 @@ from mha_viz.errors import (
     MhaVizError,
     ModelBroken,
     ModelError,
+    ModelMissing,
     ModelNotAllowed,
     ModelUnreachable,
     ModelUnsupported,
@@ -426,9 +427,9 @@ def test_leavings_of_killed_processes_go_after_a_day(hub: FakeHub, hub_cache: Pa
 
 ABSENT = "no public model “someone/tiny”"
 FAULTS: dict[str, tuple[Callable[[], Repository | None], type[MhaVizError], str]] = {
-    "unknown": (lambda: None, ModelUnreachable, ABSENT),
-    "404": (lambda: Repository(files(), status=404), ModelUnreachable, ABSENT),
-    "private": (lambda: Repository(files(), private=True), ModelUnreachable, ABSENT),
+    "unknown": (lambda: None, ModelMissing, ABSENT),
+    "404": (lambda: Repository(files(), status=404), ModelMissing, ABSENT),
+    "private": (lambda: Repository(files(), private=True), ModelMissing, ABSENT),
     "gated": (lambda: Repository(files(), gated="manual"), ModelUnsupported, "gated"),
     "gated 401": (lambda: Repository(files(), file_status=401, code="GatedRepo"), ModelUnsupported, "gated"),
     "gated 403": (lambda: Repository(files(), file_status=403, code="GatedRepo"), ModelUnsupported, "gated"),

@@ -48,9 +48,8 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     named = len({finding.head for finding in findings})
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     measured = f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
-    with_roles = (
-        f"**{named}** of {layers * heads} heads have a role, some of them several." if named else "No role was found."
-    )
+    without = f"for **{layers * heads - named}** no role was found."
+    with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
     lines = [f"* {line}" for line in map(_line, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
     untrained = evidence.profiles[0].untrained.get("roles")
     paragraphs = (f"{measured}{with_roles}", "\n".join(lines), RULE)

@@ -11,7 +11,9 @@ PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # The package itself as it stands here, so that .venv/bin/mha-viz works.
 THIS := $(PIP) --no-deps --editable .
-PYTEST_ARGS ?= -n 2
+# A worker begins with half of the files, so that what a file shares is made once, and takes from the other at the end.
+WORKERS := -n 2 --dist worksteal
+PYTEST_ARGS ?= $(WORKERS)
 
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
@@ -25,9 +27,9 @@ test: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 
-# The lane for every save: no pages, no servers, no browser.
+# The lane for every save: no pages, no servers, no second Python, no browser.
 test-unit: $(VENV)/.dev-installed
-	@$(PY) -m pytest -n 2 -m "unit and not slow and not deploy"
+	@$(PY) -m pytest $(WORKERS) -m "unit and not slow and not deploy"
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed

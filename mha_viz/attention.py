@@ -122,6 +122,13 @@ _ROWS = (
         False,
         _lengths,
     ),
+    Quantity(
+        "rollout",
+        "Attention rollout: the layer's mean attention and the residual stream, half each, followed back to the input "
+        "(Abnar & Zuidema 2020); rows sum to 1.",
+        True,
+        _shares,
+    ),
 )
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType({row.name: row for row in _ROWS})
 

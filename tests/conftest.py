@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import signal
 from collections.abc import Callable, Iterator
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from tests.fake_hub import FakeHub
 
 
+# Torch's threads spin while they wait for each other. With two workers, their servers and Chromium on two cores, a pass
+# of a small model costs twenty times as much CPU with two threads as with one. This process and those it starts use
+# one, and where a test asks for several, they sleep while they wait.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
+
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
 
@@ -34,11 +43,14 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Every test is in one lane: ``browser`` needs Chromium, ``app`` runs pages or servers, ``unit`` is the rest."""
+    """Every test is in one lane, ``browser``, ``app`` or ``unit``: see the markers in pyproject.toml.
+
+    What runs pages or servers is known by what its module imports; what else is ``app`` is marked in its place.
+    """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        elif item.get_closest_marker("app") or {"AppTest", "PageSession"} & vars(item.module).keys():
+        elif item.get_closest_marker("app") or RUN_THE_APP & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
         else:
             item.add_marker(pytest.mark.unit)

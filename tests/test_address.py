@@ -28,6 +28,7 @@ GOOD = {
     "links": ["all", "top1", "top10", "min0.05", "mass0.9"],
     "scale": ["fixed", "head", "row", "log"],
     "side": ["all", "aa", "ab", "ba", "bb"],
+    "shown": ["weight", "norm", "rollout"],
     "roles": ["on", "off"],
 }
 BAD = {
@@ -40,6 +41,7 @@ BAD = {
     "links": ["", "top0", "top11", "top", "min1.5", "min.5", "min0.123", "mass7.0", "minnan", "mass1e400", "min0,5"],
     "scale": ["", "<script>", "LOG"],
     "side": ["", "?", "AB", "ac"],
+    "shown": ["", "gradient", "NORM", "norm "],
     "roles": ["", "yes", "ON", "on "],
 }
 
@@ -192,7 +194,7 @@ def test_a_drawing_sets_only_what_it_may() -> None:
     view = {"head": "L1H2", "pin": None, "text": "other", "model": "x", "unit": "words", "scale": "<script>", "on": 3}
     assert accepted(view) == {
         "head": "L1H2", "pin": None, "unit": "words", "link": None, "special": None, "links": None, "side": None,
-        "roles": None,
+        "roles": None, "shown": None,
     }  # fmt: skip
 
 

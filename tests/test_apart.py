@@ -16,6 +16,8 @@ from mha_viz.apart import NICE, Bounds, run
 from mha_viz.errors import Cancelled, CorpusError, Failed, TooLarge, TooSlow
 from tests.waiting import until
 
+pytestmark = pytest.mark.app
+
 ROOT = Path(__file__).resolve().parent.parent
 CHILD = "tests.children"
 posix = pytest.mark.skipif(os.name != "posix", reason="the system bounds no process")

@@ -147,6 +147,7 @@ def test_one_worker_reads_in_the_order_of_asking() -> None:
     assert all(a < b for a, b in pairwise(order))
 
 
+@pytest.mark.app
 def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) -> None:
     office, model = Office(), catalog.resolve("minilm")
     texts = [f"Sentence number {i} has its own words." for i in range(4)]

@@ -190,6 +190,7 @@ def fake_account(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
     monkeypatch.setenv("HOME", folder)
 
 
+@pytest.mark.app
 @pytest.mark.parametrize(
     "setting",
     [
@@ -331,6 +332,7 @@ def test_a_blank_setting_restricts_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert offered() == tuple(CATALOG.values())
 
 
+@pytest.mark.app
 def test_the_menu_needs_no_heavy_library() -> None:
     code = "import sys, mha_viz.models.catalog as c; c.offered(); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

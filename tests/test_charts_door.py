@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.app
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # One thread imports pandas and is held in the middle; another wants a chart meanwhile.

@@ -121,6 +121,7 @@ def test_words_pair_and_without_special(tmp_path: Path) -> None:
     assert 0 < np.array(tree["hidden"]).mean() < 1
 
 
+@pytest.mark.app
 def test_a_hyphen_reads_stdin(tmp_path: Path) -> None:
     out = tmp_path / "heads.csv"
     done = run("attention", "-", "--words", "--out", str(out), given="Café cat\r\n".encode())
@@ -322,6 +323,7 @@ def test_binary_data_is_refused_on_a_terminal(
     assert_one_line(capsys.readouterr().err, "A .npz file is binary", "--out - > file.npz")
 
 
+@pytest.mark.app
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
 def test_stdout_on_a_full_disk_is_one_line() -> None:
     command = [sys.executable, "-m", "mha_viz.cli", "attention", "x", "--model", "toy", "--out", "-", "--format", "csv"]
@@ -377,6 +379,7 @@ def test_which_head_was_meant(name: str, meant: str) -> None:
     assert meant_head(name) == (f"Did you mean {meant}?" if meant else "")
 
 
+@pytest.mark.app
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_knows_every_command_option_and_model(
     shell: str, capsys: pytest.CaptureFixture[str]
@@ -402,6 +405,7 @@ complete_line mha-viz toy train --s
 """
 
 
+@pytest.mark.app
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "bash"]) == 0
@@ -434,6 +438,7 @@ def test_a_hostile_model_name_is_one_line(
     assert not (tmp_path / "a.npz").exists()
 
 
+@pytest.mark.app
 def test_a_hub_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     hub = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_CACHE": str(tmp_path)}
     done = run("attention", "x", "--model", "gpt2", "--out", str(tmp_path / "a.npz"), environment=hub)
@@ -508,6 +513,7 @@ def test_a_folder_that_holds_no_good_model(
     assert_one_line(capsys.readouterr().err, words)
 
 
+@pytest.mark.app
 def test_an_endless_stdin_is_refused(tmp_path: Path) -> None:
     done = run("attention", "-", "--out", str(tmp_path / "a.npz"), given=b"a " * 8_000_001)
     assert done.returncode == BAD_INPUT
@@ -529,6 +535,7 @@ def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], mon
     assert_one_line(capsys.readouterr().err, "AttributeError", "python -X dev")
 
 
+@pytest.mark.app
 def test_bytes_that_are_not_text_are_refused_with_their_place(tmp_path: Path) -> None:
     done = run("attention", "-", "--out", str(tmp_path / "a.json"), given=b"caf\xe9 cat")
     assert done.returncode == BAD_INPUT
@@ -536,6 +543,7 @@ def test_bytes_that_are_not_text_are_refused_with_their_place(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.app
 @pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
 def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) -> None:
     code = (
@@ -551,12 +559,14 @@ def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.app
 def test_a_terminal_without_the_characters_gets_question_marks() -> None:
     done = run("models", environment={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"6 ? 12" in done.stdout
 
 
+@pytest.mark.app
 @pytest.mark.skipif(os.name == "nt", reason="signals and pipes work otherwise on Windows")
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     command = f"{{ '{sys.executable}' -m mha_viz.cli models; echo \"code $?\" >&2; }} | true"
@@ -572,6 +582,7 @@ sys.exit(main(["attention", "-", "--out", "never.npz"]))
 """
 
 
+@pytest.mark.app
 @pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     waiting = os.pipe()  # nobody ever writes to it
@@ -647,6 +658,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
     assert "The host is empty." in capsys.readouterr().err
 
 
+@pytest.mark.app
 @pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
 def test_serve_serves_where_the_environment_says() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -677,6 +689,7 @@ def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
     return b""
 
 
+@pytest.mark.app
 @pytest.mark.skipif(os.name == "nt", reason="the Makefile is for Unix; README names the commands for Windows")
 def test_make_run_hands_over_host_and_port() -> None:
     quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}

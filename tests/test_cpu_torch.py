@@ -25,7 +25,10 @@ PIN = cpu_torch.wanted((ROOT / "requirements.txt").read_text("utf-8"))
 VERSION = PIN.removeprefix("torch==")
 CPU = f"{VERSION}+cpu"
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is one build only")
+pytestmark = [
+    pytest.mark.app,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is one build only"),
+]
 
 
 def wheel(folder: Path, version: str) -> None:

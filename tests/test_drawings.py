@@ -158,6 +158,7 @@ def test_png_has_its_resolution_its_words_and_its_background() -> None:
         assert (image.convert("RGBA").getpixel((0, 0))[3] == 0) is mode_clear  # type: ignore[index]
 
 
+@pytest.mark.app
 def test_the_same_figure_is_the_same_file_in_every_process() -> None:
     code = (
         "import hashlib; from mha_viz import exports; from tests.static_figures import FIGURES\n"

@@ -371,6 +371,7 @@ def test_softmax_of_rows_of_any_length(n: int) -> None:
 # ---- the package ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.app
 def test_importing_the_package_brings_no_torch() -> None:
     code = "import sys, mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz)}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

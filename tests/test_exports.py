@@ -199,6 +199,7 @@ except ExportError as error:
 """
 
 
+@pytest.mark.app
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file to run into")
 @pytest.mark.parametrize("suffix", ALL)
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, suffix: str) -> None:

@@ -187,6 +187,7 @@ def test_any_text_is_measured_cut_ordered_and_judged(text: str) -> None:
     assert all(sentence.isprintable() for sentence in fonts.missing([text[:5000]]))
 
 
+@pytest.mark.app
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     code = (
         "import sys, mha_viz.drawing.fonts; print({'fontTools', 'matplotlib', 'bidi', 'PIL'} & set(sys.modules) or '')"
@@ -236,6 +237,7 @@ def test_directing_characters_around_right_to_left_letters_do_no_harm(text: str)
         assert exports.drawing_bytes(drawing, suffix)
 
 
+@pytest.mark.app
 def test_several_threads_write_what_one_writes() -> None:
     letters = f"animal ΔЖ{HEBREW}{ARABIC}e\u0301"
 

@@ -205,6 +205,7 @@ def test_some_pronouns_are_clear_only_from_what_is_said_of_them(many: Corpus) ->
 # ---- a corpus -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.app
 def test_a_corpus_is_the_same_everywhere() -> None:
     assert corpus().digest == DIGEST
     code = "from mha_viz.corpus.grammar import corpus; print(corpus(50, 3).digest)"

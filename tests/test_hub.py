@@ -112,6 +112,7 @@ def test_a_missing_bundle_says_what_to_install() -> None:
         local_folder(replace(CATALOG["minilm"], path="absent_bundle"))
 
 
+@pytest.mark.app
 def test_the_bundle_needs_neither_torch_nor_the_hub() -> None:
     code = (
         "import sys; from mha_viz.models import hub, catalog; assert hub.local_folder(catalog.CATALOG['minilm']);"
@@ -494,6 +495,7 @@ def test_a_refused_connection_is_said_at_once(hub_cache: Path, monkeypatch: pyte
             fetch(TINY)
 
 
+@pytest.mark.app
 def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
 
@@ -509,6 +511,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: p
     over.set()
 
 
+@pytest.mark.app
 def test_silence_is_answered_and_slowness_is_not_silence(hub: FakeHub, hub_cache: Path) -> None:
     """The silent repositories would keep their connection open for ever; the slow one takes longer than the stall."""
     hub.add("silent/metadata", Repository(files(), stall="metadata"))

@@ -22,7 +22,10 @@ from mha_viz.ui.studies import Studies, sentences_given
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+pytestmark = [
+    pytest.mark.app,
+    pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc"),
+]
 
 STUDY = """
 import sys, time

@@ -14,7 +14,10 @@ from tests.waiting import until
 ROOT = Path(__file__).resolve().parent.parent
 BEFORE = "what was there"
 LONG = "cat sat mat " * 60
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither kill -9 nor a limit to a file")
+pytestmark = [
+    pytest.mark.app,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither kill -9 nor a limit to a file"),
+]
 
 # What runs the command with room for files of 20 kB.
 FULL = """

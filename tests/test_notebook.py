@@ -28,6 +28,8 @@ from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
 from tests.readings import reading
 
+pytestmark = pytest.mark.app
+
 TIRED = "The animal didn't cross the street because it was too tired."
 
 CELLS = [

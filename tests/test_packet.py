@@ -333,6 +333,7 @@ def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch(speci
     assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
 
 
+@pytest.mark.app
 def test_the_bytes_need_no_torch() -> None:
     script = (
         "import sys; from mha_viz.ui.cache import first_reading; from mha_viz.figures.packet import packet;"

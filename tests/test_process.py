@@ -15,6 +15,8 @@ from mha_viz import process
 from mha_viz.models.encoder import Encoder
 from tests import tiny_models
 
+pytestmark = pytest.mark.app
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Every module is imported twice. The first time brings the libraries, which do as they like; before the second, the
@@ -59,6 +61,7 @@ for one in loggers():
     one.setLevel(17)
 warnings.resetwarnings()
 transformers_logging.enable_progress_bar()
+torch.set_num_threads(3)
 before = state()
 for name in names:
     importlib.import_module(name)

@@ -131,6 +131,7 @@ def draw(a: mv.Attention) -> None:
 """
 
 
+@pytest.mark.app
 def test_a_type_checker_finds_what_is_misspelled(tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(WRONG, "utf-8")
     command = [

@@ -27,6 +27,8 @@ from mha_viz.ui import cache
 from mha_viz.ui.cache import Office
 from tests import hostile
 
+pytestmark = pytest.mark.app
+
 TEXT = "A well-known man didn't cross the street."
 WORDS = ("A", "well-known", "man", ".")
 PATIENCE = 60  # seconds

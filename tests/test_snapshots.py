@@ -19,6 +19,8 @@ from mha_viz.models import snapshots
 from mha_viz.models.folder import check_folder
 from mha_viz.models.snapshots import unpacked
 
+pytestmark = pytest.mark.app
+
 TOY = asset("toy")
 STEP = 400
 UNPACK = f"""

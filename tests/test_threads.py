@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from threading import Barrier
@@ -14,6 +14,8 @@ import torch
 from mha_viz.attention import Attention
 from mha_viz.models import encoder as encoder_module
 from mha_viz.models.encoder import Encoder
+
+pytestmark = pytest.mark.app
 
 THREADS, EACH = 8, 50
 
@@ -53,6 +55,16 @@ def test_the_sentences_differ() -> None:
     assert len({text for thread in range(THREADS) for text in texts(thread)}) == THREADS * EACH
 
 
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    """As on a server: every pass is divided among cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_cores")
 def test_eight_threads_of_fifty_sentences_equal_serial_ones(minilm: Encoder) -> None:
     assert_threads_equal_serial(minilm)
 

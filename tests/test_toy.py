@@ -275,6 +275,7 @@ def test_a_step_that_was_not_saved_is_answered_with_those_that_were(
     assert f"“toy@7” does not exist. Give toy@ and one of the steps {steps}." in capsys.readouterr().err
 
 
+@pytest.mark.app
 def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("toy", "train", "--steps", "2", "--seed", "3", "--out", str(tmp_path / "new")) == 0
     assert cli("toy", "evaluate", "--model", str(tmp_path / "new"), "--out", str(tmp_path / "t.csv")) == 0

@@ -341,6 +341,7 @@ def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field:
         run(settings)
 
 
+@pytest.mark.app
 def test_a_child_process_gives_the_same_run() -> None:
     progress: list[float] = []
     settings = short(OUTPUT, steps=20)
@@ -350,6 +351,7 @@ def test_a_child_process_gives_the_same_run() -> None:
     np.testing.assert_allclose(there.runs[0].loss, here.runs[0].loss, rtol=1e-4)
 
 
+@pytest.mark.app
 def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[subprocess.Popen[bytes]] = []
 
@@ -367,6 +369,7 @@ def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPa
         apart.run(short(OUTPUT, steps=0), lambda _: None, lambda: False)
 
 
+@pytest.mark.app
 def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encoder) -> None:
     asked = short(RANDOM_START, seed=1), short(RANDOM_START, seed=2)
     alone, read = [run(settings) for settings in asked], minilm.encode("The cat sat.").weights
@@ -519,6 +522,7 @@ def test_files_that_are_no_run_are_refused(data: bytes) -> None:
         record.from_bytes(data)
 
 
+@pytest.mark.app
 def test_a_stored_run_is_read_and_drawn_without_torch() -> None:
     script = (
         "import sys; from mha_viz.training import record, statements, apart; from mha_viz.figures import training;"

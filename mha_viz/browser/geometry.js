@@ -42,7 +42,7 @@ export const paperName = (reading, index) => `${Math.floor(index / reading.heads
 
 // ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
 
-export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side"]);
+export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side", "shown"]);
 const PATTERNS = patternsOf(Object.keys(DEFAULTS));
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.

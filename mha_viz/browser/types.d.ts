@@ -7,6 +7,7 @@ interface Settings {
   links: string;
   scale: string;
   side?: string;
+  shown?: string;
   as?: string;
 }
 

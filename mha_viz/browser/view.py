@@ -2,10 +2,11 @@
 
 It stands in ``view.json``, which JavaScript imports too.
 
-``unit``, ``special``, ``links``, ``scale``, ``side``: how heads are drawn. ``pin``: tokens that are held, ``link``: the
-link by which heads are ranked. ``head``: the open head, ``on``: heads of its layer beside it, ``roles``: whether known
-roles are shown. Of a comparison, ``as``: what panels are drawn as, ``diff``: two panels that are subtracted, or none
-where two are unless this is said, ``at``: the panel whose tokens ``pin`` counts.
+``unit``, ``special``, ``links``, ``scale``, ``side``: how heads are drawn. ``shown``: the quantity that is drawn.
+``pin``: tokens that are held, ``link``: the link by which heads are ranked. ``head``: the open head, ``on``: heads of
+its layer beside it, ``roles``: whether known roles are shown. Of a comparison, ``as``: what panels are drawn as,
+``diff``: two panels that are subtracted, or none where two are unless this is said, ``at``: the panel whose tokens
+``pin`` counts.
 """
 
 from __future__ import annotations

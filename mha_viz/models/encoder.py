@@ -34,7 +34,7 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
-from mha_viz.models.probe import Opened, place
+from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 from mha_viz.trace import Trace
 
@@ -184,6 +184,10 @@ class Encoder:
             yield
         finally:
             handle.remove()
+
+    def w_o(self, layer: int) -> torch.Tensor:
+        """W_O of a layer, [head · d_head, d_model], with the heads one below the other."""
+        return matrix(place(self._model, layer).output)
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
         """The tokens of a text without running the model. Raises as :meth:`encode`."""

@@ -121,20 +121,20 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
 
 
 def _parameters(place: Place) -> Parameters:
-    matrices = [_matrix(module) for module in place.inputs]
-    biases = [_bias(module, matrix.shape[1]) for module, matrix in zip(place.inputs, matrices, strict=True)]
+    matrices = [_array(matrix(module)) for module in place.inputs]
+    biases = [_bias(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
     if len(matrices) == 1:  # GPT-2: one matrix [d_model, 3 · h · d_k]
         matrices, biases = np.split(matrices[0], 3, axis=1), np.split(biases[0], 3)
-    w_o = _matrix(place.output)
+    w_o = _array(matrix(place.output))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
     return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, _bias(place.output, w_o.shape[1]))
 
 
-def _matrix(module: Any) -> Array:
-    """[in, out], however the layer stores it."""
-    weight = module.weight if isinstance(module, Conv1D) else module.weight.T
-    return _array(weight)
+def matrix(module: Any) -> torch.Tensor:
+    """The weight of a linear layer as [in, out], however it is stored."""
+    weight: torch.Tensor = module.weight if isinstance(module, Conv1D) else module.weight.T
+    return weight.detach()
 
 
 def _bias(module: Any, width: int) -> Array:

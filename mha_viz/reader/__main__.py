@@ -18,6 +18,7 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError, ReadingFailed
 from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.norms import norm_weighted
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
@@ -67,6 +68,8 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
     text, pair, words = request["text"], request["pair"], request["words"]
     if "method" in request:
         return _switched(models, request)
+    if request["ask"] == "norms":
+        return wire.packed_attention(norm_weighted(encoder, text, pair))
     if request["ask"] == "trace":
         return wire.packed_trace(encoder.trace(text, pair, request["layer"], words))
     return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))

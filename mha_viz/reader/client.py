@@ -49,6 +49,10 @@ class Reader:
         """The attention of every head on a text, or on a sentence given as ``words``."""
         return wire.attention_of(*self._ask_about("read", model, text, pair, words))
 
+    def norms(self, model: str, text: str, pair: str) -> Attention:
+        """Norm-weighted attention (``models.norms``)."""
+        return wire.attention_of(*self._ask_about("norms", model, text, pair, ()))
+
     def trace(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
         """Every step inside one layer."""
         return wire.trace_of(*self._ask_about("trace", model, text, pair, words, layer=layer))

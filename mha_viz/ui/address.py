@@ -15,7 +15,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
-from mha_viz.browser.view import VALUES
+from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
 from mha_viz.text import clean
 from mha_viz.ui import tray
@@ -32,7 +32,8 @@ MANY = ("kinds",)  # parameters of several values, with dots between them; older
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
 VIEW = {
-    name: VALUES[name] for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles")
+    name: VALUES[name]
+    for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
@@ -49,7 +50,7 @@ class Address:
     ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
-    ``off``, ``how``: heads that are switched off, and how.
+    ``shown``: the quantity that is drawn. ``off``, ``how``: heads that are switched off, and how.
     ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     """
 
@@ -66,6 +67,7 @@ class Address:
     tray: str | None = None
     second: str | None = None
     second_model: str | None = None
+    shown: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = WAYS[0]
     complaints: tuple[str, ...] = field(default=())
@@ -95,6 +97,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
+        shown=good.get("shown", DEFAULTS["shown"]),
         off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")})),
         how=how if how in WAYS else WAYS[0],
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),

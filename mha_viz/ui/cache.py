@@ -191,6 +191,15 @@ class Office:
 
         return self._kept_or(self.readings.get(key), work)
 
+    def norms(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
+        """Norm-weighted attention of ``model`` over a text; Futures and errors as of :meth:`reading`."""
+        key = (model.name, text, pair, "norm")
+
+        def work() -> Attention:
+            return self.readings.put(key, self._reader.norms(model.name, text, pair))
+
+        return self._kept_or(self.readings.get(key), work)
+
     def together(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Together]:
         """What switching heads off at once does to a text; Futures and errors as of :meth:`reading`."""
         key = (model.name, text, pair, off, how)

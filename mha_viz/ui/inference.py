@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import streamlit as st
 
+from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
@@ -29,15 +30,28 @@ def read(text: str, where: Address) -> Attention | None:
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
-        if where.off and ready(model):
-            return _without(model, text, where)
+        if ready(model) and where.shown == "norm":
+            return _norms(model, text, where)
+        if ready(model) and where.off:
+            return _shown(_without(model, text, where), where)
         if office().kept(model, text, where.pair) or ready(model):
-            return _await(model, text, where.pair)
+            return _shown(_await(model, text, where.pair), where)
     except MhaVizError as error:
         complain(error)
         return _meanwhile(text, where, model)
     download(model)
     return _meanwhile(text, where, model)
+
+
+def _norms(model: catalog.Model, text: str, where: Address) -> Attention:
+    """Norm-weighted attention, of all heads."""
+    if where.off:
+        remark("Norm-weighted attention is shown with all heads on.")
+    return wait(office().norms(model, text, where.pair), f"{model.label} is reading…")
+
+
+def _shown(attention: Attention, where: Address) -> Attention:
+    return rollout(attention) if where.shown == "rollout" else attention
 
 
 def _without(model: catalog.Model, text: str, where: Address) -> Attention:

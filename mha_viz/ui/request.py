@@ -133,6 +133,8 @@ def _on_model() -> None:
 
 def start(what: Asked, attention: Attention) -> Start:
     """What is open when the URL names no head."""
+    if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
+        return Start(f"L{attention.layers - 1}H0")
     if attention.model != catalog.DEFAULT:
         return Start()
     example = _example(what)

@@ -126,6 +126,7 @@ test("every view that can be made reads back from its own address", () => {
       links: pick(["all", "top1", "top10", "min0.05", "mass0.99"]),
       scale: pick(["fixed", "head", "row", "log"]),
       side: pick(["all", "aa", "ab", "ba", "bb"]),
+      shown: pick(["weight", "norm", "rollout"]),
       head,
       on: [head, ...others],
       pin: pick([null, { query: token(), key: null }, { query: null, key: token() }, { query: token(), key: token() }]),

@@ -38,7 +38,6 @@ export function explorer(root, send, locate = () => window.location.search) {
     compare: () => setAside(app, app.stage.view.head),
     table: () => drawTable(app),
   });
-  app.part.compare.hidden = !!root.dataset.alone;
   root.replaceChildren(app.part.all);
   listenToGrid(app);
   listenToHead(app);

@@ -5,7 +5,7 @@ import { drawHeatmap } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
 import { hiddenNote, readout, table } from "../words.js";
-import { headColour, layerOf, showAlone, toggleHead } from "./heads.js";
+import { isComparable, headColour, layerOf, showAlone, toggleHead } from "./heads.js";
 import { setControls } from "./page.js";
 import { chips, shownRoles } from "./roles.js";
 
@@ -49,14 +49,21 @@ export function pinAt({ derived }, { row, col }) {
 
 // ---- Drawing --------------------------------------------------------------------------------------------------
 
+/** @type {(reading: Reading, head: number) => (string | HTMLElement)[]} */
+function headingOf(reading, head) {
+  const layer = layerOf(reading, head);
+  if (reading.quantity === "rollout") return [`After layer ${layer}, all heads together`];
+  const names = make("code", {}, `${headName(reading, head)} (${paperName(reading, head)})`);
+  return [`Layer ${layer}, head ${head % reading.heads} `, names];
+}
+
 /** @type {(app: ExplorerApp) => void} */
 export function drawControls(app) {
   const { reading, roles, look, part } = app;
   const { view } = app.stage;
-  part.title.replaceChildren(
-    `Layer ${layerOf(reading, view.head)}, head ${view.head % reading.heads} `,
-    make("code", {}, `${headName(reading, view.head)} (${paperName(reading, view.head)})`),
-  );
+  part.title.replaceChildren(...headingOf(reading, view.head));
+  part.compare.hidden = !isComparable(app);
+  part.shownBox.hidden = !!app.root.dataset.alone; // only a server computes other quantities
   part.roles.replaceChildren(...chips(shownRoles(app, view.head), roles, look.heads));
   setControls(part, view, isPair(reading));
   drawHeadBar(app);

@@ -58,10 +58,15 @@ export function showAlone(app, head, before) {
   stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
 }
 
+// What can be compared are the heads of a reading that the server makes again from model and text: attention weights.
+/** @type {(app: ExplorerApp) => boolean} */
+export const isComparable = ({ reading, root }) => !root.dataset.alone && !reading.quantity;
+
 // Add a head to the compared heads.
 /** @type {(app: ExplorerApp, head: number) => void} */
-export function setAside({ reading, root, send, part }, head) {
-  if (root.dataset.alone) return;
+export function setAside(app, head) {
+  if (!isComparable(app)) return;
+  const { reading, send, part } = app;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
   part.said.textContent = `${headName(reading, head)} was added to the compared heads.`;
 }

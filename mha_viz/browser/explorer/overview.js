@@ -11,7 +11,9 @@ export function drawOverview(app) {
   const { reading, part, cursor } = app;
   const { view } = app.stage;
   drawPictures(app);
-  part.count.textContent = `${reading.layers} layers × ${reading.heads} heads`;
+  const each =
+    reading.quantity === "rollout" ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
+  part.count.textContent = each;
   const marks = view.on.map((head) => mark(app, head, head === view.head ? "opened" : "on"));
   const walked = cursor === view.head ? [] : [mark(app, cursor, "cursor")];
   part.marks.replaceChildren(...drawRoles(app), ...marks, ...walked, part.hovered);

@@ -8,6 +8,11 @@ const SCALES = [
   ["row", "per row"],
   ["log", "logarithmic"],
 ];
+const QUANTITIES = [
+  ["weight", "weight"],
+  ["norm", "norm-weighted"],
+  ["rollout", "rollout"],
+];
 const SIDES = [
   ["all", "all"],
   ["aa", "A → A"],
@@ -117,8 +122,11 @@ function controlsOf(p, on) {
   };
   const scale = choice("Colour", SCALES, () => on.change({ scale: p.scale.value }));
   const side = choice("Pair", SIDES, () => on.change({ side: p.side.value }));
-  [p.set, p.scale, p.side, p.sideBox] = [set, scale.select, side.select, side.box];
-  return make("div", { class: "controls" }, ...Object.values(set).map((control) => control.box), scale.box, side.box);
+  const shown = choice("Shown", QUANTITIES, () => on.change({ shown: p.shown.value }));
+  [p.set, p.scale, p.side, p.shown] = [set, scale.select, side.select, shown.select];
+  [p.sideBox, p.shownBox] = [side.box, shown.box];
+  const boxes = [...Object.values(set), scale, shown, side].map((control) => control.box);
+  return make("div", { class: "controls" }, ...boxes);
 }
 
 /** @type {(label: string) => HTMLCanvasElement} */
@@ -132,5 +140,6 @@ export function setControls(p, view, pair) {
   for (const [name, control] of Object.entries(p.set)) control.set(view[name]);
   p.scale.value = view.scale;
   p.side.value = view.side;
+  p.shown.value = view.shown;
   p.sideBox.hidden = !pair;
 }

@@ -45,7 +45,7 @@ def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
         pass
 
     def make() -> bytes:
-        found = _each(attention, findings, gold)
+        found = _each(attention, findings, gold) if attention.quantity == "weight" else []
         return json.dumps({"kinds": COLOURS, "on": on, "measured": measured, "found": found, "tour": tour}).encode()
 
     return office().badges(attention, (findings, on, measured, gold, tour), make)

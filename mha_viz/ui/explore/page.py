@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import streamlit as st
 
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import QUANTITIES, Attention, Head
+from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
@@ -63,7 +64,9 @@ def draw(what: Asked, attention: Attention) -> None:
         measuring.start,
     )
     say_complaint()
-    if annotation is not None:
+    if attention.quantity != "weight":
+        remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
+    elif annotation is not None:
         gold.show(annotation, attention, wanted[0])
     else:
         _say_pasted(what)
@@ -102,7 +105,16 @@ def _on_view() -> None:
     view = message("explorer", "view")
     what = asked()
     if view.get("of") == text_key(what.shown, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
-        address.go(**address.accepted(view))
+        changes = address.accepted(view)
+        address.go(**changes | _other_quantity(what.where, changes.get("shown")))
+
+
+def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
+    """What else changes with the quantity that is drawn: norms have no common scale, and rollout has other heads."""
+    if (shown or DEFAULTS["shown"]) == where.shown:
+        return {}
+    changes: dict[str, str | None] = {"scale": "head" if shown == "norm" else None}
+    return changes | ({"head": None, "on": None} if "rollout" in (shown, where.shown) else {})
 
 
 @guarded()
@@ -110,6 +122,8 @@ def _on_tray() -> None:
     """Put a head of the reading on screen into the tray."""
     event = message("explorer", "tray")
     what = asked()
+    if what.where.shown != DEFAULTS["shown"]:
+        return  # the page has no button for it: heads are compared by their weights
     try:
         pin = Pin(
             what.to_pin(what.shown), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))

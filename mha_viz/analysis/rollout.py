@@ -1,0 +1,33 @@
+"""Attention followed through the layers (Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mha_viz.attention import Attention
+from mha_viz.errors import ShapeError
+
+
+def rollout(attention: Attention) -> Attention:
+    """How much of each input token is in each state after each layer, if heads count alike and residuals half (section
+    3): R_l = Â_l R_{l−1}, Â_l = ½ mean over heads of A_l + ½ I, R_{−1} = I.
+
+    A reading of one head a layer, [layer, 1, token after the layer, input token]; rows sum to 1. It is computed from
+    weights alone, so it knows nothing of values and feed-forward parts. Raises ShapeError for readings that do not have
+    the whole weights of all heads from a text to itself.
+    """
+    if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
+        raise ShapeError(
+            "Rollout follows whole attention weights of a text to itself; these are not.",
+            "Take the reading as the model gave it.",
+        )
+    identity = np.eye(len(attention.queries))
+    followed, through = [], identity
+    for layer in attention.weights:
+        through = (layer.mean(axis=0, dtype=np.float64) + identity) / 2 @ through
+        followed.append(through)
+    weights = np.stack(followed)[:, None].astype(np.float32)
+    hidden = np.zeros(weights.shape[:3], np.float32)
+    return replace(attention, weights=weights, hidden=hidden, quantity="rollout", made=(*attention.made, "rollout"))

@@ -1,0 +1,45 @@
+"""Attention weighted by the norm of what it moves (Kobayashi et al. 2020, "Attention is Not Only a Weight")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from mha_viz.attention import Attention
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+
+
+def norm_weighted(encoder: Encoder, text: str, pair: str = "") -> Attention:
+    """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ of every head, W_O being its own slice, without b_O (equation 3): [layer, head,
+    query, key]. Rows do not sum to 1.
+
+    It says how much a key gives a query, which is little where a large weight meets a short vector. It does not say
+    what the layers above make of it. Raises as ``encode``.
+    """
+    reading, norms = encoder.through(text, pair, _Norms)
+    assert isinstance(norms, _Norms)
+    lengths = [_lengths(values, encoder.w_o(layer)) for layer, values in enumerate(norms.values)]
+    weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
+    return replace(reading, weights=weights, quantity="norm", made=("typed", "norm-weighted"))
+
+
+class _Norms(Tap):
+    """Keeps the values of every layer, [head, n, d_head]."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.values: list[torch.Tensor] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        self.values.append(value[0].repeat_interleave(self.weights.shape[1] // value.shape[1], dim=0))
+        return output
+
+
+def _lengths(values: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
+    """The length of each value after the head's slice of W_O: [head, n]. ``w_o`` is [head · d_head, d_model]."""
+    moved: torch.Tensor = torch.bmm(values, w_o.reshape(len(values), -1, w_o.shape[-1]))
+    lengths: torch.Tensor = torch.linalg.vector_norm(moved, dim=-1)
+    return lengths

@@ -1,0 +1,159 @@
+"""Quantities beside the weight: norm-weighted attention against loops, rollout against matrices worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from mha_viz.analysis.rollout import rollout
+from mha_viz.attention import Attention
+from mha_viz.errors import EmptyText, ShapeError
+from mha_viz.models import ablation
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
+from mha_viz.models.norms import norm_weighted
+from tests.page_session import PageSession
+from tests.tiny_models import HEADS, LAYERS
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+Folder = Callable[[str], Path]
+Tiny = Callable[[str], Encoder]
+
+
+@pytest.mark.parametrize("family", sorted(name for name, family in FAMILIES.items() if not family.opaque))
+def test_norms_of_every_layer_are_those_of_its_trace(family: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    norms = norm_weighted(encoder, SENTENCE)
+    for layer in range(LAYERS):
+        trace = encoder.trace(SENTENCE, layer=layer)
+        for head in range(HEADS):
+            assert np.abs(norms.weights[layer, head] - trace.norm_weighted(head)).max() <= 1e-5
+
+
+def test_norms_of_heads_that_share_values_are_those_of_a_loop(tiny: Tiny, tiny_folder: Folder) -> None:
+    model = AutoModel.from_pretrained(tiny_folder("llama"), attn_implementation="eager").eval()
+    inputs = AutoTokenizer.from_pretrained(tiny_folder("llama"))(SENTENCE, return_tensors="pt")
+    values: list[torch.Tensor] = []
+    for layer in model.layers:
+        layer.self_attn.v_proj.register_forward_hook(lambda _, __, output: values.append(output[0]))
+    with torch.no_grad():
+        weights = model(**inputs, output_attentions=True).attentions
+    norms = norm_weighted(tiny("llama"), SENTENCE)
+    width = model.config.head_dim
+    shared = HEADS // model.config.num_key_value_heads
+    assert shared > 1
+    for layer in range(LAYERS):
+        w_o = model.layers[layer].self_attn.o_proj.weight.detach()  # [d_model, head · d_head]
+        for head in range(HEADS):
+            own = values[layer][:, head // shared * width :][:, :width]
+            lengths = (own @ w_o[:, head * width :][:, :width].T).norm(dim=1)
+            expected = weights[layer][0, head] * lengths
+            assert np.abs(norms.weights[layer, head] - expected.numpy()).max() <= 1e-5
+
+
+def test_norms_of_a_pair_say_what_they_are(minilm: Encoder) -> None:
+    norms = norm_weighted(minilm, "It is far.", "Is it?")
+    assert (norms.quantity, norms.made) == ("norm", ("typed", "norm-weighted"))
+    assert norms.queries == minilm.encode("It is far.", "Is it?").queries
+    assert norms.key != minilm.encode("It is far.", "Is it?").key
+    assert repr(norms).endswith("norm)")
+    with pytest.raises(EmptyText):
+        norm_weighted(minilm, " ")
+
+
+# ---- On Explore ----------------------------------------------------------------------------------------
+
+
+TEXT = "The cat sat on the mat."
+
+
+@pytest.mark.app
+def test_explore_draws_norms_per_head(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT})
+    page.view(shown="norm")
+    assert (page.url["shown"], page.url["scale"]) == ("norm", "head")
+    norms = norm_weighted(minilm, TEXT)
+    assert page.shown().header["quantity"] == "norm"
+    for number, matrix in page.shown().matrices.items():
+        assert np.abs(matrix - norms.weights[divmod(number, 12)]).max() < 1e-3
+    assert "Kobayashi et al. 2020" in page.said
+    assert page.badges["found"] == []
+    page.view(shown=None)
+    assert {"shown", "scale"}.isdisjoint(page.url)
+    assert "quantity" not in page.shown().header
+
+
+@pytest.mark.app
+def test_explore_draws_rollout_one_map_per_layer(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "head": "L3H7", "on": "7.8"})
+    page.view(shown="rollout")
+    assert page.url["shown"] == "rollout"
+    assert {"head", "on"}.isdisjoint(page.url)
+    header = page.shown().header
+    assert (header["quantity"], header["layers"], header["heads"]) == ("rollout", 6, 1)
+    expected = rollout(minilm.encode(TEXT)).weights[5, 0]
+    assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L5H0"})
+    assert "tray" not in page.url
+
+
+@pytest.mark.app
+def test_a_quantity_that_is_not_known_is_named(no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "shown": "mood"})
+    assert "Part of this link could not be used (shown=mood)." in page.said
+    assert "quantity" not in page.shown().header
+
+
+@pytest.mark.app
+def test_rollout_without_a_head_follows_what_is_left(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "shown": "rollout", "off": "L0H1"})
+    expected = rollout(ablation.without(minilm, ["L0H1"], TEXT)).weights[5, 0]
+    assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
+    page = PageSession({"text": TEXT, "shown": "norm", "off": "L0H1"})
+    assert "Norm-weighted attention is shown with all heads on." in page.said
+
+
+# ---- Rollout -------------------------------------------------------------------------------------------
+
+
+def reading(weights: Any, **more: Any) -> Attention:
+    return Attention.from_tensors(np.asarray(weights, np.float32), ["a", "b"], **more)
+
+
+def test_rollout_of_two_layers_worked_out_by_hand() -> None:
+    # Heads of layer 0 have the mean [[.5, .5], [0, 1]], so Â_0 = [[.75, .25], [0, 1]]; Â_1 = [[1, 0], [.5, .5]].
+    first = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
+    second = [[[1, 0], [1, 0]], [[1, 0], [1, 0]]]
+    followed = rollout(reading([first, second]))
+    assert followed.weights.shape == (2, 1, 2, 2)
+    assert followed["L0H0"] == pytest.approx(np.array([[0.75, 0.25], [0, 1]]))
+    assert followed["L1H0"] == pytest.approx(np.array([[0.75, 0.25], [0.375, 0.625]]))
+    assert (followed.quantity, followed.made[-1]) == ("rollout", "rollout")
+
+
+def test_rollout_of_a_model_is_the_product_of_its_layers(minilm: Encoder) -> None:
+    attention = minilm.encode(SENTENCE)
+    n = len(attention.text)
+    expected = np.eye(n)
+    for layer in attention.weights.astype(float):
+        expected = (layer.mean(0) / 2 + np.eye(n) / 2) @ expected
+    followed = rollout(attention)
+    assert np.abs(followed.weights[-1, 0] - expected).max() < 1e-6
+    assert followed.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    assert followed.key != attention.key
+    causal = rollout(reading([[[[1, 0], [0.5, 0.5]]]]))
+    assert causal.weights[0, 0, 0, 1] == 0
+
+
+def test_rollout_needs_whole_weights(minilm: Encoder) -> None:
+    for other in (minilm.encode(SENTENCE).without_special(), norm_weighted(minilm, SENTENCE)):
+        with pytest.raises(ShapeError, match="Rollout follows whole attention weights"):
+            rollout(other)
+    with pytest.raises(ShapeError):
+        rollout(reading([[[[0.5, 0.5], [1, 0]]]], keys=["x", "y"]))

@@ -2,9 +2,12 @@
 
 >>> import mha_viz as mv
 >>> a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")
->>> a[mv.Head(3, 1)]  # [query, key], each row sums to 1
->>> a.links(layer=3, head=1, pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
->>> mv.compare([(a, "L3H1"), (a, "L5H11")])
+>>> a["L3H1"].shape  # [query, key], each row sums to 1
+(16, 16)
+>>> it = a.links("L3H1", pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
+>>> len(a.measures())  # a DataFrame, one row per head
+72
+>>> both = mv.compare([(a, "L3H1"), (a, "L5H11")])
 >>> mv.open_attention(a.save("animal.npz")).key == a.key
 True
 """
@@ -13,47 +16,77 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import Attention, Head, draws
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
+    from mha_viz.corpus.sources import iterate, open_corpus
+    from mha_viz.corpus.treebank import Corpus, Sentence
     from mha_viz.exports import open_attention
     from mha_viz.figure import Figure, compare, difference
-    from mha_viz.models.encoder import load
+    from mha_viz.figures.layout import Size
+    from mha_viz.figures.view import View
+    from mha_viz.models.capture import Tap
+    from mha_viz.models.encoder import Encoder, load
+    from mha_viz.study.profiling import Profile, open_profile, profile
 
 __all__ = [
     "Attention",
+    "Corpus",
+    "Encoder",
     "Figure",
     "Head",
     "MhaVizError",
+    "MissingGlyphWarning",
+    "Profile",
+    "Sentence",
+    "Size",
+    "Tap",
+    "View",
     "__version__",
     "compare",
     "difference",
+    "iterate",
     "load",
     "open_attention",
+    "open_corpus",
+    "open_profile",
+    "profile",
 ]
 
-_NOTEBOOK = ("Figure", "compare", "difference")
+# Imported on first use: some of them bring torch, which takes seconds.
+_HOMES = MappingProxyType(
+    {
+        "Corpus": "mha_viz.corpus.treebank",
+        "Encoder": "mha_viz.models.encoder",
+        "Figure": "mha_viz.figure",
+        "Profile": "mha_viz.study.profiling",
+        "Sentence": "mha_viz.corpus.treebank",
+        "Size": "mha_viz.figures.layout",
+        "Tap": "mha_viz.models.capture",
+        "View": "mha_viz.figures.view",
+        "compare": "mha_viz.figure",
+        "difference": "mha_viz.figure",
+        "iterate": "mha_viz.corpus.sources",
+        "load": "mha_viz.models.encoder",
+        "open_attention": "mha_viz.exports",
+        "open_corpus": "mha_viz.corpus.sources",
+        "open_profile": "mha_viz.study.profiling",
+        "profile": "mha_viz.study.profiling",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "load":  # on first use: it brings torch, which takes seconds
-        from mha_viz.models.encoder import load
-
-        return load
-    if name == "open_attention":
-        from mha_viz.exports import open_attention
-
-        return open_attention
-    if name in _NOTEBOOK:
-        from mha_viz import figure as figure_api
-
-        return getattr(figure_api, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
@@ -78,6 +111,13 @@ def _save(attention: Attention, path: str | os.PathLike[str]) -> Path:
     return write(attention, path)
 
 
+def _measures(attention: Attention) -> Any:
+    from mha_viz.analysis.measures import table
+
+    return table(attention)
+
+
 draws("save", _save)
+draws("measures", _measures)
 for _name in ("grid", "heatmap", "links"):
     draws(_name, _drawn_by(_name))

@@ -16,6 +16,7 @@ __all__ = [
     "Failed",
     "Fault",
     "MhaVizError",
+    "MissingGlyphWarning",
     "ModelBroken",
     "ModelError",
     "ModelMissing",
@@ -156,3 +157,7 @@ class Fault(MhaVizError):
 
 class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
+
+
+class MissingGlyphWarning(UserWarning):
+    """A figure was drawn with boxes in place of characters of which no font on this machine has a glyph."""

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from mha_viz import exports
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import AnyHead, Attention, Head
+from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
-from mha_viz.errors import ExportError, SettingError
+from mha_viz.errors import ExportError, MissingGlyphWarning, SettingError
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
@@ -34,6 +37,7 @@ from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, check_pin, shown
+from mha_viz.heads import is_number
 from mha_viz.options import HeadOptions, Options
 
 __all__ = [
@@ -76,7 +80,22 @@ class Figure:
     @cached_property
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
+        made = self._made
+        boxes = fonts.boxes(made.texts())
+        return replace(made, caption=f"{made.caption} {boxes}") if boxes else made
+
+    @cached_property
+    def _made(self) -> Drawing:
+        """The drawing, whatever fonts are here."""
         return self.make(self.size)
+
+    @cached_property
+    def _warned(self) -> bool:
+        """Warns of characters without a glyph when it is first asked for, and not again."""
+        lost = fonts.missing(self._made.texts())
+        if lost:
+            warnings.warn(" ".join(lost), MissingGlyphWarning, stacklevel=_outside())
+        return bool(lost)
 
     @property
     def caption(self) -> str:
@@ -85,6 +104,9 @@ class Figure:
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
+
+        A picture of characters of which no font on this machine has a glyph has boxes in their place: then a
+        MissingGlyphWarning names them, once per figure, and so does the caption.
 
         Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
         """
@@ -100,6 +122,7 @@ class Figure:
             return exports.shown_bytes(self.numbers(), suffix)
         if suffix not in exports.drawing_suffixes():
             raise ExportError(*unknown(suffix))
+        _ = self._warned
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
@@ -108,8 +131,8 @@ class Figure:
         return page(
             made.component,
             made.packet(),
-            title=self.drawing.alt,
-            caption=self.caption,
+            title=self._made.alt,
+            caption=self._made.caption,  # the reader's fonts draw it
             start=made.start,
             show=made.show,
             look=self.look,
@@ -123,6 +146,7 @@ class Figure:
         """
         if ax is not None and not hasattr(ax, "add_patch"):
             raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
+        _ = self._warned
         return exports.draw(self.drawing if ax is None else self._laid_out(*exports.room(ax)), ax)
 
     def _laid_out(self, width: float, height: float) -> Drawing:
@@ -150,6 +174,14 @@ class Figure:
         return f"Figure({self.drawing.alt[:100]})"
 
 
+def _outside() -> int:
+    """The stack level, for the caller's warning, of the first frame that is not the package's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("mha_viz", "functools"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def known() -> tuple[str, ...]:
     """Every suffix that a figure can be saved with."""
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
@@ -174,10 +206,20 @@ def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
     )
 
 
+@overload
+def heatmap(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
 def heatmap(
     attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def heatmap(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
 ) -> Figure:
-    """One head's matrix. ``layer`` and ``head`` count from 0, or ``heads=["L3H1"]``.
+    """One head's matrix: ``heatmap(a, "L3H1")``, ``heatmap(a, 3, 1)`` or ``heatmap(a, heads=["L3H1"])``.
 
     Options: those of View and Size.
     """
@@ -196,10 +238,21 @@ def heatmap(
     )
 
 
+@overload
+def links(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
 def links(
     attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def links(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
 ) -> Figure:
-    """Token links of one head, or of several of one layer with ``heads=["L3H1", "L3H4"]``, each in its colour."""
+    """Token links of one head, named as in :func:`heatmap`, or of several of one layer with ``heads=["L3H1", "L3H4"]``,
+    each in its colour."""
     heads = _heads(layer, head, options)
     view, size, look = _settings(options)
     check_pin(attention, view)
@@ -336,16 +389,18 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
     return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)
 
 
-def _heads(layer: int | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
-    """The heads that a call names, either way."""
+def _heads(layer: int | AnyHead | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
+    """The heads that a call names, each way."""
     named = options.pop("heads", None)
-    remedy = "Give layer=3, head=1, or heads=['L3H1']."
+    remedy = "Give 'L3H1', or layer=3, head=1, or heads=['L3H1']."
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise SettingError(f"heads is {str(named)[:40]!r}, which is not a list.", remedy)
         chosen = tuple(Head.of(one) for one in named)
+    elif head is not None and layer is not None:
+        chosen = (Head.of((layer, head)),)
     else:
-        chosen = () if layer is None or head is None else (Head.of((layer, head)),)
+        chosen = () if layer is None or is_number(layer) else (Head.of(layer),)
     if not chosen:
         raise SettingError("No head was named.", remedy)
     return chosen

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+from mha_viz.errors import ExportError
+
 OLD_SECONDS = 24 * 60 * 60
 
 
@@ -44,3 +46,14 @@ def passing_folder(place: Path) -> Iterator[Path]:
         yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder unless it exists. Raises ExportError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ExportError(
+            f"The folder {str(path)[:200]} cannot be made: {reason.lower()}.", "Choose another."
+        ) from error

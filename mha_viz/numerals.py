@@ -27,11 +27,11 @@ def weight(value: float) -> str:
 
 
 def small(value: float) -> str:
-    """A number so small that only its size matters: "0", "5 · 10⁻⁷"."""
+    """A number so small that only its size matters: "0", "5 · 10⁻⁷" in one line."""
     if not value:
         return "0"
     digit, exponent = f"{value:.0e}".split("e")
-    return f"{digit.replace('-', MINUS)} · 10{str(int(exponent)).translate(_RAISED)}"
+    return f"{digit.replace('-', MINUS)}\u00a0·\u00a010{str(int(exponent)).translate(_RAISED)}"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

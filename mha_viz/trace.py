@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.errors import ShapeError
+from mha_viz.errors import ShapeError, UnknownHead
+from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.text import TokenizedText
 
 Array = npt.NDArray[np.float32]
@@ -119,22 +120,37 @@ class Trace:
         arrays = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
         return sum(array.nbytes for array in (*arrays, *self.parameters))
 
-    def w_o_of(self, head: int) -> Array:
-        """The rows of W_O that this head's output meets: [d_k, d_model]."""
-        return self.parameters.w_o[head * self.d_k : (head + 1) * self.d_k]
+    def number(self, head: int | AnyHead) -> int:
+        """The number of a head within the layer: 1 of 1, "L3H1" or (3, 1). Raises UnknownHead for a head of another
+        layer, or one that the layer does not have."""
+        within = Head.of((self.layer, head) if is_number(head) else head)
+        if within.layer != self.layer:
+            raise UnknownHead(f"{within} is of another layer: this is layer {self.layer}.", "Trace its own layer.")
+        if not 0 <= within.head < self.heads:
+            raise UnknownHead(
+                f"{within} does not exist: layer {self.layer} of {self.model} has {self.heads} heads.",
+                f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
+            )
+        return within.head
 
-    def contribution(self, head: int) -> Array:
+    def w_o_of(self, head: int | AnyHead) -> Array:
+        """The rows of W_O that this head's output meets: [d_k, d_model]. Raises UnknownHead, as do all that follow."""
+        at = self.number(head)
+        return self.parameters.w_o[at * self.d_k : (at + 1) * self.d_k]
+
+    def contribution(self, head: int | AnyHead) -> Array:
         """What this head adds to the output: [n, d_model]. Over all heads, plus the bias, that is the output."""
-        return _own(self.context[head] @ self.w_o_of(head))
+        return _own(self.context[self.number(head)] @ self.w_o_of(head))
 
-    def undivided(self, head: int) -> Array:
+    def undivided(self, head: int | AnyHead) -> Array:
         """The weights that this head would have without the scaling: [query, key]."""
-        return _own(softmax(self.scores[head], self.mask))
+        return _own(softmax(self.scores[self.number(head)], self.mask))
 
-    def norm_weighted(self, head: int) -> Array:
+    def norm_weighted(self, head: int | AnyHead) -> Array:
         """‖A[i, j] (x_j W_V + b_V) W_O‖ of this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
-        lengths: Array = np.linalg.norm(self.v[head] @ self.w_o_of(head), axis=1)  # [key]
-        return _own(self.weights[head] * lengths)
+        at = self.number(head)
+        lengths: Array = np.linalg.norm(self.v[at] @ self.w_o_of(at), axis=1)  # [key]
+        return _own(self.weights[at] * lengths)
 
     @cached_property
     def loop_difference(self) -> float:

@@ -31,6 +31,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ),
     ("mha_block", "step"): ("linear", "cost", "weights"),
     ("mha_block", "head"): (2,),
+    ("mha_player", "step"): (0, 3, 40),
 }
 ODD_TEXTS = ("", "\u202e<b>x</b>", "L99H99", "9" * 400, "None", "-1", "[", "²")
 ODD: tuple[object, ...] = (

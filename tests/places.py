@@ -30,6 +30,7 @@ PLACES = {
     "inside": Place("pages/40_inside_a_head.py"),
     "inside, the scores": Place("pages/40_inside_a_head.py", {"step": "scores", "divide": "no"}),
     "lab": Place("pages/50_why_heads_differ.py"),
+    "lab, after a guess": Place("pages/50_why_heads_differ.py", {"guess": "apart"}),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
     "switch off": Place("pages/60_switch_off.py"),
     "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),

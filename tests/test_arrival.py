@@ -18,7 +18,7 @@ PAGES = (
     ("compare", "mha_compare"),
     ("roles", "role_map"),
     ("inside_a_head", "mha_block"),
-    ("why_heads_differ", "lab_chart_maps"),
+    ("why_heads_differ", "lab_guess_identical"),
     ("switch_off", "at_random"),
     ("questions", "What makes the learning in each head unique?"),
     ("about", "What the pictures show"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
@@ -71,7 +71,7 @@ def test_a_phone_scrolls_down_and_not_sideways(newcomer: Callable[..., BrowserTa
 def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
     page = visitor.visit("/why_heads_differ", experiment="identical", run="steps-40_and_seed-5")
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("Run on this server: h 4, d_model 32, steps 40, seed 5.")).to_be_visible()
+    expect(page.get_by_text("Run on this server")).to_be_visible()
     expect(page.get_by_text("Are the 4 heads bit-identical after 40 steps? Yes.")).to_be_visible()
     page.get_by_role("spinbutton", name="Steps").fill("1500")
     page.get_by_role("spinbutton", name="Steps").press("Enter")
@@ -86,14 +86,64 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
 
 def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", model="toy")
-    expect(page.get_by_alt_text("Grid of all heads after 10000 steps")).to_be_visible(timeout=60_000)
-    page.locator("input[type=range]").focus()
+    slider = page.get_by_role("slider", name="Step of training")
+    expect(slider).to_have_attribute("aria-valuetext", "step 10000", timeout=60_000)
+    slider.focus()
     for step in (6000, 4000):
         page.keyboard.press("ArrowLeft")
-        expect(page.get_by_alt_text(f"Grid of all heads after {step} steps")).to_be_visible()
-    visitor.asked(snapshot="4000")
+        expect(slider).to_have_attribute("aria-valuetext", f"step {step}")
+        visitor.asked(snapshot=str(step))
     page.reload()
-    expect(page.get_by_alt_text("Grid of all heads after 4000 steps")).to_be_visible()
+    expect(slider).to_have_attribute("aria-valuetext", "step 4000")
+    expect(page.get_by_text("after 4,000 steps")).to_be_visible()
+
+
+COUNT_MESSAGES = """() => {
+  window.messages = 0;
+  const { send } = WebSocket.prototype;
+  WebSocket.prototype.send = function (...sent) {
+    window.messages += 1;
+    return send.apply(this, sent);
+  };
+}"""
+PIXELS = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.join()"""
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_play_shows_the_heads_part_without_the_server_and_pause_is_kept(
+    newcomer: Callable[..., BrowserTab], motion: Any
+) -> None:
+    visitor = newcomer(reduced_motion=motion)
+    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip")
+    first = page.locator(".mha-player canvas").first
+    button = page.locator(".mha-player .play")
+    expect(page.get_by_role("slider", name="Step of training")).to_have_attribute("aria-valuetext", "step 0")
+    page.wait_for_selector(QUIET)
+    before = first.evaluate(PIXELS)
+    page.evaluate(COUNT_MESSAGES)
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(button).to_have_text("❚❚ Pause")
+    page.wait_for_function("document.querySelector('.mha-player input').value >= 3")
+    assert first.evaluate(PIXELS) != before
+    assert page.evaluate("window.messages") == 0, "the server is not asked while a training plays"
+
+
+def test_the_step_at_which_playing_pauses_is_in_the_address(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip")
+    slider, button = page.get_by_role("slider", name="Step of training"), page.locator(".mha-player .play")
+    expect(slider).to_have_attribute("aria-valuetext", "step 0")
+    page.wait_for_selector(QUIET)
+    button.click()
+    expect(slider).not_to_have_attribute("aria-valuetext", "step 0")
+    button.click()
+    expect(button).to_have_text("▶ Play")
+    step = str(slider.get_attribute("aria-valuetext")).removeprefix("step ")
+    visitor.asked(step=step)
+    page.reload()
+    expect(slider).to_have_attribute("aria-valuetext", f"step {step}")
+    page.go_back()
+    visitor.asked(step=None)
 
 
 def test_a_step_of_the_tour_opens_its_head_on_the_page_that_is_open(visitor: BrowserTab) -> None:

@@ -48,6 +48,12 @@ def _next_head(page: Page, _: int) -> None:
 
 
 def _move_slider(page: Page, step: int) -> None:
+    """Another experiment asks first what is expected; its slider comes after that."""
+    page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
+    skip = page.get_by_role("button", name="Skip")
+    page.get_by_role("slider").or_(skip).first.wait_for()
+    if skip.count():
+        skip.click()
     page.get_by_role("slider").press("ArrowLeft" if step % 3 else "ArrowRight")
 
 
@@ -93,7 +99,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
     "/why_heads_differ": (
-        ".st-key-lab_maps .js-plotly-plot",
+        ".st-key-lab_settings",
         {
             "alike": _check("1 · All alike"),
             "random": _check("3 · Random start"),

@@ -93,6 +93,79 @@ def test_what_is_no_self_attention_is_refused_with_the_reason(tensors: Any, toke
         Attention.from_tensors(tensors, tokens)
 
 
+# ---- Batches --------------------------------------------------------------------------------------------------
+
+
+def padded(lengths: tuple[int, ...], left: bool = False) -> tuple[list[np.ndarray], np.ndarray]:
+    """Two layers [text, head, query, key] in which padding gets no weight, and the mask [text, token]."""
+    n, rng = max(lengths), np.random.default_rng(0)
+    mask = np.array([[*([1] * k), *([0] * (n - k))][:: -1 if left else 1] for k in lengths])
+    scores = [rng.random((len(lengths), 3, n, n)) * mask[:, None, None] for _ in range(2)]
+    return [(one / one.sum(-1, keepdims=True)).astype(np.float32) for one in scores], mask
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["padding after", "padding before"])
+def test_a_batch_gives_a_list_without_its_padding(left: bool) -> None:
+    layers, mask = padded((4, 2, 3), left)
+    names = [[f"{text}{i}" if read else "[PAD]" for i, read in enumerate(row)] for text, row in enumerate(mask)]
+    readings = Attention.from_tensors(layers, names, mask=mask, sentence_b_start=[None, None, 3 if left else 2])
+    assert [one.weights.shape for one in readings] == [(2, 3, 4, 4), (2, 3, 2, 2), (2, 3, 3, 3)]
+    for text, one in enumerate(readings):
+        at = np.flatnonzero(mask[text])
+        assert [token.text for token in one.text.tokens] == [names[text][i] for i in at]
+        assert (one["L1H2"] == layers[1][text, 2][np.ix_(at, at)]).all()
+    assert [token.segment for token in readings[2].text.tokens] == [0, 0, 1]
+
+
+def test_one_text_with_padding() -> None:
+    layers, mask = padded((2, 4))
+    alone = Attention.from_tensors([layer[:1] for layer in layers], ["a", "b", "[PAD]", "[PAD]"], mask=mask[:1])
+    assert alone.weights.shape == (2, 3, 2, 2)
+
+
+def test_a_batch_of_transformers_and_of_cross_attention() -> None:
+    torch = pytest.importorskip("torch")
+    tensors = tuple(torch.softmax(torch.randn(2, 3, 2, 4), -1) for _ in range(2))
+    keys_mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 1]])
+    crossed = Attention.from_tensors(tensors, [["a", "b"]] * 2, keys=[["c", "d", "e", "f"]] * 2, keys_mask=keys_mask)
+    assert [one.weights.shape for one in crossed] == [(2, 3, 2, 4)] * 2
+    assert crossed[1]["L1H0"] == pytest.approx(tensors[1][1, 0].numpy())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tokens": [["a"] * 4] * 2}, "Tokens of 2 texts were given, and layers with axes .3, 3, 4, 4"),
+        ({"tokens": [["a"] * 4] * 3, "mask": [[1] * 4]}, "mask is .* tokens of 3 texts"),
+        ({"tokens": [["a"] * 4] * 3, "mask": [[1, 1]] * 3}, r"mask has axes \(2,\), for 4 tokens. Give 1"),
+        ({"tokens": [["a"] * 4] * 3, "mask": [[0] * 4] * 3}, "mask keeps no token"),
+        ({"tokens": [["a"] * 4] * 3, "sentence_b_start": 2}, "sentence_b_start is '2', and tokens of 3 texts"),
+        ({"tokens": [["a"] * 3] * 3}, "3 tokens were given"),
+        ({"tokens": ["a"] * 4}, r"a batch of 3 texts. Give tokens as a list of lists.*attention_mask"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused_with_the_reason(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ShapeError, match=said):
+        Attention.from_tensors(padded((4, 2, 3))[0], **options)
+
+
+def test_the_whole_output_of_a_model_says_which_part_to_take() -> None:
+    from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
+
+    layers = (layer(2, 3),)
+    both = Seq2SeqModelOutput(decoder_attentions=layers, cross_attentions=layers)
+    outputs: dict[str, Any] = {
+        r"the whole output of a model, not its attention. Take .attentions\.$": BaseModelOutput(attentions=layers),
+        r"Take .attentions of a model with attn_implementation=.eager., called with": BaseModelOutput(),
+        r"Take .decoder_attentions or .cross_attentions\.$": both,
+        r"Take .attentions of": {"logits": 3},
+    }
+    for said, output in outputs.items():
+        for tokens in (["a", "b", "c"], [["a", "b", "c"]]):
+            with pytest.raises(ShapeError, match=said):
+                Attention.from_tensors(output, tokens)
+
+
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=12), st.integers(0, 12))
 def test_any_names_make_a_text_whose_spans_are_right(names: list[str], second: int) -> None:
     text = from_names(names, second)

@@ -36,6 +36,8 @@ FLOORS = {
     "options": 1,  # what a figure can be asked for
     "words": 1,  # sums and means over the tokens of a word
     "files": 1,  # there whole or not at all
+    "heads": 1,  # their names
+    "tensors": 1,  # numbers of attention as arrays
     "errors": 0,
     "numerals": 0,  # numbers in sentences
     "version": 0,

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,14 @@ from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
+from mha_viz.numerals import decimal, percent
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.trace import Array, Parameters, Trace, traced
 from mha_viz.ui.cache import Office
+from mha_viz.ui.inside.by_hand import row_of
 from mha_viz.ui.inside.page import strongest
 from mha_viz.ui.inside.steps import STEPS
+from mha_viz.ui.parts import plain
 from tests import hostile, tiny_models
 from tests.page_session import PageSession
 
@@ -165,6 +170,43 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     assert f"would give **{without:.1%}** of its attention" in said
     assert f"in\nthe model it gives {own:.1%}" in said
     assert "Explore, and the steps after this, show the model itself." in said
+
+
+@pytest.mark.parametrize("divided", [True, False])
+def test_the_softmax_of_a_row_by_hand_is_the_row(minilm: Encoder, divided: bool) -> None:
+    page = visit(text="Birds sing.", head="L3H1", step="softmax", q="1", k="2", **({} if divided else {"divide": "no"}))
+    table = [line.split("|")[1:-1] for line in page.said.splitlines() if line.startswith("| ")]
+    rows = {cells[0].strip(" *"): [cell.strip(" *") for cell in cells[1:]] for cells in table}
+    tokens = [token.text for token in minilm.encode("Birds sing.").text.tokens]
+    trace = minilm.trace("Birds sing.", layer=3)
+    scores = [sum(float(a) * float(b) for a, b in zip(trace.q[1, 1], key, strict=True)) for key in trace.k[1]]
+    scaled = [score / math.sqrt(trace.d_k) if divided else score for score in scores]
+    powers = [math.exp(score) for score in scaled]
+    for token, score, s, power in zip(tokens, scores, scaled, powers, strict=True):
+        cells = rows[plain(token)]
+        assert cells[0] == decimal(score)
+        if divided:
+            assert cells[1] == decimal(s)
+        assert cells[-2] == (decimal(power, 3) if power < 1000 else f"{power:,.0f}")
+        assert cells[-1] == percent(power / sum(powers))
+    assert rows["sum"][-1] == "100.0%"
+
+
+def test_large_scores_are_lowered_and_masked_keys_have_no_power() -> None:
+    trace = made(causal=True)
+    large = replace(trace, scores=trace.scores + np.float32(2000))
+    row = row_of(large, 0, 1, False)
+    assert row.lowered > 1000
+    assert row.powers[2:].max() == 0
+    np.testing.assert_allclose(row.shares, trace.undivided(0)[1], atol=2e-3)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_held_words_are_marked_in_every_step(step: str) -> None:
+    page = visit(text="Birds sing.", head="L3H1", step=step, q="1", k="2")
+    (strip,) = [e.proto.body for e in page.at.get("html") if 'class="inside-held"' in e.proto.body]
+    assert re.search(r"<bdi>birds</bdi><small>query</small>", strip, re.I)
+    assert "<bdi>sing</bdi><small>key</small>" in strip
 
 
 def test_a_model_that_scales_otherwise_gets_its_own_formula(tmp_path: Path) -> None:

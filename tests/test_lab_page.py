@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import sys
 import threading
@@ -9,14 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mha_viz.errors import Busy, Cancelled, SettingError
-from mha_viz.training import record
-from mha_viz.training.record import COUNT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Result, Settings
+from mha_viz.training import estimate, record
+from mha_viz.training.predictions import PREDICTIONS, compared
+from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Result, Settings
 from mha_viz.training.statements import statements
 from mha_viz.ui import jobs
-from mha_viz.ui.lab import page as lab
+from mha_viz.ui.lab import link as lab
 from mha_viz.ui.lab import trainings as desk
 from mha_viz.ui.lab.trainings import Trainings, trainings
 from mha_viz.ui.lab.words import WORDS
@@ -36,8 +40,25 @@ def fresh() -> Iterator[None]:
     trainings.clear()
 
 
-def visit(**url: Any) -> PageSession:
+def asked(**url: Any) -> PageSession:
+    """A visit by somebody who has not said what to expect."""
     return PageSession(url, PAGE)
+
+
+def visit(**url: Any) -> PageSession:
+    """A visit by somebody who wants to see the run at once."""
+    return asked(**{"guess": "skip", **url})
+
+
+def playing(page: PageSession) -> dict[str, Any]:
+    """What the player was sent."""
+    content: dict[str, Any] = json.loads(page._drawn()["mha_player"].json)
+    return content
+
+
+def step_in_view(page: PageSession) -> int:
+    content = playing(page)
+    return int(content["steps"][content["at"]])
 
 
 class Runs:
@@ -106,8 +127,7 @@ def test_the_controls_follow_the_address() -> None:
     del page.at.query_params["step"], page.at.query_params["arm"]
     page.at.run()
     assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 5
-    (slider,) = page.at.select_slider
-    assert slider.value == max(record.stored(COUNT).runs[1].steps)
+    assert step_in_view(page) == 0
     page.at.query_params["experiment"] = IDENTICAL
     page.at.run()
     page.check()
@@ -128,14 +148,48 @@ def test_a_weight_runs_as_its_link_says_it(runs: Runs, typed: float, asked: floa
 
 def test_the_step_in_view_is_in_the_address() -> None:
     page = visit(experiment=OUTPUT)
-    assert "Where each head looks at step 300" in page.said
-    slider = page.at.select_slider[0]
-    slider.set_value(1).run()
-    page.check()
+    assert step_in_view(page) == 0, "it begins before training"
+    page.send("mha_player", "step", 1)
     assert page.url["step"] == "1"
-    assert "Where each head looks at step 1**" in page.said
-    assert "Where each head looks at step 0**" in visit(experiment=OUTPUT, step="0").said
-    assert "Where each head looks at step 300" in visit(experiment=OUTPUT, step="299").said
+    assert step_in_view(page) == 1
+    page.send("mha_player", "step", 0)
+    assert "step" not in page.url
+    assert step_in_view(visit(experiment=OUTPUT, step="300")) == 300
+    assert step_in_view(visit(experiment=OUTPUT, step="299")) == 0, "a step that was not recorded"
+
+
+@pytest.mark.parametrize("odd", [None, True, -1, 1.5, "3", [3], 10**9])
+def test_an_odd_step_of_a_client_changes_nothing(odd: object) -> None:
+    page = visit(experiment=OUTPUT, step="1")
+    page.send("mha_player", "step", odd)
+    assert page.url["step"] == "1"
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_browser_is_sent_every_recorded_step_of_the_run_in_view(experiment: str) -> None:
+    result = record.stored(experiment)
+    arm = result.runs[1 if experiment in (PENALTY, COUNT) else 0]
+    content = playing(visit(experiment=experiment))
+    assert content["steps"] == arm.steps.tolist()
+    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(arm.maps.shape)
+    np.testing.assert_allclose(cells / 255, arm.maps, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(content["flow"]["norms"], arm.gradients, atol=1e-8)
+    np.testing.assert_allclose(content["flow"]["cosines"], arm.gradient_cosines[:, 0], atol=6e-4)
+    cosines, divergence, gradients = (np.array(one["values"]) for one in content["matrices"])
+    np.testing.assert_allclose(cosines[-1], arm.weight_cosines[-1].ravel(), atol=6e-4)
+    np.testing.assert_allclose(divergence[-1], arm.divergence[-1].ravel(), atol=6e-4)
+    np.testing.assert_allclose(gradients[0], arm.gradient_cosines[0].ravel(), atol=6e-4)
+    assert [one["legend"][0] for one in content["matrices"]] == [
+        [1, "same direction"], [0, "same rows"], [1, "same direction"],
+    ]  # fmt: skip
+    assert [mark["places"] for mark in content["marks"]] == result.places.T.tolist()
+    assert len(content["captions"]) == len(arm.steps)
+
+
+def test_one_head_is_compared_with_none() -> None:
+    content = playing(visit(experiment=COUNT, arm="0"))
+    assert content["matrices"] == []
+    assert len(content["heads"]) == 1
 
 
 def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
@@ -171,10 +225,8 @@ def test_the_page_needs_no_torch() -> None:
 @pytest.mark.parametrize(
     ("experiment", "field", "value", "said"),
     [
-        (IDENTICAL, "heads", 5, "5 heads cannot share 32 dimensions equally"),
         (IDENTICAL, "steps", 0, "The number of steps is 0."),
         (PENALTY, "weight", -0.5, "λ is -0.5."),
-        (COUNT, "d_model", 31, "d_model is 31."),
         (REMOVAL, "seed", -1, "The seed is -1."),
     ],
 )
@@ -190,6 +242,90 @@ def test_a_bad_setting_is_answered_in_place(experiment: str, field: str, value: 
     ).run()
     assert said not in page.said
     assert not page.at.button(key="lab_run").disabled
+
+
+def test_heads_are_a_choice_of_those_that_divide_the_width() -> None:
+    page = visit(experiment=IDENTICAL)
+    heads, width = (page.at.selectbox(key=f"lab_identical_{name}") for name in ("heads", "d_model"))
+    assert heads.options == ["2", "4", "8", "16"]
+    assert width.options == ["16", "32", "48", "64"]
+    width.set_value(48).run()
+    page.check()
+    assert page.at.selectbox(key="lab_identical_heads").options == ["2", "3", "4", "6", "8", "12", "16"]
+    page.at.selectbox(key="lab_identical_heads").set_value(12).run()
+    page.at.selectbox(key="lab_identical_d_model").set_value(32).run()
+    page.check()
+    assert page.at.selectbox(key="lab_identical_heads").value == 8, "the nearest to 12 that divides 32"
+
+
+def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() -> None:
+    page = visit(experiment=IDENTICAL, run="heads-5")
+    assert "5 heads cannot share 32 dimensions equally" in page.said
+    assert page.at.selectbox(key="lab_identical_heads").value == 4
+    assert "d_model is 31." in visit(experiment=COUNT, run="d_model-31").said
+
+
+@pytest.mark.parametrize(
+    ("experiment", "run", "reason"),
+    [
+        (CUT, "heads-2", "With 2 heads a random chunk is the whole vector"),
+        (REMOVAL, "heads-2", "With 2 heads there are two orders only"),
+        (IDENTICAL, "heads-16_and_d_model-16", "With d_k = 1 a query is a single number"),
+        (PENALTY, "weight-0", "With λ = 0 there is no penalty"),
+        (OUTPUT, "steps-1", "After 1 step a layer has learned next to nothing"),
+    ],
+)
+def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
+    assert reason not in visit(experiment=experiment).said
+    settings = lab.read(experiment, run)
+    trainings()._done.put(settings, replace(record.stored(experiment), settings=settings))
+    assert reason in visit(experiment=experiment, run=run).said
+    page = visit(experiment=experiment)
+    for name in ("d_model", "heads", "steps", "weight"):  # typed, before it has run
+        if getattr(settings, name) != getattr(EXPERIMENTS[experiment].default, name):
+            kind = page.at.selectbox if name in ("d_model", "heads") else page.at.number_input
+            kind(key=f"lab_{experiment}_{name}").set_value(getattr(settings, name)).run()
+    page.check()
+    assert reason in page.said
+
+
+# ---- What is expected --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_run_is_shown_after_an_answer_and_compared_with_it(experiment: str) -> None:
+    page = asked(experiment=experiment)
+    prediction = PREDICTIONS[experiment]
+    radio = page.at.radio(key=f"lab_guess_{experiment}")
+    assert radio.value is None
+    assert "What this run shows" not in page.said
+    assert WORDS[experiment].question in page.said
+    assert formulas(WORDS[experiment].answer) not in page.said
+    outcome = prediction.outcome(record.stored(experiment))
+    for option in prediction.options:
+        page.at.radio(key=f"lab_guess_{experiment}").set_value(option).run()
+        page.check()
+        assert page.url["guess"] == option
+        assert "What this run shows" in page.said
+        assert formulas(plain(compared(option, record.stored(experiment)))) in page.said
+        assert ("As you expected" in page.said) == (option == outcome.option)
+
+
+def test_the_question_can_be_skipped_and_is_asked_again_of_another_experiment() -> None:
+    page = asked(experiment=IDENTICAL)
+    press(page, "lab_skip")
+    assert page.url["guess"] == "skip"
+    assert "What this run shows" in page.said
+    assert "xpected" not in page.said
+    page.at.pills(key="lab_experiment").set_value(COUNT).run()
+    page.check()
+    assert "guess" not in page.url
+    assert "What this run shows" not in page.said
+
+
+@pytest.mark.parametrize("link", [{"run": "default"}, {"step": "3"}, {"arm": "0"}, {"tour": "3"}])
+def test_a_link_to_a_run_shows_it(link: dict[str, str]) -> None:
+    assert "What this run shows" in asked(**link).said
 
 
 def test_a_link_carries_the_settings_of_a_run() -> None:
@@ -212,7 +348,7 @@ def test_odd_settings_of_a_link_are_survived(odd: str) -> None:
 @pytest.mark.parametrize("odd", list(hostile.TEXTS.values())[:8])
 def test_odd_parameters_are_survived(odd: str) -> None:
     page = visit(experiment=odd, run=odd, step=odd, arm=odd)
-    assert "What this run shows" in page.said
+    assert WORDS[IDENTICAL].question in page.said
 
 
 # ---- Running ----------------------------------------------------------------------------------------------
@@ -230,7 +366,29 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     assert trainings().result(settings) is not None
     again = visit(**page.url)
     assert formulas(plain("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
-    assert "Where each head looks at step 3**" in again.said
+    assert playing(again)["steps"] == [0, 1, 2, 3]
+
+
+def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "pace", lambda: 2.0)
+    office = Trainings()
+    assert office.seconds(of_seed(1)) == pytest.approx(2 * estimate.work(of_seed(1)))
+    clock = iter([100.0, 100.0 + 5 * estimate.work(of_seed(1))])
+    monkeypatch.setattr(desk, "perf_counter", lambda: next(clock))
+    runs.end.set()
+    training = office.start(of_seed(1))
+    until(lambda: training.finished)
+    assert office.seconds(replace(of_seed(2), steps=600)) == pytest.approx(
+        5 * estimate.work(replace(of_seed(2), steps=600))
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "about 1 s"), (4.4, "about 4 s"), (31, "about 30 s"), (130, "about 2 min")]
+)
+def test_the_estimate_stands_beside_run(monkeypatch: pytest.MonkeyPatch, seconds: float, words: str) -> None:
+    monkeypatch.setattr(Trainings, "seconds", lambda *_: seconds)
+    assert f"Takes {words} on this server." in asked(experiment=IDENTICAL).said
 
 
 def test_progress_and_stop(runs: Runs) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
+from mha_viz.models import snapshots
+from mha_viz.numerals import percent
+from mha_viz.training import toy_maps
 from mha_viz.training.record import EXPERIMENTS
 from mha_viz.ui import tour
 from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import questions
 from mha_viz.ui.lab.questions import Question
+from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
 from tests.page_session import ROOT, PageSession
@@ -76,6 +82,12 @@ def test_the_questions_of_learners_are_all_there() -> None:
         "redundant",
         "split",
         "cost",
+        "more than one head",
+        "by force",
+        "kernel of a convolution",
+        "ensemble",
+        "h divide d_model",
+        "meet again",
     ):
         assert words in asked
 
@@ -89,17 +101,16 @@ def test_an_answer_is_two_sentences_with_a_source(question: Question) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.see)
 def test_a_question_leads_to_its_experiment(question: Question) -> None:
-    page = visit(question.page, **question.parameters)
+    page = visit(question.page, **question.parameters, guess="skip")
     assert "does not exist" not in page.said
     if "experiment" in question.parameters:
-        assert formulas(question.answer) in page.said
-        assert formulas(question.source) in page.said
+        assert WORDS[question.parameters["experiment"]].question in page.said
 
 
 def test_the_page_shows_every_question_with_its_link() -> None:
     page = visit("questions")
     for question in QUESTIONS:
-        assert question.question in page.said
+        assert formulas(question.question) in page.said
         assert formulas(question.answer) in page.said
         link = next(link for label, link in links(page).items() if formulas(question.see) in label)
         assert link.page == path_of(question.page)
@@ -130,7 +141,7 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     step = STEPS_OF_TOUR[at - 1]
     page = visit(step.page, **step.parameters, tour=str(at))
     assert f"{at} of 6" in page.said
-    assert step.text in page.said
+    assert formulas(step.text) in page.said
     assert "something else" not in page.said
     assert "does not exist" not in page.said
     ways = [*links(page), *(button.label for button in page.at.button)]
@@ -139,7 +150,7 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     page.at.button(key="tour_out").click().run()
     page.check()
     assert page.url == step.parameters
-    assert step.text not in page.said
+    assert formulas(step.text) not in page.said
 
 
 def test_next_and_back_within_a_page_move_the_address_too() -> None:
@@ -147,9 +158,9 @@ def test_next_and_back_within_a_page_move_the_address_too() -> None:
     page.at.button(key="tour_next").click().run()
     page.check()
     assert page.url == {**STEPS_OF_TOUR[4].parameters, "tour": "5", "tray": "x"}
-    assert STEPS_OF_TOUR[4].text in page.said
+    assert formulas(STEPS_OF_TOUR[4].text) in page.said
     page.at.button(key="tour_back").click().run()
-    assert STEPS_OF_TOUR[3].text in page.said
+    assert formulas(STEPS_OF_TOUR[3].text) in page.said
 
 
 def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
@@ -183,7 +194,7 @@ def test_a_tour_that_was_left_can_be_gone_on_with() -> None:
 
 def test_words_on_another_sentence_say_so() -> None:
     page = visit("explore", tour="1", text="Birds sing.", head="L0H2")
-    assert STEPS_OF_TOUR[0].text in page.said
+    assert formulas(STEPS_OF_TOUR[0].text) in page.said
     assert "You are looking at something else now" in page.said
 
 
@@ -199,51 +210,79 @@ def learned(**url: str) -> PageSession:
     return visit("roles", model=learning.MODEL, **url)
 
 
-def pictures(page: PageSession) -> list[str]:
-    return [e.proto.body for e in page.at.get("html") if e.proto.body.startswith('<img alt="Grid of all heads')]
+def playing(page: PageSession) -> dict[str, Any]:
+    """What the player was sent."""
+    content: dict[str, Any] = json.loads(page._drawn()["mha_player"].json)
+    return content
+
+
+def step_in_view(page: PageSession) -> int:
+    content = playing(page)
+    return int(content["steps"][content["at"]])
 
 
 @pytest.mark.parametrize("step", [0, 400, 10000])
-def test_scores_and_maps_of_a_step_are_those_of_that_step(step: int) -> None:
+def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
     page = learned(**{learning.PARAMETER: str(step)})
-    assert page.at.select_slider(key=learning.PARAMETER).value == step
-    (picture,) = pictures(page)
-    assert f'alt="Grid of all heads after {step} steps"' in picture
+    assert step_in_view(page) == step
     history = learning.history()
     for task in learning.TASKS:
         scores = history[(history["task"] == task) & (history["step"] == step)]
         best = scores.loc[scores["accuracy"].idxmax()]
         head = Head(int(best["layer"]), int(best["head"]))
         row = next(line for line in page.said.splitlines() if line.startswith(f"| {learning.TASKS[task]} |"))
-        assert f"{both(head)} | **{best['accuracy']:.1%}** of {int(best['n']):,}" in row
-        assert f"{best['baseline']:.1%}" in row
+        assert f"{both(head)} | **{percent(best['accuracy'])}** of {int(best['n']):,}" in row
+        assert percent(best["baseline"]) in row
+        assert (
+            f"{learning.TASKS[task]} {head} {percent(best['accuracy'])}"
+            in playing(page)["captions"][playing(page)["at"]]
+        )
 
 
-def test_the_slider_moves_scores_and_maps() -> None:
+def test_the_step_of_training_in_view_is_in_the_address() -> None:
     page = learned()
-    last = pictures(page)
-    page.at.select_slider(key=learning.PARAMETER).set_value(50).run()
-    page.check()
-    assert pictures(page) != last
+    page.send("mha_player", "step", 50)
+    assert page.url[learning.PARAMETER] == "50"
+    assert step_in_view(page) == 50
     assert "| after 50 steps |" in page.said
     (explore,) = [link for label, link in links(page).items() if "this step in Explore" in label]
     assert "model=toy%4050" in explore.query_string
+    page.send("mha_player", "step", 51)  # a step that was not kept
+    assert page.url[learning.PARAMETER] == "50"
+    page.send("mha_player", "step", 10000)
+    assert learning.PARAMETER not in page.url
 
 
-def test_the_weights_in_the_sentence_are_those_of_the_model() -> None:
+@pytest.mark.parametrize("step", [0, 400, 10000])
+def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
     from mha_viz.models.encoder import load
 
-    drawn = learning.drawn()
-    attention = load("toy@10000").encode_words(list(drawn.sentence.forms)).by_words()
-    place, meant = (word + 1 for word in drawn.pairs["pronoun_antecedent"])
-    assert drawn.sentence.words[place - 1].upos == "PRON"
-    assert f"{drawn.named('pronoun_antecedent')}: {attention.weights[1, 1, place, meant]:.2f} |" in learned().said
+    recorded, forms = toy_maps.shipped(), learning.drawn().sentence.forms
+    assert recorded.words == tuple(forms)
+    assert tuple(recorded.steps) == snapshots.steps(asset(learning.MODEL))
+    attention = load(f"toy@{step}").encode_words(list(forms)).by_words().content()
+    at = recorded.steps.tolist().index(step)
+    np.testing.assert_allclose(recorded.maps[at], attention.weights, atol=1e-3)
+    content = playing(learned())
+    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(len(recorded.steps), 8, len(forms), -1)
+    np.testing.assert_allclose(cells[at] / 255, attention.weights.reshape(cells[at].shape), atol=4e-3)
+
+
+def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
+    drawn, recorded = learning.drawn(), toy_maps.shipped()
+    place, antecedent = drawn.pairs["pronoun_antecedent"]
+    assert drawn.sentence.words[place].upos == "PRON"
+    weight = recorded.maps[-1, 1, 1, place, antecedent]
+    assert f"{drawn.named('pronoun_antecedent')}: {weight:.2f} |" in learned().said
+    mark = playing(learned())["marks"][2]
+    assert drawn.named("pronoun_antecedent") in mark["name"]
+    assert mark["places"][place] == antecedent
 
 
 @pytest.mark.parametrize("odd", ["7", "-1", "x", "400.0", ""])
 def test_odd_steps_of_training_show_the_last(odd: str) -> None:
     page = learned(**{learning.PARAMETER: odd})
-    assert page.at.select_slider(key=learning.PARAMETER).value == 10000
+    assert step_in_view(page) == 10000
 
 
 def test_how_it_learned_is_told_of_the_toy_alone() -> None:

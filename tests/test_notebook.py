@@ -244,6 +244,14 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: a.grid().to_bytes(".png", None), ExportError, "resolution is None"),
     (lambda a: a.heatmap(heads=["8-10"]), UnknownHead, "not the name of a head"),
     (lambda a: a.heatmap(heads=[3]), UnknownHead, "not a head"),
+    (lambda a: a[3], UnknownHead, r"'3' is not a head. Write it as 'L3H1', .3, 1. or Head"),
+    (lambda a: a.heatmap(3), SettingError, "No head was named. Give 'L3H1', or layer=3, head=1"),
+    (lambda a: a.heatmap(head=1), SettingError, "No head was named"),
+    (lambda a: a.heatmap("4-2"), UnknownHead, "not the name of a head"),
+    (lambda a: a.links("L0H9"), UnknownHead, "L0H9 does not exist: tiny has 2 layers × 3 heads. Choose between L0H0"),
+    (lambda a: a.links((0, 1.5)), UnknownHead, "is not a head"),
+    (lambda a: a.only([3]), UnknownHead, "'3' is not a head"),
+    (lambda a: mv.difference((a, 3), (a, "L0H0")), UnknownHead, "'3' is not a head"),
     (lambda a: a.grid(colour="red"), SettingError, "no option 'colour'"),
     (lambda a: a.grid(width_in="wide"), SettingError, "inches"),
     (lambda a: a.grid(width_mm=-1), SettingError, "width_mm"),
@@ -259,6 +267,17 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
 def test_a_call_that_makes_no_sense_says_what_would(call: Any, kind: type[MhaVizError], said: str) -> None:
     with pytest.raises(kind, match=said):
         call(reading())
+
+
+@pytest.mark.parametrize("head", ["L1H2", "l1h2", (1, 2), [1, 2], Head(1, 2), np.array([1, 2])], ids=str)
+def test_every_name_of_a_head_is_taken_everywhere(head: Any) -> None:
+    a, named = reading(), Head(1, 2)
+    assert (a[head] == a.weights[1, 2]).all()
+    assert (a.only([head]).weights[0, 0] == a.weights[1, 2]).all()
+    for figure in (a.heatmap(head), a.links(head), a.heatmap(heads=[head]), a.links(1, 2)):
+        assert figure.numbers().heads == (named,)
+    assert mv.compare([(a, head)]).numbers().panels[0].heads == (named,)
+    assert mv.difference((a, head), (a, "L0H0")).numbers().first.heads == (named,)
 
 
 # ---- Reproduce in Python ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def test_a_weight_has_three_decimals_and_is_zero_only_where_it_is() -> None:
 
 
 def test_a_rounding_error_shows_its_size() -> None:
-    assert [small(value) for value in (0, 4.8e-7, 0.03)] == ["0", "5 · 10⁻⁷", "3 · 10⁻²"]
+    assert [small(value) for value in (0, 4.8e-7, 0.03)] == ["0", "5\u00a0·\u00a010⁻⁷", "3\u00a0·\u00a010⁻²"]
 
 
 def test_a_count_agrees_with_its_noun() -> None:

@@ -27,11 +27,28 @@ PACKAGE = ROOT / "mha_viz"
 # What programs of others may import. Whoever adds a module here gives it an __all__; a name that leaves one is a
 # change that the changelog states.
 PUBLIC = {
-    "mha_viz": {"Attention", "Figure", "Head", "MhaVizError", "__version__", "compare", "difference", "load"},
+    "mha_viz": {
+        *(
+            "Attention",
+            "Corpus",
+            "Encoder",
+            "Figure",
+            "Head",
+            "MhaVizError",
+            "MissingGlyphWarning",
+            "Profile",
+            "Sentence",
+        ),
+        *("Size", "Tap", "View", "__version__", "compare", "difference", "iterate", "load", "open_attention"),
+        *("open_corpus", "open_profile", "profile"),
+    },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
+    "mha_viz.corpus.sources": {"iterate", "open_corpus"},
     "mha_viz.errors": {name for name, _ in inspect.getmembers(errors, inspect.isclass)},
     "mha_viz.exports": {"describe", "suffixes", "to_bytes", "write"},
+    "mha_viz.heads": {"AnyHead", "Head"},
     "mha_viz.models.encoder": {"Encoder", "load"},
+    "mha_viz.study.profiling": {"Profile", "Progress", "open_profile", "profile"},
     "mha_viz.figure": {"Figure", "archive", "compare", "difference", "grid", "heatmap", "links"},
     "mha_viz.options": {"AnyFigure", "HeadOptions", "Options"},
     "mha_viz.text": {"Cut", "Token", "TokenizedText"},
@@ -79,7 +96,7 @@ def test_every_error_of_the_house_is_in_the_family() -> None:
     assert strays == []
     family = [one for _, one in inspect.getmembers(errors, inspect.isclass)]
     assert len(family) > 20
-    assert all(issubclass(one, MhaVizError) for one in family)
+    assert all(issubclass(one, MhaVizError | UserWarning) for one in family)
 
 
 def _class(base: ast.expr) -> type:
@@ -121,6 +138,9 @@ from mha_viz.figure import Figure
 def draw(a: mv.Attention) -> None:
     a.grid(unit="words", width_mm=85).save("a.svg")
     a.links(3, 1, pin="q10", heads=["L3H1", (3, 4)]).to_bytes(".pdf")
+    a.heatmap("L3H1", unit="pieces").save("b.svg")
+    a.links((3, 1)).save("c.svg")
+    mv.MissingGlyphWarning("a")
     a.grid(colour="red")
     a.heatmap(3, 1, unit="letters")
     a.links(layer="3")

@@ -1,10 +1,12 @@
-"""The Python in the README runs, and its comments state what comes out."""
+"""The Python in the README runs, and its comments state what comes out; its commands run, or name a test that does."""
 
 from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +14,42 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mha_viz.cli import main
 from mha_viz.models import catalog, hub
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+SHELL = re.findall(r"^```(?:sh|bat)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+COMMANDS = [line.partition(" #")[0].strip() for block in SHELL for line in block.splitlines()]
+
+# Commands that run elsewhere, by how they begin.
+ELSEWHERE = {
+    "mha-viz serve": "tests/test_serving.py",
+    "pip install .": "tests/test_wheel.py",
+    "docker ": "tests/test_dockerfile.py",
+    "py -m venv": "tests/test_wheel.py",
+    r".venv\Scripts\pip install -r requirements.txt": "requirements.txt",
+    r".venv\Scripts\python -m mha_viz.cli serve": "mha_viz/cli/__main__.py",
+}
+ANNA = "1\tAnna\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tslept\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+GAP = (
+    "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+    "1\tAnna met Eve; she left.\tshe\t14\tAnna\t0\tTRUE\tEve\t9\tFALSE\tx\n"
+)
+CORPORA = {
+    **dict.fromkeys(("treebank.conllu", "en_ewt-ud-test.conllu", "en_gum-ud-dev.conllu"), 4 * ANNA),
+    "gap-development.tsv": GAP,
+}
+
+
+@pytest.fixture
+def reader_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where somebody tries what the README says: with the corpora that it names."""
+    for name, content in CORPORA.items():
+        (tmp_path / name).write_text(content, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def stated(comment: str) -> Any:
@@ -52,6 +85,7 @@ def another_program() -> dict[str, Any]:
     crossed = both(input_ids=source, decoder_input_ids=target, output_attentions=True)
     attentions = model(**inputs, output_attentions=True).attentions
     return {
+        "model": partial(model, output_attentions=True),
         "tokenizer": tokenizer,
         "inputs": inputs,
         "outputs": SimpleNamespace(attentions=attentions, cross_attentions=crossed.cross_attentions),
@@ -60,10 +94,7 @@ def another_program() -> dict[str, Any]:
     }
 
 
-def test_every_block_runs_and_gives_what_it_states(
-    another_program: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_block_runs_and_gives_what_it_states(another_program: dict[str, Any], reader_s_folder: Path) -> None:
     names, compared = dict(another_program), 0
     for block in BLOCKS:
         for statement, expected in steps(block):
@@ -75,5 +106,20 @@ def test_every_block_runs_and_gives_what_it_states(
                 assert result == (pytest.approx(expected, abs=1e-3) if np.isscalar(result) else expected)
                 compared += 1
     assert len(BLOCKS) >= 2
-    assert compared >= 3
-    assert (tmp_path / "it.svg").stat().st_size > 500
+    assert compared >= 5
+    assert (reader_s_folder / "it.svg").stat().st_size > 500
+
+
+def test_every_command_runs_or_names_a_test_that_runs_it(reader_s_folder: Path) -> None:
+    assert len(COMMANDS) > 15
+    for command in COMMANDS:
+        where = next((path for begin, path in ELSEWHERE.items() if command.startswith(begin)), None)
+        words = shlex.split(re.sub(r"^(\w+=\S+ )+", "", command), posix=where is None)
+        if where is not None:
+            assert (ROOT / where).is_file(), command
+        elif words[0] == "make":
+            target = words[1]
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE), command
+        else:
+            assert words[0] == "mha-viz", command
+            assert main(words[1:]) == 0, command

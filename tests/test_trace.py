@@ -292,3 +292,26 @@ def test_a_trace_cannot_be_changed() -> None:
     made = (found.scaled, found.concatenation, found.output, found.contribution(0), found.undivided(0))
     assert not any(array.flags.writeable for array in (*arrays, *found.parameters, *made, found.norm_weighted(0)))
     assert trace.Trace is Trace
+
+
+@pytest.mark.parametrize("layer", [1, np.int64(1), "L1H3", (1, 0)], ids=str)
+def test_a_trace_takes_a_head_by_each_of_its_names(layer: Any, tiny: Tiny) -> None:
+    traced_layer = tiny("bert").trace(SENTENCE, layer=layer)
+    assert traced_layer.layer == 1
+    for head in (2, np.int64(2), "L1H2", (1, 2)):
+        assert (traced_layer.contribution(head) == traced_layer.contribution(2)).all()
+        assert (traced_layer.norm_weighted(head) == traced_layer.norm_weighted(2)).all()
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("L2H0", "L2H0 is of another layer: this is layer 1. Trace its own layer"),
+        (4, "L1H4 does not exist: layer 1 of .* has 4 heads. Choose between L1H0 and L1H3"),
+        (-1, "does not exist"),
+        (1.5, "'1.5' is not a head. Write it as"),
+    ],
+)
+def test_a_head_that_a_trace_does_not_have_is_refused_with_the_reason(head: Any, said: str, tiny: Tiny) -> None:
+    with pytest.raises(UnknownHead, match=said):
+        tiny("bert").trace(SENTENCE, layer=1).contribution(head)

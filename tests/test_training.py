@@ -20,7 +20,7 @@ from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder
-from mha_viz.training import apart, record, tasks
+from mha_viz.training import apart, estimate, record, tasks
 from mha_viz.training.attention import (
     ALL_RANDOM,
     SAME_ALL,
@@ -37,15 +37,25 @@ from mha_viz.training.experiments import (
     loss_of,
     measure,
     new_model,
-    recorded_steps,
     remove_heads,
     run,
 )
-from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Settings
+from mha_viz.training.look import look
+from mha_viz.training.predictions import PREDICTIONS
+from mha_viz.training.record import (
+    COUNT,
+    CUT,
+    EXPERIMENTS,
+    IDENTICAL,
+    OUTPUT,
+    PENALTY,
+    REMOVAL,
+    Settings,
+    recorded_steps,
+)
 from mha_viz.training.record import RANDOM as RANDOM_START
-from mha_viz.training.statements import ALIKE, Statement, pairs, removable, statements
-from mha_viz.training.tasks import CHANCE, LETTERS, RELATIONS, WORDS, sentences
-from mha_viz.ui.lab.words import WORDS as LAB
+from mha_viz.training.statements import Statement, pairs, removable, statements
+from mha_viz.training.tasks import CHANCE, LETTERS, WORDS, sentences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -413,7 +423,7 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
     first = statements(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
     assert not first.yes
     assert first.surprising
-    assert "1 · 10⁻⁷" in first.evidence
+    assert "1\u00a0·\u00a010⁻⁷" in first.evidence
 
 
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
@@ -466,14 +476,67 @@ def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], 
     assert reason not in changed(OUTPUT, **others)[at].evidence
 
 
-def test_what_the_page_tells_to_look_at_in_a_random_start_is_in_its_stored_run() -> None:
-    assert LAB[RANDOM_START].look == (
-        "At step 0 the maps look alike, because attention is still nearly uniform; later they differ. In the default "
-        "run the weights of any two heads are nearly at right angles from the first step to the last."
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_what_to_look_at_speaks_of_the_run_in_view(experiment: str) -> None:
+    result = record.stored(experiment)
+    first = look(result)
+    shown = result.runs[0]
+    other = replace(
+        shown,
+        divergence=0.5 * shown.divergence + 0.01,
+        overlap=0.5 * shown.overlap,
+        accuracy=0.5 * shown.accuracy,
+        gradient_cosines=0.5 * shown.gradient_cosines,
     )
+    removal = result.removal
+    lower = None if removal is None else replace(removal, least=0.5 * removal.least)
+    assert look(replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
+
+
+def test_what_to_look_at_in_a_random_start_gives_the_range_of_all_steps() -> None:
     arm = record.stored(RANDOM_START).runs[0]
-    assert pairs(arm.divergence[0]).max() < ALIKE < pairs(arm.divergence[-1]).min()
-    assert max(np.abs(pairs(weights)).max() for weights in arm.weight_cosines) < 0.2  # more than 78 degrees
+    low, high = pairs(arm.weight_cosines).min(), pairs(arm.weight_cosines).max()
+    assert f"between −{-low:.2f} and {high:.2f}." in look(record.stored(RANDOM_START))
+
+
+@pytest.mark.parametrize(
+    ("experiment", "changes", "option"),
+    [
+        (IDENTICAL, {"same": lambda same: ~same}, "apart"),
+        (OUTPUT, {"difference": lambda values: 0 * values}, "never"),
+        (OUTPUT, {"difference": lambda values: np.where(np.arange(len(values))[:, None, None] < 9, 0, 1.0)}, "later"),
+        (RANDOM_START, {"divergence": lambda values: 0 * values}, "alike"),
+        (PENALTY, {"accuracy": lambda values: 0 * values}, "more"),
+        (COUNT, {"accuracy": lambda values: 0 * values + 2}, "one"),
+        (CUT, {"accuracy": lambda values: 0 * values}, "none"),
+    ],
+)
+def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, changes: dict[str, Any], option: str) -> None:
+    result = record.stored(experiment)
+    shown = result.runs[0]
+    other = replace(shown, **{name: change(getattr(shown, name)) for name, change in changes.items()})
+    outcome = PREDICTIONS[experiment].outcome
+    assert outcome(result).option != option
+    assert outcome(replace(result, runs=(other, *result.runs[1:]))).option == option
+
+
+def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:
+    result = record.stored(REMOVAL)
+    assert result.removal is not None
+    heads = result.runs[0].heads
+    for spare, option in ((0, "none"), (heads // 2, "half"), (heads, "most")):
+        curve = np.where(np.arange(heads + 1) <= spare, 1.0, 0.2)
+        outcome = PREDICTIONS[REMOVAL].outcome(replace(result, removal=replace(result.removal, least=curve)))
+        assert outcome.option == option
+        assert outcome.evidence.startswith(f"{spare} of {heads} can go")
+
+
+def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
+    usual = EXPERIMENTS[REMOVAL].default
+    for more in ({"steps": 800}, {"heads": 16}, {"d_model": 64}):
+        assert estimate.work(replace(usual, **more)) > estimate.work(usual)
+    assert estimate.work(EXPERIMENTS[COUNT].default) > 2 * estimate.work(EXPERIMENTS[IDENTICAL].default)
+    assert 0 < estimate.probe() < 60
 
 
 def test_weights_that_point_away_from_each_other_are_different() -> None:
@@ -533,32 +596,6 @@ def test_a_stored_run_is_read_and_drawn_without_torch() -> None:
 
 
 # ---- Charts -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("theme", [LIGHT, DARK])
-@pytest.mark.parametrize("number", range(6))
-def test_maps_and_likeness_of_any_number_of_heads(number: int, theme: Any) -> None:
-    result = record.stored(COUNT)
-    arm = result.runs[number]
-    figure = charts.head_maps(arm.maps[-1], result.words, result.places, RELATIONS, theme)
-    heat = [trace for trace in figure.data if trace.type == "heatmap"]
-    assert len(heat) == arm.heads
-    assert np.array_equal(heat[-1].z, arm.maps[-1][-1])
-    alike = charts.likeness(arm.weight_cosines[-1], arm.divergence[-1], arm.gradient_cosines[-1], theme)
-    heat = [trace for trace in alike.data if trace.type == "heatmap"]
-    assert [trace.z.shape for trace in heat] == [(arm.heads, arm.heads)] * 3
-    written = [trace.text for trace in alike.data if trace.type == "scatter"]
-    assert len(written) == (3 if arm.heads <= 8 else 0)
-    for values, numbers in zip(heat, written, strict=False):
-        assert list(numbers) == [f"{value:.2f}" for value in values.z.ravel()]
-
-
-def test_signs_stand_on_the_words_to_look_at() -> None:
-    result = record.stored(IDENTICAL)
-    figure = charts.head_maps(result.runs[0].maps[-1], result.words, result.places, RELATIONS, LIGHT)
-    before, linked = [trace for trace in figure.data if trace.type == "scatter"][:2]
-    assert (len(before.x), len(linked.x)) == (WORDS - 1, WORDS)
-    assert (before.y[0], before.x[0]) == (1, 0)
 
 
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:

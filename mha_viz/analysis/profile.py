@@ -10,15 +10,16 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, ExportError
 from mha_viz.files import whole_file
+from mha_viz.heads import AnyHead, Head
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +99,7 @@ class Finding(NamedTuple):
     lowest: float = math.nan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """``facts``: the contents of profile.json; ``tables``: those of HEADINGS that the corpus allows; ``untrained``: the
     same measures of the untrained model, for the tables in UNTRAINED."""
@@ -131,6 +132,38 @@ class Profile:
         """The roles that were found."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
         return tuple(_finding(*line) for line in lines)
+
+    @property
+    def roles(self) -> pd.DataFrame:
+        """The roles that were found, one row each; empty where the corpus allows none."""
+        import pandas as pd
+
+        return self.tables["roles"] if "roles" in self.tables else pd.DataFrame(columns=HEADINGS["roles"])
+
+    def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
+        """The rows of one head by table, of those that have one: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises
+        UnknownHead."""
+        layer, number = Head.among(head, *self.shape, self.model)
+        return {
+            name: table[(table["layer"] == layer) & (table["head"] == number)]
+            for name, table in self.tables.items()
+            if {"layer", "head"} <= {*table.columns}
+        }
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the profile to a folder, from which ``mha_viz.open_profile`` gives an equal one; its path. Raises
+        ExportError."""
+        self.write(Path(folder))
+        return Path(folder)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Profile) and self.files() == other.files()
+
+    def __hash__(self) -> int:
+        return hash((self.model, self.corpus, self.facts.get("sha256")))
+
+    def __repr__(self) -> str:
+        return f"Profile({self.model} on {self.corpus}, {len(self.tables)} tables)"
 
     def files(self) -> dict[str, str]:
         """The text of each file by its path in the folder of the profile; profile.json comes last."""

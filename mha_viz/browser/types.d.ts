@@ -428,6 +428,72 @@ interface BlockData {
   head: number;
 }
 
+/** What a training looks like at its recorded steps (figures/frames.py). */
+interface PlayerHead {
+  name: string;
+  colour: string;
+}
+
+/** A relation and, for every word, the place of the word to look at; -1 where there is none. */
+interface PlayerMark {
+  name: string;
+  places: number[];
+  colour: string;
+}
+
+/** Every two heads compared: values[step][head * heads + head], and what some of the values mean. */
+interface PlayerMatrix {
+  title: string;
+  values: number[][];
+  low: number;
+  high: number;
+  colours: "share" | "signed";
+  legend: [number, string][];
+}
+
+interface PlayerData {
+  key: string;
+  steps: number[];
+  at: number;
+  words: string[];
+  heads: PlayerHead[];
+  columns: number;
+  maps: string;
+  marks: PlayerMark[];
+  captions: string[];
+  titles: { flow: string; matrices: string };
+  matrices: PlayerMatrix[];
+  flow: { norms: number[][]; cosines: number[][] } | null;
+  ramp: string[];
+  signed: string[];
+}
+
+type Palettes = Record<"ramp" | "share" | "signed", Uint32Array>;
+
+interface MapsView {
+  root: HTMLElement;
+  draw: (moment: number, colours: Uint32Array) => void;
+}
+
+interface MatricesView {
+  root: HTMLElement;
+  draw: (at: number, colours: Palettes) => void;
+}
+
+interface FlowView {
+  root: SVGElement;
+  draw: (at: number) => void;
+}
+
+/** `moment` is counted in recorded steps; `sent`: those that the server was told and has not answered. */
+interface PlayerState {
+  data: PlayerData | null;
+  moment: number;
+  playing: number | null;
+  sent: Set<number>;
+  parts: Parts | null;
+}
+
 interface Example {
   text: string;
   pair: string;

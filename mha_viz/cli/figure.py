@@ -9,13 +9,13 @@ from typing import Any
 
 from mha_viz import exports
 from mha_viz.attention import Attention
-from mha_viz.cli.models import check_heads, choose_model, make_folder, read_all
+from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, number, output_options, text_options
 from mha_viz.cli.output import Destination, destination, format_suffix
 from mha_viz.cli.suggestions import did_you_mean
-from mha_viz.cli.terminal import bar, one_line, text_of
-from mha_viz.drawing import fonts
+from mha_viz.cli.terminal import bar, glyph_warnings, one_line, text_of
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.files import make_folder
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -119,12 +119,12 @@ def run(args: argparse.Namespace) -> None:
         _every_head(args, readings[0], to.suffix, settings)
         return
     figure = _figure(args, readings, settings)
-    to.write(lambda: figure.to_bytes(to.suffix, args.dpi))
+    with glyph_warnings():
+        to.write(lambda: figure.to_bytes(to.suffix, args.dpi))
     if args.caption:
         print(one_line(figure.caption), file=sys.stderr if to.path is None else sys.stdout)
     else:
         to.report(one_line(f"{to.path}: {figure.drawing.alt}"))
-    _warn(figure, to.suffix)
 
 
 def _checked(args: argparse.Namespace) -> Destination:
@@ -213,18 +213,9 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
     folder: Path = args.all_heads
     make_folder(folder)
     every = attention.every_head()
-    figure = None
-    with bar("files") as show:
+    with glyph_warnings(), bar("files") as show:
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
             figure.save(folder / f"{head}{suffix}", args.dpi)
             show(done, len(every))
     print(f"{folder}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
-    if figure is not None:
-        _warn(figure, suffix)
-
-
-def _warn(figure: Any, suffix: str) -> None:
-    drawn = suffix in exports.drawing_suffixes()  # other formats are rendered with the reader's fonts
-    for line in fonts.missing(figure.drawing.texts()) if drawn else ():
-        print(f"mha-viz: {line}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 from mha_viz.attention import Attention, Head
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import downloading
-from mha_viz.errors import ExportError, ModelUnreachable, UnknownHead, UnknownModel
+from mha_viz.errors import ModelUnreachable, UnknownHead, UnknownModel
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
@@ -82,14 +82,3 @@ def _report_cut(attention: Attention, model: Model) -> None:
     elif cut:
         pieces = f"more than {cut.pieces}" if cut.more else str(cut.pieces)
         print(f"mha-viz: the text has {pieces} pieces; {model.name} reads the first {cut.limit}.", file=sys.stderr)
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder unless it exists. Raises ExportError."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ExportError(
-            f"The folder {str(path)[:200]} cannot be made: {reason.lower()}.", "Choose another."
-        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from contextlib import suppress
 from itertools import islice
@@ -12,14 +11,14 @@ from typing import Any
 
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, read_profile
-from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, batch, folder_name
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
-from mha_viz.errors import CorpusError, CorpusMissing, ExportError
+from mha_viz.corpus import BUILT_IN
+from mha_viz.errors import CorpusMissing, ExportError
+from mha_viz.files import make_folder
 from mha_viz.models import catalog
-
-BUILT_IN = "grammar"
 
 
 def options(profile: Parser) -> None:
@@ -125,31 +124,15 @@ def _saved(sums: Path | None) -> str:
     return f"The work so far is saved in {sums}; run the same command again to continue."
 
 
-def read_corpus(name: str, called: str | None = None) -> Any:
+def read_corpus(source: str, name: str | None = None) -> Any:
     """The corpus in a file, or the built-in one. Raises CorpusError."""
-    corpus = _corpus(name)
-    return corpus if called is None else dataclasses.replace(corpus, name=called)
+    from mha_viz.corpus.sources import open_corpus
 
-
-def _corpus(name: str) -> Any:
-    from mha_viz.corpus import grammar, treebank
-
-    if name == BUILT_IN:
-        return grammar.corpus()
-    path = Path(name)
-    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
     try:
-        if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
-            treebank.too_large(path.name, path.stat().st_size)
-        return treebank.read(path.read_bytes(), path.name)
-    except FileNotFoundError as error:
-        question = did_you_mean(name, [BUILT_IN, *_names_beside(path)])
-        raise CorpusMissing(
-            f"{name[:200]} cannot be read: it does not exist.", f"{question} {remedy}".strip()
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(f"{name[:200]} cannot be read: {reason.lower()}.", remedy) from error
+        return open_corpus(source, name)
+    except CorpusMissing as error:
+        question = did_you_mean(source, [BUILT_IN, *_names_beside(Path(source))])
+        raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
 
 
 def _names_beside(path: Path) -> list[str]:

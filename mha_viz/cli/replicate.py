@@ -10,13 +10,13 @@ from pathlib import Path
 
 from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.replication import OUTCOMES, Replication, replicate, table
-from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name
 from mha_viz.cli.profile import corpus_option, measure, measuring_options, read_corpus
 from mha_viz.cli.terminal import one_line
 from mha_viz.errors import CorpusError, ExportError
 from mha_viz.figures.caption import both
-from mha_viz.files import whole_file
+from mha_viz.files import make_folder, whole_file
 
 FORMATS = (".csv", ".json")
 HEADINGS = ("head", "role", "there", "baseline", "n", "here", "baseline", "n", "outcome")

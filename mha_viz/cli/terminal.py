@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 from typing import Any
 
-from mha_viz.errors import EmptyText, TextError
+from mha_viz.errors import EmptyText, MissingGlyphWarning, TextError
 
 Show = Callable[[int, int], None]
 
@@ -81,6 +82,25 @@ def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str
     finally:
         if terminal:
             print(file=sys.stderr)
+
+
+@contextmanager
+def glyph_warnings() -> Iterator[None]:
+    """Prints each MissingGlyphWarning on a line of its own, the same one only once."""
+    printed: set[str] = set()
+    shown_by_python = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, MissingGlyphWarning):
+            shown_by_python(message, category, *where, **more)
+        elif str(message) not in printed:
+            printed.add(str(message))
+            print(f"mha-viz: {one_line(str(message))}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", MissingGlyphWarning)
+        warnings.showwarning = show
+        yield
 
 
 def one_line(message: str) -> str:

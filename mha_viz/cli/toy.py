@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mha_viz.attention import Head
-from mha_viz.cli.models import choose_model, load_model, make_folder
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count, folder_name, output_options
 from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import bar
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.files import make_folder
 
 FORMATS = (".csv", ".json")
 

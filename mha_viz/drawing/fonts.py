@@ -398,11 +398,22 @@ _ADVICE = {
 
 def missing(texts: Iterable[str]) -> list[str]:
     """A plain sentence for each script of which some character has no font here; empty when all is well."""
+    return [_said(script, characters) for script, characters in _without_font(texts).items()]
+
+
+def boxes(texts: Iterable[str]) -> str:
+    """The sentence of a caption on what is drawn as boxes; empty when all is well."""
+    named = [_named(script, characters) for script, characters in _without_font(texts).items()]
+    return f"Boxes stand for {' and '.join(named)}, of which no font was at hand." if named else ""
+
+
+def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
+    """By script, the characters that no font here has."""
     lost: dict[str, list[str]] = {}
     for character in dict.fromkeys(plain("".join(texts))):
         if unicodedata.category(character) not in ("Cf", "Zs") and font_for(character) is None:
             lost.setdefault(_script(character), []).append(character)
-    return [_said(script, characters) for script, characters in lost.items()]
+    return lost
 
 
 def _script(character: str) -> str:
@@ -412,11 +423,15 @@ def _script(character: str) -> str:
     return unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
 
 
-def _said(script: str, characters: list[str]) -> str:
+def _named(script: str, characters: list[str]) -> str:
+    """The characters of a script, the first of them listed: "Devanagari letters (क, ख)"."""
     shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:LISTED])
     more = f" and {len(characters) - LISTED} more" if len(characters) > LISTED else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}
-    what = names.get(script, f"{script.capitalize()} letters")
+    return f"{names.get(script, f'{script.capitalize()} letters')} ({shown}{more})"
+
+
+def _said(script: str, characters: list[str]) -> str:
     font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
     advice = f"Install {font}, or name a font file in {SETTING}" if script != "UNNAMED" else f"Name a font in {SETTING}"
-    return f"No font on this machine has {what} ({shown}{more}): boxes stand in their place. {advice}."
+    return f"No font on this machine has {_named(script, characters)}: boxes stand in their place. {advice}."

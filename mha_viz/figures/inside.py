@@ -189,8 +189,11 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
 # ---- The values, and their way out ------------------------------------------------------------------------
 
 
-def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme) -> go.Figure:
-    """The weights of one query, the values of all tokens, each value times its weight, and their sum."""
+def values(
+    trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Theme, key: int | None = None
+) -> go.Figure:
+    """The weights of one query, the values of all tokens, each value times its weight, and their sum. The names of the
+    query and the ``key`` are bold."""
     at = list(tokens)
     weights, v = trace.weights[head, query, at], trace.v[head, at]
     names = ["weight", f"v  {len(at)} × {trace.d_k}", "weight × v", "their sum: the head’s output"]
@@ -218,6 +221,7 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
         col=1,
     )
     context = trace.context[head, query][None]
+    marked = (query,) if key is None else (query, key)
     figure.add_trace(_signed(v, _limit(v), theme), 1, 2)
     figure.add_trace(_signed(weights[:, None] * v, _limit(context), theme), 1, 3)
     figure.add_trace(_signed(context, _limit(context), theme), 2, 3)
@@ -226,7 +230,7 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
     figure.update_yaxes(visible=False)
     for column in (1, 2, 3):
         figure.update_yaxes(range=[len(at) - 0.5, -0.5], row=1, col=column)
-    figure.update_yaxes(**_token_axis(trace, tokens, (query,)), visible=True, row=1, col=1)
+    figure.update_yaxes(**_token_axis(trace, tokens, marked), visible=True, row=1, col=1)
     return _sheet(figure, theme, 190 + 19 * len(at), top=34, left=95)
 
 

@@ -6,16 +6,15 @@ happens at the first update can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.figures.charts import go, make_subplots
-from mha_viz.figures.head_map import readable
-from mha_viz.figures.theme import Theme, faint, palette, paper, scale
+from mha_viz.figures.charts import go
+from mha_viz.figures.theme import Theme, faint, paper
 
 LN2 = 0.6931
 LABELLED = 8  # maps that have room for the words beside them
@@ -33,111 +32,6 @@ class Line(NamedTuple):
     colour: int | None = None
     bold: bool = False
     dash: str = "solid"
-
-
-# ---- Heads at one step ----------------------------------------------------------------------------------
-
-
-def head_maps(maps: Array, words: Sequence[str], places: Array, relations: Sequence[str], theme: Theme) -> go.Figure:
-    """The map of every head, ``maps`` [head, query, key], at one step; small signs mark the words to look at,
-    ``places`` [word, relation]."""
-    heads, n = maps.shape[:2]
-    labelled = heads <= LABELLED
-    columns = min(heads, 4 if labelled else 8)
-    rows, side, across, down = -(-heads // columns), *((190, 10, 42) if labelled else (94, 10, 24))  # pixels
-    width, height = columns * side + (columns - 1) * across, rows * side + (rows - 1) * down
-    figure = make_subplots(
-        rows=rows, cols=columns, subplot_titles=[f"H{h}" for h in range(heads)], horizontal_spacing=across / width,
-        vertical_spacing=down / height,
-    )  # fmt: skip
-    labels = np.array([[f"from {escape(a)} to {escape(b)}" for b in words] for a in words])
-    for h in range(heads):
-        at = {"row": h // columns + 1, "col": h % columns + 1}
-        figure.add_heatmap(
-            z=maps[h], zmin=0, zmax=1, colorscale=scale(theme.ramp), showscale=False, customdata=labels,
-            hovertemplate=f"H{h} %{{customdata}}: %{{z:.2f}}<extra></extra>", **at,
-        )  # fmt: skip
-        for r, relation in enumerate(relations):
-            asked = np.flatnonzero(places[:, r] >= 0)
-            figure.add_scatter(
-                x=places[asked, r], y=asked, mode="markers", hoverinfo="skip", marker=_mark(theme, r, heads),
-                name=relation, legendgroup=relation, showlegend=h == 0, **at,
-            )  # fmt: skip
-    axis = {"showgrid": False, "zeroline": False, "fixedrange": True, "showticklabels": False, "ticks": ""}
-    figure.update_xaxes(**axis, range=[-0.5, n - 0.5])
-    figure.update_yaxes(**axis, range=[n - 0.5, -0.5])
-    if labelled:
-        named = {"tickvals": list(range(n)), "ticktext": [escape(word) for word in words], "showticklabels": True}
-        figure.update_xaxes(**named, tickfont={"size": 10, "color": theme.muted}, tickangle=0)
-        figure.update_yaxes(**named, tickfont={"size": 10, "color": theme.muted}, col=1)
-    figure.update_layout(
-        **paper(theme, 12),
-        width=width + 32,
-        height=height + 72,
-        margin={"l": 28, "r": 4, "t": 24, "b": 48},
-        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "itemclick": False},
-    )
-    figure.update_annotations(font={"size": 13, "color": theme.ink})
-    return figure
-
-
-def _mark(theme: Theme, relation: int, heads: int) -> dict[str, Any]:
-    """An open sign that leaves the shade of its cell to be seen: a circle in it, or a square around it."""
-    sizes, width = ((10, 14), 1.6) if heads <= LABELLED else ((5, 7), 1)
-    colour = theme.heads[RELATION_COLOURS[relation]]  # of an open sign, the colour is that of its line
-    return {"symbol": SYMBOLS[relation], "size": sizes[relation], "color": colour, "line": {"width": width}}
-
-
-def likeness(weights: Array, divergence: Array, pulls: Array, theme: Theme) -> go.Figure:
-    """Every two heads at one step, [head, head] each: cosine of weights, divergence of attention, cosine of
-    gradients."""
-    heads = len(weights)
-    names = [f"H{h}" for h in range(heads)]
-    titles = (
-        "weights, cosine (1: same direction)",
-        "attention, divergence (0: same rows)",
-        "gradients, cosine (1: same direction)",
-    )
-    figure = make_subplots(rows=1, cols=3, subplot_titles=titles, horizontal_spacing=0.05)
-    pair = np.array([[f"{a} and {b}" for b in names] for a in names])
-    signed = {"zmin": -1, "zmax": 1, "colorscale": scale(theme.signed[::-1])}
-    apart = {"zmin": 0, "zmax": LN2, "colorscale": scale(theme.ramp[::-1])}
-    for number, (values, range_) in enumerate(((weights, signed), (divergence, apart), (pulls, signed)), start=1):
-        figure.add_heatmap(
-            z=values, x=names, y=names, showscale=False, xgap=2, ygap=2, customdata=pair, **range_,
-            hovertemplate="%{customdata}: %{z:.3f}<extra></extra>", row=1, col=number,
-        )  # fmt: skip
-        if heads <= 8:
-            stops = theme.ramp[::-1] if range_ is apart else theme.signed[::-1]
-            figure.add_trace(_numbers(values, names, range_, stops), row=1, col=number)
-    ticks = {
-        "ticks": "",
-        "tickfont": {"size": 10, "color": theme.muted},
-        "fixedrange": True,
-        "showgrid": False,
-        "zeroline": False,
-    }
-    figure.update_xaxes(**ticks, type="category", nticks=min(heads, 16))
-    figure.update_yaxes(**ticks, type="category", autorange="reversed", nticks=min(heads, 16))
-    figure.update_layout(**paper(theme, 12), width=826, height=300, margin={"l": 34, "r": 6, "t": 28, "b": 28})
-    figure.update_annotations(font={"size": 13, "color": theme.ink})
-    return figure
-
-
-def _numbers(values: Array, names: Sequence[str], scale: Mapping[str, Any], stops: tuple[str, ...]) -> go.Scatter:
-    """The value of every cell, in black or white, whichever reads better on its shade."""
-    low, high = scale["zmin"], scale["zmax"]
-    places = (np.clip((values - low) / (high - low), 0, 1) * 255).round().astype(int).ravel()
-    inks = [readable("#" + "".join(f"{c:02x}" for c in shade)) for shade in palette(stops)[places].tolist()]
-    return go.Scatter(
-        x=[name for _ in names for name in names],
-        y=[name for name in names for _ in names],
-        mode="text",
-        text=[f"{value:.2f}" for value in values.ravel()],
-        textfont={"size": 11 if len(names) <= 4 else 9, "color": inks},
-        hoverinfo="skip",
-        showlegend=False,
-    )
 
 
 # ---- Curves over steps ----------------------------------------------------------------------------------

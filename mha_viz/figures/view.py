@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz import numerals
-from mha_viz.attention import QUANTITIES, Attention, Head, Shown, Weights
+from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import SettingError
+from mha_viz.tensors import QUANTITIES
 from mha_viz.text import TokenizedText
 from mha_viz.words import averaged, between
 

@@ -37,7 +37,20 @@ class Tap:
 
     ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
     [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
-    runs one module many times.
+    runs one module many times. With ``stop_after_last`` False the pass goes on after the last layer's attention.
+
+    A head that attends evenly, and what the layers above it do then (``Encoder.through`` makes the tap and runs it):
+
+    >>> class Even(mv.Tap):
+    ...     def layer(self, index, query, key, value, output):
+    ...         if index == 1:
+    ...             self.weights[1, 2] = 1 / key.shape[2]  # what the reading shows of L1H2
+    ...             output[:, :, 2] = value[:, 2].mean(dim=1, keepdim=True)  # what the head puts out
+    ...         return output
+    >>> changed, tap = encoder.through("The cat sat.", tap=Even)
+    >>> change = abs(changed.weights - encoder.encode("The cat sat.").weights).max(axis=(2, 3))  # [layer, head]
+    >>> print(change[0].max() == 0, change[1].argmax() == 2, change[2].min() > 0)
+    True True True
     """
 
     stop_after_last = True
@@ -55,7 +68,8 @@ class Tap:
     ) -> torch.Tensor:
         """Called once a layer. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head, d_head].
 
-        What is returned goes on to the output projection W_O in place of ``output``.
+        Where heads share keys and values, as in Llama, key and value have fewer heads. What is returned goes on to the
+        output projection W_O in place of ``output``.
         """
         return output
 

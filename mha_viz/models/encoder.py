@@ -7,7 +7,7 @@ import inspect
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -29,11 +29,13 @@ from mha_viz.errors import (
     ShapeError,
     TextError,
 )
-from mha_viz.models import budget, capture, catalog, cores, hub, linear, pipeline
+from mha_viz.heads import AnyHead, Head, is_number
+from mha_viz.models import budget, capture, catalog, cores, hub, linear, many, pipeline
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
+from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 from mha_viz.trace import Trace
@@ -145,22 +147,54 @@ class Encoder:
         """
         return self.through(text, pair)[0]
 
+    def encode_many(
+        self, texts: Iterable[str | Sequence[str]], batch_words: int = many.BATCH_WORDS
+    ) -> Iterator[Attention]:
+        """The attention of each text, in the order given, at the speed of a study: equally long texts are read
+        together, without padding, which changes no number by more than 1e-6.
+
+        ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`; any iterable, which is
+        read some way ahead, up to 64 million attention weights (256 MB). ``batch_words``: at most so many words are
+        read together. Raises as these two, with the number of the text, once all before it are handed out.
+
+        >>> entropies = [a.measures()["entropy"].mean() for a in encoder.encode_many(["A cat sat.", "It slept."])]
+        >>> len(entropies)
+        2
+        """
+        return many.encode_many(self, texts, batch_words)
+
+    def prepared(self, text: str | Sequence[str]) -> Prepared:
+        """A text, or a sentence given as words, ready for :meth:`batch`. Raises as :meth:`encode`."""
+        if isinstance(text, str):
+            read = self._read(clean(text), "")
+            return Prepared(read.ids, read.types, self._tokenized(text, "", read), ("typed",))
+        if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
+            raise TextError(f"{str(text)[:40]!r} is no text.", "Give a string, or a list of words.")
+        pieces = self.read_words(text)
+        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), ("given words",))
+
     def through(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap) -> tuple[Attention, Tap]:
-        """As :meth:`encode`, with a tap of one's own, which may look at or change the heads on the way."""
+        """As :meth:`encode`, with a tap of one's own, which may look at or change the heads on the way.
+
+        ``tap``: what makes it from the memory for the weights, such as a subclass of :class:`mha_viz.Tap`, which has an
+        example. Returned are the reading, whose numbers are those that the tap left, and the tap.
+        """
         read = self._read(clean(text), clean(pair))
         weights, used = self._run(read, tap)
         made = ("typed",) if tap is Tap else ()
         return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights, made=made), used
 
-    def trace(self, text: str, pair: str = "", layer: int = 0, words: Sequence[str] = ()) -> Trace:
+    def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the vectors that enter one layer's attention and what it puts out.
 
-        ``words``: the sentence as words, in place of ``text``. Raises as :meth:`encode`, UnknownHead for a layer that
-        is not there, ModelUnsupported, with the reason, for families whose steps cannot be told apart.
+        ``layer``: its number, or a head, whose layer it is. ``words``: the sentence as words, in place of ``text``.
+        Raises as :meth:`encode`, UnknownHead for a layer that is not there, ModelUnsupported, with the reason, for
+        families whose steps cannot be told apart.
         """
         read = self.read_words(words) if words else self._read(clean(text), clean(pair))
         tokens = read.tokenized() if isinstance(read, WordPieces) else self._tokenized(text, pair, read)
-        opened = Opened(self._model, self.name, layer, self.layers)
+        number = layer if is_number(layer) else Head.among(layer, self.layers, self.heads, self.name).layer
+        opened = Opened(self._model, self.name, number, self.layers)
         with opened:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)
@@ -251,13 +285,13 @@ class Encoder:
         weights = self.batch([read])[:, :, 0]
         return Attention(self.name, self.revision, read.tokenized(), weights, made=("given words",))
 
-    def batch(self, sentences: Sequence[WordPieces]) -> Weights:
+    def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """[layer, head, sentence, query, key] of sentences that have equally many pieces: no padding, one pass.
 
         The numbers of a sentence do not depend on the others in its batch.
         """
-        count, n = len(sentences), len(sentences[0])
-        if any(len(sentence) != n for sentence in sentences):
+        count, n = len(sentences), len(sentences[0].ids)
+        if any(len(sentence.ids) != n for sentence in sentences):
             raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
         tap = Tap(self._space(self.layers, self.heads, count, n, n))
         self._pass([s.ids for s in sentences], [s.types for s in sentences], tap)

@@ -56,6 +56,8 @@ from mha_viz.training.record import (
     Run,
     Settings,
     check,
+    recorded_count,
+    recorded_steps,
     shapes,
     stored_at,
     to_bytes,
@@ -66,8 +68,6 @@ BATCH = 32  # sentences per step; a multiple of 16 aligns the numbers of every h
 HELD_OUT = 256  # sentences to measure on, never trained on
 COMPARED = 32  # of these, the sentences on which heads are compared in pairs
 LEARNING_RATE = 0.01  # of Adam
-RECORDED = {1: 24, 2: 20}  # recorded steps per run of an experiment with this many runs, ...
-RECORDED_OF_MANY = 12  # ... and of one with more
 ORDERS = 50  # random orders in which heads are removed
 _TRAINING, _HELD_OUT, _ORDERS = range(3)  # independent random streams derived from one seed
 
@@ -201,15 +201,9 @@ def _train_runs(
             report(Progress(steps_before + step, len(layers) * settings.steps))
 
         model = new_model(shape, settings.seed, start)
-        steps = recorded_steps(settings.steps, RECORDED.get(len(layers), RECORDED_OF_MANY))
+        steps = recorded_steps(settings.steps, recorded_count(len(layers)))
         trained.append((_run(label, shape, list(_train(model, settings, weight, steps, on_step))), model))
     return trained
-
-
-def recorded_steps(steps: int, count: int) -> tuple[int, ...]:
-    """About ``count`` steps to record: close together at first, the last one included. Step 0 is before any update."""
-    spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
-    return tuple(sorted({0, min(1, steps), *spread, steps}))
 
 
 def _train(

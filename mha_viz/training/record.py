@@ -273,6 +273,17 @@ def shapes(settings: Settings) -> dict[str, Shape]:
     return {_heads(settings.heads): full}
 
 
+def recorded_count(runs: int) -> int:
+    """About how many steps are recorded of each run of an experiment with this many runs."""
+    return {1: 24, 2: 20}.get(runs, 12)
+
+
+def recorded_steps(steps: int, count: int) -> tuple[int, ...]:
+    """About ``count`` steps to record: close together at first, the last one included. Step 0 is before any update."""
+    spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
+    return tuple(sorted({0, min(1, steps), *spread, steps}))
+
+
 def _heads(count: int) -> str:
     return counted(count, "head")
 

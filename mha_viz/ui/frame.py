@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from contextlib import suppress
 from contextvars import ContextVar
 from html import escape
@@ -14,7 +15,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 
 from mha_viz import process
 from mha_viz.assets import app_root, page_files, page_name
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.models import catalog
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme
@@ -79,6 +80,7 @@ def page(name: str) -> st.Page:
 def show() -> None:
     """Settings and navigation, then the page that the URL names."""
     process.prepare()  # nobody has, under `streamlit run app.py`
+    warnings.simplefilter("ignore", MissingGlyphWarning)  # the page says it, and the log holds no visitor's words
     st.set_page_config(page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
     every_page = pages()

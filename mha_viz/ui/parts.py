@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -20,6 +20,7 @@ from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)
 TITLE = 40  # characters of a sentence in a title
+PERCENT = "%.1f%%"  # of a column; as numerals.percent
 UNFORESEEN = "Something went wrong here that should not have."
 
 
@@ -133,6 +134,11 @@ def _tex(symbol: re.Match[str]) -> str:
     if symbol["matrix"]:
         return f"$W_{symbol['matrix']}$"
     return r"$d_{\text{model}}$" if symbol["width"] == "model" else "$d_k$"
+
+
+def percentages(table: Any, names: Iterable[str]) -> Any:
+    """A copy of ``table`` in which shares are percentages, for columns in the format PERCENT."""
+    return table.assign(**{name: 100 * table[name] for name in names})
 
 
 def prose(name: str) -> None:

@@ -17,6 +17,7 @@ from mha_viz.ui import address, inference, request
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.inside import calculator
+from mha_viz.ui.inside.by_hand import held
 from mha_viz.ui.inside.steps import STEPS, Opened
 from mha_viz.ui.parts import (
     complain,
@@ -39,11 +40,18 @@ _STYLE = """
 <style>
 [class*="st-key-inside_wide"] { overflow-x: auto; }
 .st-key-inside_wide_costs table { min-width: 560px; }
+.st-key-inside_wide_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
+.st-key-inside_wide_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-inside_wide"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
 .st-key-inside_step { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 1.1rem; }
 .st-key-inside_step h3 { padding-top: 0; }
 .inside-shapes { margin: 0; font-size: 0.94rem; line-height: 1.9; }
 .inside-shapes span { border: 1px solid rgba(127, 127, 127, 0.4); border-radius: 4px; padding: 1px 7px; }
+.inside-held { margin: 0 0 0.8rem; line-height: 2.3; }
+.inside-held b { display: inline-block; position: relative; padding: 0 5px; line-height: 1.5; }
+.inside-held b { border: 2px solid; border-radius: 4px; }
+.inside-held small { position: absolute; top: 100%; left: 0; font-size: 0.68rem; font-weight: 400; line-height: 1.1; }
+.inside-held span { margin-left: 1rem; opacity: 0.75; font-size: 0.94rem; }
 .inside-shapes span { white-space: nowrap; font-variant-numeric: tabular-nums; }
 </style>
 """
@@ -81,6 +89,7 @@ def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None
     tokens = in_view(trace, head.head, query, key)
     opened = Opened(trace, head.head, query, key, tokens, _divided(), theme())
     with st.container(key="inside_step"):
+        held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)
     with text:
         _onward(step)

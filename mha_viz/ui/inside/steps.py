@@ -18,6 +18,7 @@ from mha_viz.figures.theme import Theme
 from mha_viz.numerals import decimal, percent, small
 from mha_viz.trace import Trace
 from mha_viz.ui import address
+from mha_viz.ui.inside.by_hand import softmax_table
 from mha_viz.ui.parts import guarded, plain, remark
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
@@ -254,6 +255,11 @@ The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(computed
             remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
         _shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         _left_out(o)
+    with charts, st.container(key="inside_wide_by_hand"):
+        st.markdown(
+            f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; its part of their sum is the share."
+        )
+        st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     _chart(charts, draw.square(t, weights, o.tokens, o.query, o.key, o.theme), "softmax", alt)
     return text
@@ -280,7 +286,10 @@ The result is {t.d_k} numbers: a weighted mean of the values. Most of it here co
         _left_out(o)
         remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     _chart(
-        charts, draw.values(t, o.head, o.query, o.tokens, o.theme), "values", "Weights, values, and weight times value"
+        charts,
+        draw.values(t, o.head, o.query, o.tokens, o.theme, o.key),
+        "values",
+        "Weights, values, and weight times value",
     )
     return text
 

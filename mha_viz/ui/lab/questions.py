@@ -10,6 +10,7 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.ui import frame
+from mha_viz.ui.lab import small_tasks
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 
@@ -55,6 +56,7 @@ def show() -> None:
             if number < len(questions()):
                 with place:
                     _show(number, questions()[number])
+    small_tasks.show()
 
 
 def _show(number: int, asked: Question) -> None:

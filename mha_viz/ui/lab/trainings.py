@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from mha_viz.errors import RunFailed
-from mha_viz.training import apart
+from mha_viz.training import apart, estimate
 from mha_viz.training.record import Result, Settings, check, size
 from mha_viz.ui.cache import Once, Shelf
 from mha_viz.ui.jobs import Desk, Job, Rules
@@ -26,6 +28,7 @@ class Trainings:
     def __init__(self) -> None:
         self._desk: Desk[Settings] = Desk(RULES)
         self._done: Shelf[Settings, Result] = Shelf(KEPT, size, for_good=True)
+        self._pace: float | None = None
 
     def result(self, settings: Settings) -> Result | None:
         """The run with these settings, if this server has done it lately."""
@@ -35,6 +38,12 @@ class Trainings:
         """The run with these settings that runs or waits now, unless this visitor has let go of it."""
         training = self._desk.under_way(settings)
         return None if training is None or training.left else training
+
+    def seconds(self, settings: Settings) -> float:
+        """About how long a run with these settings takes: as the last run here, else as a tiny measurement says."""
+        if self._pace is None:
+            self._pace = estimate.pace()
+        return self._pace * estimate.work(settings)
 
     def before(self, training: Job) -> int:
         """How many runs come first."""
@@ -46,7 +55,9 @@ class Trainings:
         check(settings)
 
         def work(job: Job) -> None:
+            begin = perf_counter()
             self._done.put(settings, apart.run(settings, job.tell, job.stopped))
+            self._pace = (perf_counter() - begin) / estimate.work(settings)
 
         name = f"experiment {settings.experiment}, {settings.steps:,} steps, seed {settings.seed}"
         return self._desk.order(settings, name, work)

@@ -11,13 +11,12 @@ from mha_viz.training.record import COUNT, CUT, IDENTICAL, OUTPUT, PENALTY, RAND
 
 
 class Words(NamedTuple):
-    """One experiment: its name in the menu, the question, the answer with its source, what to look at."""
+    """One experiment: its name in the menu, the question, the answer with its source."""
 
     short: str
     question: str
     answer: str
     source: str
-    look: str
 
 
 WORDS: Mapping[str, Words] = MappingProxyType(
@@ -30,16 +29,14 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "the same gradient at every step and remain copies of one head; a difference in W_O alone is enough to "
             "separate them.",
             "Goodfellow, Bengio & Courville 2016, *Deep Learning*, section 8.4, on breaking symmetry.",
-            "All maps are the same picture at every step: all heads share one pattern and must do two jobs with it.",
         ),
         OUTPUT: Words(
             "Only W_O differs",
             "What makes the learning in each head unique, if all are fed the same input?",
-            "The heads' outputs are concatenated and multiplied by W_O, so each head is multiplied by a different "
+            "The heads' outputs are concatenated and multiplied by W_O, so the output of each head meets a different "
             "slice of W_O, and its gradient comes back through that slice. Different slices give different gradients: "
             "heads with the same W_Q, W_K and W_V differ after the first update.",
             "Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
-            "Move the step from 0 to 1: the gradients already differ at step 0, the weights at step 1, the maps later.",
         ),
         RANDOM: Words(
             "Random start",
@@ -49,8 +46,6 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "similar attention pattern.",
             "Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on heads of "
             "a layer that behave alike.",
-            "At step 0 the maps look alike, because attention is still nearly uniform; later they differ. In the "
-            "default run the weights of any two heads are nearly at right angles from the first step to the last.",
         ),
         PENALTY: Words(
             "A penalty",
@@ -59,8 +54,6 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single word, so a "
             "large λ works against the task.",
             "Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
-            "Compare the two trainings: the overlap of the maps, and the loss of the answers, which leaves out the "
-            "penalty.",
         ),
         COUNT: Words(
             "One head or many",
@@ -70,7 +63,6 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "very many heads each query is too short to pick out the right word.",
             "Vaswani et al. 2017, section 3.2.2 (“with a single attention head, averaging inhibits this”); "
             "Bhojanapalli et al. 2020, *Low-Rank Bottleneck in Multi-head Attention Models*.",
-            "Accuracy by number of heads, with the same number of parameters and multiply-adds each time.",
         ),
         CUT: Words(
             "Cutting the vector",
@@ -80,7 +72,6 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "sees only its own chunk.",
             "Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
-            "What each way of cutting saves, and how many right answers it costs.",
         ),
         REMOVAL: Words(
             "Removing heads",
@@ -89,7 +80,6 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "first. A head that is the only one to follow a relation is not redundant.",
             "Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4; the random "
             "orders are an addition of this lab.",
-            "How long the blue curve stays high, and which head brings it down.",
         ),
     }
 )

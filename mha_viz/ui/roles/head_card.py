@@ -18,7 +18,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain, plain, theme
+from mha_viz.ui.parts import PERCENT, complain, percentages, plain, theme
 from mha_viz.ui.studies import Evidence, studies
 
 LISTED = 8  # relations
@@ -122,10 +122,12 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     }
     numbers = {name: label for name, label in labels.items() if name in table}
     st.dataframe(
-        table[["relation", "direction", *numbers, "n"]].assign(direction=table["direction"].map(DIRECTIONS)),
+        percentages(table[["relation", "direction", *numbers, "n"]], numbers).assign(
+            direction=table["direction"].map(DIRECTIONS)
+        ),
         hide_index=True,
         width="stretch",
-        column_config={name: st.column_config.NumberColumn(label, format="percent") for name, label in numbers.items()},
+        column_config={name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in numbers.items()},
     )
     options = list(zip(table["relation"], table["direction"], strict=True))
     chosen = st.selectbox(

@@ -1,27 +1,30 @@
-"""How the toy model came by its roles: a slider over its training, the scores of its heads, and their maps."""
+"""How the toy model came by its roles: its training step by step, the scores of its heads, and their maps."""
 
 from __future__ import annotations
 
-import base64
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import streamlit as st
 
-from mha_viz import figure as figure_api
 from mha_viz.assets import asset
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
+from mha_viz.figures.frames import Recording, frames
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
-from mha_viz.figures.theme import DARK, Theme
-from mha_viz.models import catalog, snapshots
+from mha_viz.figures.theme import Theme
+from mha_viz.models import snapshots
 from mha_viz.numerals import counted, percent
-from mha_viz.ui import address, frame, inference
+from mha_viz.training import toy_maps
+from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain, guarded, theme
+from mha_viz.ui.cache import lasting
+from mha_viz.ui.components.player import player
+from mha_viz.ui.parts import complain, guarded, sent, theme, whole
 
 TASKS = {
     "previous_token": "the token before",
@@ -35,8 +38,8 @@ BASELINES = {
 }
 MODEL = "toy"
 PARAMETER = "snapshot"
+PLAYER = "learning_player"
 LONG = range(9, 14)  # words of the sentence that is drawn
-PICTURES = 64  # kept: a look of every step, of 0.1 MB each
 _STYLE = """
 <style>
 .st-key-learning_scores { overflow-x: auto; }
@@ -71,7 +74,7 @@ def show() -> None:
         "The model started with random weights and practised four questions: which word is hidden, which word comes "
         "before, who a pronoun refers to, and what a subject does. No head was assigned any of them. The model was "
         f"saved at {len(saved_steps)} steps; at each, every head was measured on *held-out* sentences, which the model "
-        "never saw in training. Move the slider, or use the arrow keys.",
+        "never saw in training. Press *Play*, or move the slider.",
         width=900,
     )
     _at_a_step(list(saved_steps), theme(), frame.page("explore"))
@@ -81,20 +84,14 @@ def show() -> None:
 @guarded(complain)
 def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
     asked = st.query_params.get(PARAMETER, "")
-    st.session_state[PARAMETER] = (
-        int(asked) if asked in map(str, saved_steps) else saved_steps[-1]
-    )  # the URL is the state
-    step = int(
-        st.select_slider("Step of training", saved_steps, key=PARAMETER, on_change=_on_step, args=(saved_steps[-1],))
-    )
-    attention = _read(step)
-    _told(step, attention)
+    step = int(asked) if asked in map(str, saved_steps) else saved_steps[-1]
+    _scores(step)
     left, right = st.columns(2, gap="large")
     with left:
-        if attention is not None:
-            _maps(step, attention, "dark" if colours is DARK else "light")
-            parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
-            st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
+        st.markdown(f"**Every head at each step**; rows: from, columns: to. *{drawn().text}*")
+        player({**_recorded(colours), "at": saved_steps.index(step)}, PLAYER, _on_step)
+        parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
+        st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
     with right:
         st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
         for task, words in TASKS.items():
@@ -103,9 +100,32 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
 
 
 @guarded()
-def _on_step(last: int) -> None:
-    step = st.session_state[PARAMETER]
-    address.go(**{PARAMETER: None if step == last else str(step)})
+def _on_step() -> None:
+    step, saved_steps = whole(sent(PLAYER, "step")), snapshots.steps(asset(MODEL))
+    if step in saved_steps:
+        address.go(**{PARAMETER: None if step == saved_steps[-1] else str(step)})
+
+
+@lasting(2)
+def _recorded(colours: Theme) -> Mapping[str, Any]:
+    """What the browser is sent of all steps; nobody may change it, for other visitors are sent it too."""
+    recorded, pairs = toy_maps.shipped(), drawn().pairs
+    count = len(recorded.words)
+    places = np.full((len(TASKS), count), -1)  # [task, word]
+    for task, (first, second) in enumerate(pairs[name] for name in TASKS):
+        places[task, first] = second
+    layers, heads = recorded.maps.shape[1:3]
+    recording = Recording(
+        key=MODEL,
+        steps=recorded.steps.tolist(),
+        words=recorded.words,
+        names=[str(Head(layer, head)) for layer in range(layers) for head in range(heads)],
+        maps=recorded.maps.reshape(len(recorded.steps), -1, count, count),
+        relations=[f"{words}: {drawn().named(task)}" for task, words in TASKS.items()],
+        places=places,
+        captions=[f"Best heads: {_best_heads(step)}." for step in recorded.steps.tolist()],
+    )
+    return frames(recording, 0, colours)
 
 
 @cache
@@ -155,47 +175,35 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
     return None
 
 
-def _read(step: int) -> Attention | None:
-    """The sentence as the model read it at ``step``; None, with a word on why, when it cannot be had."""
-    try:
-        return inference.read_by(catalog.resolve(f"{MODEL}@{step}"), drawn().text, "")
-    except MhaVizError as error:
-        complain(error)
-        return None
+def _best(task: str, step: int) -> Any:
+    """The row of the head that is best at a task at this step."""
+    table = _of(task)
+    at_step = table[table["step"] == step]
+    return at_step.loc[at_step["accuracy"].idxmax()]
 
 
-def _told(step: int, attention: Attention | None) -> None:
+def _best_heads(step: int) -> str:
+    best = {words: _best(task, step) for task, words in TASKS.items()}
+    return ", ".join(
+        f"{words} {Head(int(row['layer']), int(row['head']))} {percent(row['accuracy'])}" for words, row in best.items()
+    )
+
+
+def _scores(step: int) -> None:
     """The best head of each task at this step, beside the rule, and its weight in the sentence that is drawn."""
-    words = attention.by_words().content().weights if attention is not None else None
+    recorded = toy_maps.shipped()
+    maps = recorded.maps[recorded.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
         f"| after {counted(step, 'step')} | best head | right | baseline | its weight in the sentence below |",
         "| --- | --- | --- | --- | --- |",
     ]
     for task, name in TASKS.items():
-        table = _of(task)
-        at_step = table[table["step"] == step]
-        best = at_step.loc[at_step["accuracy"].idxmax()]
+        best = _best(task, step)
         head = Head(int(best["layer"]), int(best["head"]))
-        weight = f": {words[(*head, *drawn().pairs[task])]:.2f}" if words is not None else ""
+        weight = f"{drawn().named(task)}: {maps[(*head, *drawn().pairs[task])]:.2f}"
         shares = (
             f"**{percent(best['accuracy'])}** of {int(best['n']):,} | {BASELINES[task]} {percent(best['baseline'])}"
         )
-        lines.append(f"| {name} | {both(head)} | {shares} | {drawn().named(task)}{weight} |")
+        lines.append(f"| {name} | {both(head)} | {shares} | {weight} |")
     with st.container(key="learning_scores"):
         st.markdown("\n".join(lines))
-
-
-def _maps(step: int, attention: Attention, look: Literal["light", "dark"]) -> None:
-    st.markdown(f"**Every head after {counted(step, 'step')}**; rows: from, columns: to")
-    st.markdown(f"*{drawn().text}*")
-    alt = f"Grid of all heads after {step} steps"
-    st.html(f'<img alt="{alt}" style="width:100%" src="data:image/svg+xml;base64,{_picture(step, look, attention)}">')
-
-
-@st.cache_data(max_entries=PICTURES, show_spinner=False)
-def _picture(step: int, look: Literal["light", "dark"], _attention: Attention) -> str:
-    """The grid of ``_attention`` as SVG in base64; the step and the look say which one it is."""
-    from mha_viz.exports.preview import preview
-
-    drawing = figure_api.grid(_attention, unit="words", special="hide", width_mm=150, look=look).drawing
-    return base64.b64encode(preview(drawing)).decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
@@ -17,13 +18,25 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.ui.cache import lasting
-from mha_viz.ui.parts import complain, plain, remark
+from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
 from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed
-PERCENT = "percent"
 TABLES = 16  # kept ready: one for each evidence and level
+# The columns of shares, with what each is.
+SHARES = MappingProxyType(
+    {
+        "score": "Share of the held-out cases in which the head is right.",
+        "low": "Lower end of the 95% Wilson interval of the score.",
+        "high": "Upper end of the 95% Wilson interval of the score.",
+        "score on the other half": "Its score on the half of the sentences on which it was picked: optimistic.",
+        "offset": "The best fixed offset, such as “the head is the next word”.",
+        "part of speech": "The nearest word of the best part of speech on one side; it knows the gold tags.",
+        "untrained": "The best head with random weights.",
+        "gain": "Score minus the best fixed offset.",
+    }
+)
 
 
 def show(evidence: Evidence) -> None:
@@ -50,7 +63,8 @@ def _syntax(evidence: Evidence) -> None:
         matches = f" that matches “{typed[:40]}”" if typed else ""
         remark(f"No relation{matches} has at least {FEWEST} held-out cases.")
         return
-    st.dataframe(table, hide_index=True, width="stretch", column_config=_columns(), key="relations")
+    shown = percentages(table, SHARES)
+    st.dataframe(shown, hide_index=True, width="stretch", column_config=_columns(), key="relations")
     beaten = table[table["better"] != "the head"]
     if len(beaten):
         st.markdown(
@@ -91,18 +105,8 @@ def _readable(evidence: Evidence, level: str) -> Any:
 
 def _columns() -> dict[str, Any]:
     number = st.column_config.NumberColumn
-    helps = {
-        "score": "Share of the held-out cases in which the head is right.",
-        "low": "Lower end of the 95% Wilson interval of the score.",
-        "high": "Upper end of the 95% Wilson interval of the score.",
-        "score on the other half": "Its score on the half of the sentences on which it was picked: optimistic.",
-        "offset": "The best fixed offset, such as “the head is the next word”.",
-        "part of speech": "The nearest word of the best part of speech on one side; it knows the gold tags.",
-        "untrained": "The best head with random weights.",
-        "gain": "Score minus the best fixed offset.",
-    }
     return {
-        **{name: number(name, format=PERCENT, help=words) for name, words in helps.items()},
+        **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
         "n": number("n", help="Held-out cases."),
         "better": st.column_config.TextColumn("best of all", help="The rule that is right most often."),
     }
@@ -126,7 +130,8 @@ def _coreference(evidence: Evidence) -> None:
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
     columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
-    st.dataframe(shown, hide_index=True, width="stretch", column_config={**columns, "better": better})
+    shares = percentages(shown, numbers)
+    st.dataframe(shares, hide_index=True, width="stretch", column_config={**columns, "better": better})
     beaten = shown[shown["better"] != "the head"]
     if len(beaten):
         listed = ", ".join(plain(name) for name in beaten["mention"])
@@ -187,7 +192,7 @@ def compare(model: catalog.Model, evidence: Evidence) -> None:
         shown = _beside(tables[0], tables[1], model.name, name)
         percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
         columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
-        st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
+        st.dataframe(percentages(shown, percents), hide_index=True, width="stretch", column_config=columns)
 
 
 def _typed(model: catalog.Model) -> list[catalog.Model]:
@@ -260,7 +265,7 @@ def _distances(corpus: Corpus) -> Any:
             "n": int(n[at]),
             "distances": offset[at].tolist(),
             "best offset": f"{OFFSETS[int(offset[at].argmax())]:+d}",
-            "best offset is right": offset[at].max() / n[at],
+            "best offset is right": 100 * offset[at].max() / n[at],
         }
         for at, row in enumerate(relations.rows)
         if row.level == "base" and n[at]

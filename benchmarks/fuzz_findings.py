@@ -1,0 +1,71 @@
+"""What counts as broken: error boxes on a page, tracebacks in a log, visitors without an answer."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from mha_viz.ui.parts import UNFORESEEN
+from tests.web_session import WebSession
+
+# A line of ours that hands over to a widget, whose value Streamlit could not read.
+_WIDGET = r"\b(st|left|right|place|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\(|\b_mount\("
+
+
+@dataclass
+class Findings:
+    """What all visitors met."""
+
+    interactions: int = 0
+    pages: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    boxes: dict[str, list[str]] = field(default_factory=dict)  # error box: who met it, doing what
+    refused: Counter[str] = field(default_factory=Counter)  # boxes of Streamlit's own deserialisers
+    faults: list[str] = field(default_factory=list)  # no answer, connection lost, whatever else
+    closed: int = 0  # connections that the server ended after what is no message at all
+    gone: int = 0  # files that the server had thrown away before they could be fetched
+    neighbourly: int = 0  # actions of the usual visitor beside them
+    pressed: Counter[str] = field(default_factory=Counter)
+
+
+def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
+    """The tracebacks of a server's log: the error of each, and the deepest line of ours.
+
+    ``forgiving``: without those that Streamlit raised when it read what was sent, a widget's value or a message.
+    """
+    counts: Counter[str] = Counter()
+    for trace in log.split("Traceback (most recent call last):")[1:]:
+        places = re.findall(r'File ".*?((?:mha_viz|pages)/[\w/]+\.py)", line (\d+).*\n(.*)', trace)
+        errors = re.findall(r"^[\w.]+(?:Error|Exception|Warning|Exit)\b.*$", trace, re.MULTILINE)
+        if forgiving and (not places or re.search(_WIDGET, places[-1][2])):
+            continue
+        where = ":".join(places[-1][:2]) if places else "no line of ours"
+        counts[f"{errors[0][:160] if errors else trace[-160:]} [{where}]"] += 1
+    return counts
+
+
+def look(session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False) -> bool:
+    """Note the error boxes on the page and take them away, lest they count again; whether there was one.
+
+    ``forgiving``: those that Streamlit raised when it read a widget's value are counted apart, and so is what the
+    app itself says of an error that nobody foresaw: the log says where that comes from.
+    """
+    boxes = [e.proto for e in session.elements if e.kind == "exception"]
+    unforeseen = any(UNFORESEEN in text for text in session.texts)
+    if unforeseen and forgiving:
+        findings.refused[UNFORESEEN] += 1
+    elif unforeseen:
+        findings.boxes.setdefault(UNFORESEEN, []).append(f"visitor {number}: {' → '.join(done[-4:])}"[:900])
+    for box in boxes:
+        places = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
+        file, line, code = places[-1] if places else ("", "", "")
+        name = f"{box.type}: {box.message[:160]} [{file or 'no line of ours'}:{line}]"
+        if forgiving and not box.is_streamlit_exception and (not file or re.search(_WIDGET, code)):
+            findings.refused[name] += 1
+        else:
+            page = session.page or "explore"
+            findings.boxes.setdefault(name, []).append(f"visitor {number}, {page}: {' → '.join(done[-4:])}"[:900])
+    if boxes or unforeseen:
+        session.forget()
+    return bool(boxes or unforeseen)

@@ -1,0 +1,186 @@
+"""Values for random interactions: what a widget or a component of a browser can send, and what none would."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+
+from benchmarks.visitors import sentence
+from tests.hostile import TEXTS
+from tests.web_session import WebSession
+
+LONGEST = 64_000  # characters of an address
+_TEXTS = [text for text in TEXTS.values() if 0 < len(text) <= 3_000 and text.isprintable() | ("\0" in text)]
+_HEADS = ("L0H0", "L3H1", "l5h11", "L99H0", "4-2", "0-0", "13-13", "L1", "H", "L003H001", "٣-٤")
+_PARAMETERS = (
+    "text pair model before head on pin link unit special links scale side typed tray second with show diff at as q k "
+    "step divide corpus kinds find relation level numbering experiment run arm tour learning"
+)
+_VALUES = (
+    "words pieces hide rescale all top3 min0.1 mass0.5 head row log fixed aa ab L3H1 L0H2 q3k4 q99 0-1 1-0 9-9 none "
+    "tray layer similar word models map heatmap links minilm toy toy@400 gold grammar file identical penalty count "
+    "linear x scores softmax output cost 0 1 2 7 300 no default steps-100 weight-0.5 syntax nsubj"
+)
+
+
+def any_value(kind: str, proto: Any, random: Random) -> Any:
+    """A value that a widget of this kind can send."""
+    if kind in ("text_input", "text_area"):
+        return any_text(random)[: proto.max_chars or None]
+    if kind in ("selectbox", "radio"):
+        return random.choice(list(proto.options))
+    if kind == "button_group":
+        several = proto.click_mode == proto.MULTI_SELECT
+        return random.sample(
+            [o.content for o in proto.options], random.randint(0, len(proto.options) if several else 1)
+        )
+    if kind == "multiselect":
+        return random.sample(list(proto.options), random.randint(0, len(proto.options)))
+    if kind == "slider" and proto.options:
+        return [random.choice(list(proto.options)) for _ in proto.raw_value or [0]]
+    if kind == "slider":
+        return [float(random.randint(int(proto.min), int(proto.max)))] * len(proto.default)
+    if kind == "number_input":
+        low, high = (proto.min if proto.has_min else -1e9), (proto.max if proto.has_max else 1e9)
+        near = random.choice(
+            (low, high, 0.0, 1.0, float(random.randint(-3, 700)), random.uniform(low, high), proto.default)
+        )
+        value = min(high, max(low, near))
+        return float(int(value)) if proto.data_type == proto.INT else value
+    if kind in ("plotly_chart", "dataframe"):
+        points = [{"customdata": random.choice(_HEADS), "point_index": 1, "curve_number": 0, "x": 1, "y": 2}]
+        points = points[: random.randint(0, 1)] if kind == "plotly_chart" else []
+        return json.dumps({"selection": {"points": points, "point_indices": [1], "box": [], "lasso": []}})
+    if kind == "tab_container":
+        return "one"
+    return random.random() < 0.5
+
+
+def any_event(session: WebSession, component: str, random: Random) -> tuple[str, Any]:
+    """An event of a component, with a value that its own script could send, or with any JSON."""
+    events: dict[str, tuple[tuple[str, Callable[[], Any]], ...]] = {
+        "mha_sentence": (
+            ("read", lambda: {"text": any_text(random), "pair": random.choice(("", "", any_text(random)))}),
+            ("read", lambda: {"text": sentence(random), "pair": ""}),
+            ("example", lambda: random.randint(-1, 9)),
+            ("model", lambda: random.choice(("minilm", "toy", "toy@400", "bert-base-uncased", any_text(random)))),
+        ),
+        "mha_explorer": (
+            ("view", lambda: {"of": _of(session), **any_query(random)}),
+            ("tray", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
+        ),
+        "mha_compare": (("view", lambda: any_query(random)), ("edit", lambda: _edit(random))),
+        "mha_block": (
+            ("step", lambda: any_word(random, _VALUES)),
+            ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
+        ),
+        "mha_scheme": (("turned", lambda: random.choice(("dark", "light"))),),
+    }
+    event, value = random.choice(events[component])
+    return event, any_json(random) if random.random() < 0.25 else value()
+
+
+def _of(session: WebSession) -> str:
+    """The text that the drawing shows, as it says itself."""
+    reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
+    return reading[1].decode() if reading else "nothing"
+
+
+def _edit(random: Random) -> dict[str, Any]:
+    return {
+        "action": random.choice(("rename", "duplicate", "remove", "move", "open", "pin", "burn")),
+        "index": random.choice((0, 1, 2, 7, 8, -1, 10**9, None, True)),
+        "to": random.choice((0, 1, 9, -5, None)),
+        "name": any_text(random),
+        "head": random.choice(_HEADS),
+        "model": random.choice(("minilm", "toy", "nobody/nothing")),
+        "text": sentence(random) if random.random() < 0.7 else any_text(random),
+        "pair": random.choice(("", "", "And a second one.")),
+        "view": any_query(random),
+    }
+
+
+def any_text(random: Random) -> str:
+    """Something that a person, or somebody else, types or pastes."""
+    return random.choice((sentence(random), random.choice(_HEADS), any_word(random, _VALUES), random.choice(_TEXTS)))
+
+
+def any_word(random: Random, words: str) -> str:
+    return random.choice(words.split())
+
+
+def any_query(random: Random) -> dict[str, str]:
+    """Some parameters of an address, sensible or not."""
+    names = random.sample(_PARAMETERS.split(), random.choice((0, 1, 1, 2, 3, 5)))
+    return {name: any_text(random) if random.random() < 0.4 else any_word(random, _VALUES) for name in names}
+
+
+def any_json(random: Random, depth: int = 3) -> Any:
+    """Any JSON."""
+    plain: tuple[Any, ...] = (None, True, False, 0, -1, 3.5, 10**30, 1e308, "", any_text(random))
+    shape = random.random()
+    if depth == 0 or shape < 0.5:
+        return random.choice(plain)
+    if shape < 0.75:
+        return [any_json(random, depth - 1) for _ in range(random.randint(0, 4))]
+    names = ("text", "pair", "of", "head", "model", "action", "index", "view", "__proto__", "")
+    return {random.choice(names): any_json(random, depth - 1) for _ in range(random.randint(0, 4))}
+
+
+def odd_state(session: WebSession, random: Random) -> WidgetState:
+    """The state of one widget, there or not, in any type."""
+    names = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
+    made = WidgetState(id=random.choice(names))
+    kind = random.choice([f.name for f in WidgetState.DESCRIPTOR.fields if f.name != "id"])
+    text = random.choice((any_text(random).replace("\0", ""), "[" * 3_000, "{}", "null", json.dumps(any_json(random))))
+    if kind in ("trigger_value", "bool_value"):
+        setattr(made, kind, random.random() < 0.8)
+    elif kind == "double_value":
+        made.double_value = random.choice((float("nan"), float("inf"), -1e308, 0.0))
+    elif kind == "int_value":
+        made.int_value = random.choice((-(2**63), 2**63 - 1, 0))
+    elif kind in ("string_value", "json_value", "json_trigger_value"):
+        setattr(made, kind, text)
+    elif kind == "bytes_value":
+        made.bytes_value = random.randbytes(100)
+    elif kind == "string_array_value":
+        made.string_array_value.data.extend([text] * random.randint(0, 3))
+    elif kind in ("double_array_value", "int_array_value"):
+        getattr(made, kind).data.extend([random.choice((-1, 0, 10**6))] * random.randint(0, 3))
+    elif kind == "file_uploader_state_value":
+        made.file_uploader_state_value.uploaded_file_info.add(name=text[:50], size=2**40, file_id="nobody")
+    else:
+        getattr(made, kind).SetInParent()
+    return made
+
+
+def odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
+    """Fill in a message that is no run of the script; what it is."""
+    kind = random.choice(("fragment", "empty", "stop", "git", "clear", "save", "beat", "file", "urls", "shutdown"))
+    if kind == "fragment":
+        message.CopyFrom(session.rerun(fragment=f"{random.getrandbits(64):x}"))
+    elif kind == "file":
+        message.backend_operation_request.request_id = "x"
+        message.backend_operation_request.deferred_file.file_id = any_text(random)
+    elif kind == "urls":
+        message.file_urls_request.request_id = "x"
+        message.file_urls_request.file_names.extend([any_text(random)] * 200)
+        message.file_urls_request.session_id = random.choice((session.id, "nobody"))
+    elif kind != "empty":
+        names = {"stop": "stop_script", "git": "load_git_info", "clear": "clear_cache", "save": "set_run_on_save"}
+        setattr(message, names.get(kind, "app_heartbeat" if kind == "beat" else "debug_shutdown_runtime"), True)
+    return kind
+
+
+def long_address(random: Random) -> str:
+    name = any_word(random, _PARAMETERS)
+    one = random.choice(
+        ("a", "%00", "%F0%9F%98%80", "1\t", "(", "[", "%ED%A0%80", "&", "=", ";", "L3H1.", "Entity=(a", "\n")
+    )
+    return f"{name}={(one * LONGEST)[: random.choice((10, 1_000, LONGEST))]}"

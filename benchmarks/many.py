@@ -1,0 +1,39 @@
+"""Many sentences to attention: ``encode_many`` beside ``encode`` one by one, same model, same texts, MiniLM."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.study import treebank
+from mha_viz.models.encoder import load
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/many.json``. ``quick``: fewer sentences."""
+    encoder = load("minilm")
+    corpus = treebank(200 if quick else 1000)
+    texts = [" ".join(sentence.forms) for sentence in corpus.sentences]
+    repetitions = 2 if quick else 5
+    ours, theirs = _in_turns(repetitions, lambda: encoder.encode_many(texts), lambda: map(encoder.encode, texts))
+    what = f"{corpus.name}, {len(texts):,} sentences: encode_many, against encode one by one"
+    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+    write(results, "many", "Many texts", "encode", [Row(what, ours, "s", theirs, Target("faster", 4))], machine)
+
+
+def _in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
+    """Seconds of each way; they take turns, so that a busy moment of the machine meets all. Each reading is dropped
+    when the next one comes."""
+    times: list[list[float]] = [[] for _ in ways]
+    for _ in range(repetitions):
+        for way, seconds in zip(ways, times, strict=True):
+            start = time.perf_counter()
+            for _reading in way():
+                pass
+            seconds.append(time.perf_counter() - start)
+    return [Sample(tuple(seconds)) for seconds in times]

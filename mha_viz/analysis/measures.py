@@ -1,0 +1,35 @@
+"""The numbers per head of one reading, as a table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from mha_viz.analysis.metrics import METRICS, PerHead, measure_all
+from mha_viz.attention import Attention
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("layer", "head", *METRICS, "normalised_entropy")
+
+
+def table(attention: Attention) -> pd.DataFrame:
+    """One row per head, named "L0H0" and so on, with the columns COLUMNS."""
+    import pandas as pd
+
+    heads = attention.every_head()
+    measured = measure_all(attention) | {"normalised_entropy": normalised_entropy(attention)}
+    columns = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
+    return pd.DataFrame(
+        columns | {name: values.ravel() for name, values in measured.items()},
+        index=pd.Index([str(head) for head in heads], name="name"),
+        columns=COLUMNS,
+    )
+
+
+def normalised_entropy(attention: Attention) -> PerHead:
+    """The entropy over that of even attention, ln(keys): 0 when all weight is on one token, 1 when it is spread evenly;
+    NaN with a single key."""
+    keys = len(attention.keys)
+    return METRICS["entropy"].measure(attention) / (math.log(keys) if keys > 1 else math.nan)

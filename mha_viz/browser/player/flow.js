@@ -1,0 +1,85 @@
+// The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head.
+import { svg } from "./svg.js";
+
+const [WIDTH, TOP] = [760, 58];
+
+/** @type {(data: PlayerData) => FlowView} */
+export function flowOf(data) {
+  const row = data.heads.length <= 8 ? 34 : 20;
+  const high = TOP + row * data.heads.length;
+  const root = svg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${high + 8}`, role: "img" });
+  root.append(...fixed(high), ...data.heads.flatMap((head, h) => slicesOf(head, TOP + h * row, row)));
+  const rows = data.heads.map((head, h) => rowOf(head, TOP + h * row, row));
+  root.append(...rows.flatMap((one) => [one.arrow, one.norm, one.cosine]));
+  const largest = Math.max(...data.flow.norms.flat());
+  /** @type {(at: number) => void} */
+  const draw = (at) => {
+    rows.forEach(({ arrow, norm, cosine }, h) => {
+      const [size, likeness] = [data.flow.norms[at][h], data.flow.cosines[at][h]];
+      arrow.setAttribute("stroke-width", String(thickness(size, largest, row)));
+      norm.textContent = significant(size);
+      cosine.textContent = likeness
+        .toFixed(2)
+        .replace(/^-0\.00$/, "0.00")
+        .replace("-", "−");
+    });
+    root.setAttribute("aria-label", spoken(data, at));
+  };
+  return { root, draw };
+}
+
+// Two digits that matter: gradients shrink by orders of magnitude while a layer learns.
+/** @type {(value: number) => string} */
+export const significant = (value) => (value ? value.toPrecision(2) : "0");
+
+// Of an arrow: in proportion to the square root of the norm, so that small ones can still be seen.
+/** @type {(norm: number, largest: number, row: number) => number} */
+export const thickness = (norm, largest, row) => (largest ? 0.75 + (row - 14) * Math.sqrt(norm / largest) : 0.75);
+
+/** @type {(data: PlayerData, at: number) => string} */
+function spoken(data, at) {
+  const each = data.heads.map(({ name }, h) => `${name} ${significant(data.flow.norms[at][h])}`);
+  return `Gradient of the loss on its way back through W_O to each head. Norms: ${each.join(", ")}`;
+}
+
+/** @type {(high: number) => SVGElement[]} */
+function fixed(high) {
+  const middle = (TOP + high) / 2;
+  const heading = (x, first, second) => [
+    svg("text", { x, y: 16, class: "title" }, first),
+    svg("text", { x, y: 34, class: "soft" }, second),
+  ];
+  return [
+    ...heading(0, "loss", ""),
+    ...heading(70, "∂L/∂out", "one for all heads"),
+    ...heading(214, "× W_O", "a slice per head"),
+    ...heading(344, "concatenation", "its slices"),
+    ...heading(462, "→ W_Q, W_K, W_V", "of each head"),
+    ...heading(610, "norm", "of the gradient"),
+    ...heading(700, "cosine", "with H0"),
+    svg("path", { d: `M 8 ${middle} H 66`, class: "back" }),
+    svg("rect", { x: 70, y: TOP, width: 16, height: high - TOP, class: "shared" }),
+  ];
+}
+
+/** @type {(head: PlayerHead, y: number, row: number) => SVGElement[]} */
+function slicesOf(head, y, row) {
+  const slice = (x, width) => svg("rect", { x, y: y + 2, width, height: row - 4, fill: head.colour, rx: 2 });
+  const middle = y + row / 2;
+  return [
+    svg("path", { d: `M 90 ${middle} H 208`, class: "back" }),
+    slice(214, 62),
+    svg("path", { d: `M 280 ${middle} H 338`, class: "back" }),
+    slice(344, 16),
+  ];
+}
+
+/** @type {(head: PlayerHead, y: number, row: number) => { arrow: SVGElement, norm: SVGElement, cosine: SVGElement }} */
+function rowOf(head, y, row) {
+  const middle = y + row / 2;
+  const text = (x) => svg("text", { x, y: middle + 5, class: "number" });
+  const arrow = svg("path", { d: `M 364 ${middle} H 590`, stroke: head.colour, class: "arrow" });
+  const name = svg("title", {}, `To W_Q, W_K and W_V of ${head.name}`);
+  arrow.append(name);
+  return { arrow, norm: text(610), cosine: text(700) };
+}

@@ -1,0 +1,68 @@
+// Every two heads compared at one recorded step: a square of cells, and a legend that says what they mean.
+import { make } from "../dom.js";
+import { cssColour, inkOn, shadeOf } from "./frames.js";
+
+const NUMBERED = 8; // heads whose cells have room for a number
+
+/** @type {(data: PlayerData, say: (text: string) => void) => MatricesView} */
+export function matricesOf(data, say) {
+  const views = data.matrices.map((matrix) => matrixOf(matrix, data.heads, say));
+  const root = make("div", { class: "matrices" }, ...views.map((view) => view.root));
+  return { root, draw: (at, colours) => views.forEach((view) => view.draw(at, colours)) };
+}
+
+/** @type {(matrix: PlayerMatrix, heads: PlayerHead[], say: (text: string) => void) => MatricesView} */
+function matrixOf(matrix, heads, say) {
+  const count = heads.length;
+  const numbered = count <= NUMBERED;
+  const cells = Array.from({ length: count * count }, () => make("span", { class: "cell" }));
+  const names = () => heads.map((head, i) => make("span", { class: "name" }, numbered || i % 4 === 0 ? head.name : ""));
+  const [above, beside] = [names(), names()];
+  const square = make("div", { class: "square", role: "img" }, make("span"), ...above);
+  square.style.setProperty("--count", String(count));
+  beside.forEach((name, row) => square.append(name, ...cells.slice(row * count, (row + 1) * count)));
+  const legend = make("div", { class: "legend" });
+  const root = make("figure", {}, make("figcaption", {}, matrix.title), square, legend);
+  const shown = { at: 0 };
+  square.addEventListener("pointermove", (event) => {
+    const i = cells.indexOf(/** @type {HTMLElement} */ (event.target));
+    if (i < 0) return;
+    const [a, b] = [heads[Math.floor(i / count)].name, heads[i % count].name];
+    say(`${a} and ${b}: ${matrix.values[shown.at][i].toFixed(3)}`);
+  });
+  square.addEventListener("pointerleave", () => say(""));
+  /** @type {(at: number, colours: Palettes) => void} */
+  const draw = (at, colours) => {
+    shown.at = at;
+    const shades = colours[matrix.colours];
+    cells.forEach((cell, i) => paintCell(cell, matrix.values[at][i], matrix, shades, numbered));
+    square.setAttribute(
+      "aria-label",
+      `${matrix.title}: ${matrix.legend.map(([v, words]) => `${v} ${words}`).join(", ")}`,
+    );
+    legend.replaceChildren(...matrix.legend.map(([value, words]) => legendEntry(value, words, matrix, shades)));
+  };
+  return { root, draw };
+}
+
+/**
+ * @type {(cell: HTMLElement, value: number, range: PlayerMatrix, shades: Uint32Array, numbered: boolean) => void}
+ */
+function paintCell(cell, value, range, shades, numbered) {
+  const colour = shades[shadeOf(value, range.low, range.high)];
+  cell.style.background = cssColour(colour);
+  cell.style.color = inkOn(colour);
+  cell.textContent = numbered
+    ? value
+        .toFixed(2)
+        .replace(/^-0\.00$/, "0.00")
+        .replace("-", "−")
+    : "";
+}
+
+/** @type {(value: number, words: string, range: PlayerMatrix, shades: Uint32Array) => HTMLElement} */
+function legendEntry(value, words, range, shades) {
+  const swatch = make("i", { "aria-hidden": "true" });
+  swatch.style.background = cssColour(shades[shadeOf(value, range.low, range.high)]);
+  return make("span", {}, swatch, `${String(value).replace("-", "−")} = ${words}`);
+}

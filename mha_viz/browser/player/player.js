@@ -1,0 +1,146 @@
+// A training, step by step: Play, Pause and a slider over recorded steps. Everything that moves, moves in the browser.
+import { make } from "../dom.js";
+import { palette } from "../ink.js";
+import { post } from "../post.js";
+import { flowOf } from "./flow.js";
+import { momentAfter, playFrom } from "./frames.js";
+import { mapsOf } from "./maps.js";
+import { matricesOf } from "./matrices.js";
+
+const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
+/** @type {() => boolean} */
+const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
+export function player(root, send) {
+  /** @type {PlayerState} */
+  const state = { data: null, moment: 0, playing: null, sent: new Set(), parts: null };
+  return { show: (data) => show(root, state, send, data) };
+}
+
+/** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => void} */
+function show(root, state, send, data) {
+  const before = state.data;
+  state.data = data;
+  if (before?.key !== data.key) {
+    stop(state);
+    state.sent.clear();
+    state.moment = data.at;
+    state.parts = build(root, state, send, data);
+  } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
+    state.moment = data.at; // Back, or a link
+  }
+  draw(state);
+}
+
+/** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => Parts} */
+function build(root, state, send, data) {
+  const button = make("button", { type: "button", class: "play", onclick: () => toggle(state, send) });
+  const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
+  slider.setAttribute("aria-label", "Step of training");
+  slider.oninput = () => {
+    stop(state);
+    state.moment = Number(slider.value);
+    draw(state);
+  };
+  slider.onchange = () => told(state, send);
+  const step = make("output", { class: "step" });
+  const caption = make("p", { class: "caption", "aria-live": "polite" });
+  const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+  const say = (text) => (pointed.textContent = text || " ");
+  say("");
+  const maps = mapsOf(data, say);
+  const flow = data.flow ? flowOf(data) : null;
+  const matrices = data.matrices.length ? matricesOf(data, say) : null;
+  const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
+  const bar = make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, slider, step);
+  root.replaceChildren(
+    ...(data.steps.length > 1 ? [bar] : []),
+    caption,
+    key(data.marks),
+    maps.root,
+    pointed,
+    ...(flow ? [make("h5", {}, data.titles.flow), make("div", { class: "wide" }, flow.root)] : []),
+    ...(matrices ? [make("h5", {}, data.titles.matrices), matrices.root] : []),
+  );
+  return { button, slider, step, caption, maps, flow, matrices, colours, drawn: -1 };
+}
+
+/** @type {(marks: PlayerMark[]) => HTMLElement} */
+function key(marks) {
+  const signs = ["○", "□", "◇"];
+  const entries = marks.map((mark, i) => {
+    const sample = make("b", { "aria-hidden": "true" }, signs[i]);
+    sample.style.color = mark.colour;
+    return make("span", {}, sample, mark.name);
+  });
+  return make("div", { class: "legend" }, ...entries);
+}
+
+/** @type {(state: PlayerState, send: Send) => void} */
+function toggle(state, send) {
+  if (state.playing) {
+    stop(state);
+    state.moment = Math.round(state.moment);
+    draw(state);
+    told(state, send);
+  } else play(state, send);
+}
+
+/** @type {(state: PlayerState, send: Send) => void} */
+function play(state, send) {
+  const count = state.data.steps.length;
+  const [from, begin, calm] = [playFrom(Math.round(state.moment), count), performance.now(), still()];
+  const frame = (/** @type {number} */ now) => {
+    if (!state.parts.button.isConnected) return stop(state);
+    const moment = momentAfter(from, now - begin, calm ? PACE.still : PACE.moving, count);
+    state.moment = calm ? Math.floor(moment) : moment;
+    const ended = moment >= count - 1;
+    state.playing = ended ? null : requestAnimationFrame(frame);
+    draw(state);
+    if (ended) told(state, send);
+  };
+  state.playing = requestAnimationFrame(frame);
+  draw(state);
+}
+
+/** @type {(state: PlayerState) => void} */
+function stop(state) {
+  if (state.playing) cancelAnimationFrame(state.playing);
+  state.playing = null;
+}
+
+// The step in view becomes part of the address.
+/** @type {(state: PlayerState, send: Send) => void} */
+function told(state, send) {
+  const at = Math.round(state.moment);
+  if (at === state.data.at) return;
+  state.sent.add(at);
+  send("step", state.data.steps[at]);
+}
+
+/** @type {(state: PlayerState) => void} */
+function draw(state) {
+  const { data, moment, parts, playing } = state;
+  const at = Math.round(moment);
+  parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
+  parts.slider.value = String(at);
+  parts.slider.setAttribute("aria-valuetext", `step ${data.steps[at]}`);
+  parts.caption.setAttribute("aria-live", playing ? "off" : "polite");
+  parts.maps.draw(moment, parts.colours.ramp);
+  if (at === parts.drawn) return;
+  parts.drawn = at;
+  parts.step.textContent = `step ${data.steps[at].toLocaleString("en")} of ${data.steps.at(-1).toLocaleString("en")}`;
+  parts.caption.textContent = data.captions[at];
+  parts.flow?.draw(at);
+  parts.matrices?.draw(at, parts.colours);
+}
+
+// Streamlit calls this on the same page elements at every change of the data.
+/** @param {StreamlitComponent} component */
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = /** @type {any} */ (parentElement.querySelector(".mha-player"));
+  root.send = setTriggerValue;
+  root.app ??= player(root, (name, value) => post(root.send, name, value));
+  root.app.show(data);
+}

@@ -1,0 +1,91 @@
+"""A corpus from whatever names one: a path, several, the built-in corpus, or a corpus itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from mha_viz.corpus import BUILT_IN, grammar, treebank
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.errors import CorpusError, CorpusMissing
+
+__all__ = ["Source", "iterate", "open_corpus"]
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = AnyPath | Sequence[AnyPath] | Corpus | Gap
+
+
+def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
+    """The corpus in a file (CoNLL-U, a GAP table, or text with one sentence per line) or in several files, read one
+    after the other. "grammar" is the built-in corpus, and a corpus stays as it is; ``name`` renames either.
+
+    Raises CorpusError, with the line where there is one.
+    """
+    if isinstance(source, Corpus | Gap):
+        corpus: Corpus | Gap = source
+    elif isinstance(source, str | os.PathLike):
+        corpus = _one(source)
+    elif isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
+        corpus = _joined([open_corpus(path) for path in source])
+    else:
+        raise CorpusError(f"{str(source)[:40]!r} is no corpus.", f"Give a path, a list of paths, or {BUILT_IN!r}.")
+    return corpus if name is None else dataclasses.replace(corpus, name=name)
+
+
+def iterate(source: Source) -> Iterator[Sentence]:
+    """The sentences of a corpus in order, with words and annotations. ``source`` is as in :func:`open_corpus`.
+
+    ``sentence.forms`` are the words as text, ``sentence.words`` each with ``upos``, ``head`` (its index, None for the
+    root), ``relation`` and ``features``; ``sentence.mentions`` are the spans of coreference chains. Raises CorpusError.
+    """
+    corpus = open_corpus(source)
+    if isinstance(corpus, Gap):
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Take open_corpus(…).rows.")
+    return iter(corpus.sentences)
+
+
+def _one(source: AnyPath) -> Corpus | Gap:
+    if source == BUILT_IN:
+        return grammar.corpus()
+    path = Path(source)
+    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
+    try:
+        if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
+            treebank.too_large(path.name, path.stat().st_size)
+        return treebank.read(path.read_bytes(), path.name)
+    except FileNotFoundError as error:
+        raise CorpusMissing(f"{str(source)[:200]} cannot be read: it does not exist.", remedy) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CorpusError(f"{str(source)[:200]} cannot be read: {reason.lower()}.", remedy) from error
+
+
+def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
+    """One corpus of several. Documents stay apart, those of one name in two files too."""
+    if len(parts) == 1:
+        return parts[0]
+    corpora = [part for part in parts if isinstance(part, Corpus)]
+    if len(corpora) < len(parts):
+        raise CorpusError("A GAP table cannot be measured together with other files.", "Give it alone.")
+    sentences = (
+        dataclasses.replace(sentence, document=_document(sentence, number, corpus))
+        for number, corpus in enumerate(corpora)
+        for sentence in corpus.sentences
+    )
+    return Corpus(
+        " + ".join(corpus.name for corpus in corpora),
+        tuple(sentences),
+        hashlib.sha256(" ".join(corpus.digest for corpus in corpora).encode()).hexdigest(),
+        any(corpus.has_trees for corpus in corpora),
+        any(corpus.has_chains for corpus in corpora),
+        tuple(f"{corpus.name}, {line}" for corpus in corpora for line in corpus.left_out),
+    )
+
+
+def _document(sentence: Sentence, number: int, corpus: Corpus) -> str:
+    """The name of a sentence's document among all files; a file without names is one where chains tie it together."""
+    return f"{number}:{sentence.document}" if sentence.document or corpus.has_chains else ""

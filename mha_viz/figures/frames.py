@@ -1,0 +1,113 @@
+"""A training as frames for the browser, which plays them: ``browser/player`` draws what is packed here."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.figures.theme import Theme
+
+Array = npt.NDArray[Any]
+LN2 = 0.6931
+RELATION_COLOURS = (1, 2, 0)  # places in Theme.heads of the signs of the first relation, the second, the third
+NAMED_COLUMNS, SMALL_COLUMNS = 4, 8  # of maps, with and without words beside them
+LABELLED = 8  # maps that have room for the words beside them
+
+
+class Matrix(NamedTuple):
+    """Every two heads compared, ``values`` [step, head, head], shown from ``low`` to ``high``. ``legend``: what some of
+    the values mean."""
+
+    title: str
+    values: Array
+    low: float
+    high: float
+    colours: Literal["share", "signed"]
+    legend: tuple[tuple[float, str], ...]
+
+
+class Flow(NamedTuple):
+    """The gradient that arrives at each head: its norm [step, head], and its cosine with head 0 [step, head]."""
+
+    norms: Array
+    cosines: Array
+
+
+class Recording(NamedTuple):
+    """What was recorded of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places``
+    [relation, word], the word to look at, -1 where there is none; ``captions``, a sentence for each step. ``key`` names
+    the recording."""
+
+    key: str
+    steps: Sequence[int]
+    words: Sequence[str]
+    names: Sequence[str]
+    maps: Array
+    relations: Sequence[str]
+    places: Array
+    captions: Sequence[str]
+    matrices: Sequence[Matrix] = ()
+    flow: Flow | None = None
+    flow_title: str = ""
+    matrices_title: str = ""
+
+
+def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
+    """What the browser is sent: all recorded steps of a training, the one in view being number ``at``. Maps have 256
+    levels, comparisons three decimals."""
+    heads = len(recording.names)
+    return {
+        "key": f"{recording.key}|{theme.paper}",
+        "steps": [int(step) for step in recording.steps],
+        "at": at,
+        "words": list(recording.words),
+        "heads": [
+            {"name": name, "colour": theme.heads[h % len(theme.heads)]} for h, name in enumerate(recording.names)
+        ],
+        "columns": min(heads, NAMED_COLUMNS if heads <= LABELLED else SMALL_COLUMNS),
+        "maps": _levels(recording.maps),
+        "marks": [
+            {"name": name, "places": places.tolist(), "colour": theme.heads[colour]}
+            for name, places, colour in zip(recording.relations, recording.places, RELATION_COLOURS, strict=False)
+        ],
+        "captions": list(recording.captions),
+        "titles": {"flow": recording.flow_title, "matrices": recording.matrices_title},
+        "matrices": [_matrix(matrix) for matrix in recording.matrices],
+        "flow": None if recording.flow is None else _flow(recording.flow),
+        "ramp": list(theme.ramp),
+        "signed": list(theme.signed[::-1]),
+    }
+
+
+def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[Matrix, ...]:
+    """How alike every two heads are, [step, head, head] each: the cosine of their weights, the divergence of their
+    attention in nats, the cosine of their gradients."""
+    direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
+    rows = ((0.0, "same rows"), (0.69, "no word in common"))
+    return (
+        Matrix("Weights, cosine", cosines, -1, 1, "signed", direction),
+        Matrix("Attention, divergence in nats", divergence, 0, LN2, "share", rows),
+        Matrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
+    )
+
+
+def _levels(maps: Array) -> str:
+    return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
+
+
+def _matrix(matrix: Matrix) -> dict[str, Any]:
+    values = matrix.values.reshape(len(matrix.values), -1)
+    return matrix._asdict() | {"values": _rounded(values, 3)}
+
+
+def _flow(flow: Flow) -> dict[str, Any]:
+    return {"norms": _rounded(flow.norms, 9), "cosines": _rounded(flow.cosines, 3)}
+
+
+def _rounded(values: Array, digits: int) -> list[list[float]]:
+    rounded: list[list[float]] = np.round(values.astype(np.float64), digits).tolist()
+    return rounded

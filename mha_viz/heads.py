@@ -1,0 +1,69 @@
+"""Heads by name. Whatever takes a head takes each of its names, and reads them here."""
+
+from __future__ import annotations
+
+import re
+from numbers import Integral
+from operator import index
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
+
+from mha_viz.errors import UnknownHead
+
+__all__ = ["AnyHead", "Head", "is_number"]
+
+_NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
+
+
+class Head(NamedTuple):
+    """One head, both numbers counted from 0. ``str`` gives "L3H7", ``paper`` the 1-based "4-8"."""
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"L{self.layer}H{self.head}"
+
+    @property
+    def paper(self) -> str:
+        """The name in the style of Clark et al. 2019, counted from 1."""
+        return f"{self.layer + 1}-{self.head + 1}"
+
+    @classmethod
+    def of(cls, given: Any) -> Head:
+        """The head that ``Head(3, 1)``, ``(3, 1)`` or ``"L3H1"`` names. Raises UnknownHead for anything else."""
+        if isinstance(given, str):
+            return cls.parse(given)
+        try:
+            layer, head = (index(part) for part in given)
+        except (TypeError, ValueError) as error:
+            raise UnknownHead(f"{str(given)[:40]!r} is not a head.", _NAMES) from error
+        if any(isinstance(part, bool) for part in given):
+            raise UnknownHead(f"{str(given)[:40]!r} is not a head.", _NAMES)
+        return cls(layer, head)
+
+    @classmethod
+    def parse(cls, name: str) -> Head:
+        """The head that "L3H7" names. Raises UnknownHead for anything else."""
+        match = re.fullmatch(r"[Ll](\d{1,3})[Hh](\d{1,3})", name.strip(), flags=re.ASCII)
+        if match is None:
+            raise UnknownHead(f"“{name[:40]}” is not the name of a head.", "Write it as L3H1: layer 3, head 1, from 0.")
+        return cls(int(match[1]), int(match[2]))
+
+    @classmethod
+    def among(cls, given: Any, layers: int, heads: int, model: str) -> Head:
+        """As :meth:`of`, of a model with so many layers of so many heads. Raises UnknownHead for one that it lacks."""
+        head = cls.of(given)
+        if not (0 <= head.layer < layers and 0 <= head.head < heads):
+            raise UnknownHead(
+                f"{head} does not exist: {model} has {layers} layers × {heads} heads.",
+                f"Choose between L0H0 and {cls(layers - 1, heads - 1)}.",
+            )
+        return head
+
+
+AnyHead: TypeAlias = Head | tuple[int, int] | str
+
+
+def is_number(given: object) -> TypeGuard[int]:
+    """True for one whole number, numpy's among them: a layer, or a head within a layer."""
+    return isinstance(given, Integral)

@@ -1,0 +1,154 @@
+"""Many texts through one model: equally long ones together, without padding, and back in the order they came in.
+
+Every core has batches of its own, as in a study. What is read ahead is bounded: two windows of texts at a time, the one
+that is being handed out and the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError, SettingError, TextError
+from mha_viz.heads import is_number
+from mha_viz.models.cores import turn
+from mha_viz.tensors import own
+from mha_viz.text import TokenizedText
+
+if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
+
+BATCH_WORDS = 400  # per batch: more are no faster
+CELLS = 11_500_000  # attention weights per batch, 46 MB; a single text may have more
+WINDOW_CELLS = 32_000_000  # of all texts of a window, 128 MB; a single text may have more
+WINDOW_TEXTS = 2_000
+
+
+class Pieces(Protocol):
+    """What the model is given for one text: one entry for each piece."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The numbers of the pieces in the vocabulary."""
+
+    @property
+    def types(self) -> Sequence[int]:
+        """0 for the first text, 1 for the second of a pair."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A text as the model reads it, with the tokens that its attention will have, and how it was given."""
+
+    ids: Sequence[int]
+    types: Sequence[int]
+    tokens: TokenizedText
+    made: tuple[str, ...]
+
+    @property
+    def words(self) -> int:
+        """The number of its words; special tokens are none."""
+        return len({token.word for token in self.tokens.tokens if token.word is not None})
+
+
+@dataclass
+class _Window:
+    """Texts that are read ahead together, and what is wrong with the one after them."""
+
+    texts: list[Prepared]
+    error: MhaVizError | None = None
+
+
+def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
+    """As :meth:`mha_viz.models.encoder.Encoder.encode_many`."""
+    if not is_number(batch_words) or batch_words < 1:
+        raise SettingError(
+            f"batch_words is {str(batch_words)[:40]!r}.", "Expected a whole number of words, at least 1."
+        )
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise TextError(f"{str(texts)[:40]!r} is no list of texts.", "Give a list, or take encode for one text.")
+    return _in_order(encoder, texts, batch_words)
+
+
+def _in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
+    with turn.crew() as workers:
+        before: list[_Place] = []
+        for window in _windows(encoder, texts):
+            submitted = _submit(encoder, window.texts, batch_words, workers)
+            yield from _results(before)
+            before = submitted
+            if window.error is not None:
+                yield from _results(before)
+                raise window.error
+        yield from _results(before)
+
+
+def _windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
+    heads, cells = encoder.layers * encoder.heads, 0
+    window = _Window([])
+    for number, text in enumerate(texts):
+        try:
+            window.texts.append(encoder.prepared(text))
+        except MhaVizError as error:
+            window.error = type(error)(f"Text {number}, counted from 0: {error.problem}", error.remedy)
+            window.error.__cause__ = error
+            break
+        cells += heads * len(window.texts[-1].ids) ** 2
+        if cells >= WINDOW_CELLS or len(window.texts) >= WINDOW_TEXTS:
+            yield window
+            window, cells = _Window([]), 0
+    yield window
+
+
+_Place = tuple["Future[list[Attention]]", int]  # where the attention of a text will be: in a batch, at a position
+
+
+def _submit(encoder: Encoder, texts: Sequence[Prepared], batch_words: int, workers: Executor) -> list[_Place]:
+    """Begin the batches of a window; where each text will be, in order."""
+    places: dict[int, _Place] = {}
+    for numbers in batches(texts, encoder.layers * encoder.heads, batch_words):
+        future = workers.submit(_batch, encoder, [texts[number] for number in numbers])
+        places |= {number: (future, at) for at, number in enumerate(numbers)}
+    return [places[number] for number in range(len(texts))]
+
+
+def _results(places: list[_Place]) -> Iterator[Attention]:
+    places.reverse()
+    while places:  # what was handed out is not kept
+        future, at = places.pop()
+        yield future.result()[at]
+
+
+def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[list[int]]:
+    """The numbers of texts that are read together: equally long ones, at most so many words and CELLS weights, unless a
+    single text has more. The batch that is needed first comes first."""
+    batches: list[list[int]] = []
+    unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that may still grow, and its words
+    for number, text in enumerate(texts):
+        length = len(text.ids)
+        batch, words = unfinished.get(length, ([], 0))
+        if not batch or words + text.words > batch_words or (len(batch) + 1) * heads * length**2 > CELLS:
+            batch, words = [], 0
+            batches.append(batch)
+        batch.append(number)
+        unfinished[length] = batch, words + text.words
+    return batches
+
+
+def _batch(encoder: Encoder, texts: Sequence[Prepared]) -> list[Attention]:
+    weights = own(encoder.batch(texts))  # [layer, head, text, query, key]
+    return [
+        Attention(
+            encoder.name,
+            encoder.revision,
+            text.tokens,
+            own(np.ascontiguousarray(weights[:, :, at])),
+            made=text.made,
+        )
+        for at, text in enumerate(texts)
+    ]

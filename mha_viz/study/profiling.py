@@ -1,0 +1,74 @@
+"""A study as one call: a corpus by its path, a model by its name, the tables of the profile back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from mha_viz.analysis.profile import Profile, profile_of, read_profile
+from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.errors import ExportError, SettingError
+from mha_viz.files import make_folder
+from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.plan import BATCH
+from mha_viz.study.run import Progress, study
+
+__all__ = ["Profile", "Progress", "open_profile", "profile"]
+
+
+def profile(
+    corpus: Source,
+    model: str | Encoder = catalog.DEFAULT,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    batch: int = BATCH,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+) -> Profile:
+    """What each head of a model does over a corpus: the study that ``mha-viz profile`` runs, with the same numbers.
+
+    ``corpus``: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
+    built-in corpus, or a corpus from ``open_corpus``; ``name`` renames it. ``model``: as for ``load``, or an encoder.
+    ``out``: a folder for the tables, in which a study that was stopped continues. ``batch``: at most so many pieces per
+    batch, which affects speed and memory but no number. ``device``: "cpu" or "cuda". ``progress`` is called after each
+    batch with ``done`` and ``total`` pieces and their ``fraction``.
+
+    Raises CorpusError for a corpus that cannot be read, ModelError's family, and ExportError where ``out`` cannot be
+    written.
+
+    >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()
+    ['layer', 'head', 'nats', 'normalised']
+    """
+    if progress is not None and not callable(progress):
+        raise SettingError(f"progress is {str(progress)[:40]!r}.", "Give a function that takes the progress so far.")
+    source = open_corpus(corpus, name)
+    encoder = model if isinstance(model, Encoder) else load(model, device)
+    measured = measure(encoder, source, None if out is None else Path(out), batch, progress or (lambda _: None))
+    return profile_of(measured.files())  # numbers have the digits of the files, so that an opened one is equal
+
+
+def measure(
+    encoder: Encoder, corpus: Corpus | Gap, out: Path | None, batch: int, progress: Callable[[Progress], None]
+) -> Profile:
+    """The study of a corpus, written to the folder ``out`` where one is given. Raises as :func:`profile`."""
+    if out is not None:
+        make_folder(out)
+    try:
+        measured = study(encoder, corpus, resume=out, batch=batch, progress=progress)
+    except OSError as error:
+        raise ExportError(f"{out} cannot be written: {error.strerror or error}.", "Choose another folder.") from error
+    if out is not None:
+        measured.write(out)
+    return measured
+
+
+def open_profile(folder: str | os.PathLike[str]) -> Profile:
+    """The profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder: equal to the one that was saved.
+
+    Raises CorpusError where there is none, or it is damaged.
+    """
+    return read_profile(Path(folder))

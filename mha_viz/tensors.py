@@ -1,0 +1,258 @@
+"""The numbers of attention as arrays: what they must be, and how they come out of the tensors of other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.errors import ShapeError
+
+Weights = npt.NDArray[np.float32]
+
+ROW_SUM_TOLERANCE = 1e-3
+HALF_TOLERANCE = 0.02  # of rows computed in float16 or bfloat16
+STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # of a model's output
+
+
+class Quantity(NamedTuple):
+    """What the numbers of a reading are: the name, one line on what it is, whether a row is shares of one whole, and
+    the check that an array [layer, head, query, key] passes at birth (raises ShapeError)."""
+
+    name: str
+    about: str
+    is_share: bool
+    check: Callable[[Weights], None]
+
+
+def _shares(weights: Weights) -> None:
+    """Rows that sum to 1, no weight below 0."""
+    sums = weights.sum(axis=3)
+    if not np.isfinite(sums).all():
+        raise ShapeError("The weights contain values that are not numbers.", "The model's files may be damaged.")
+    if weights.min() < -ROW_SUM_TOLERANCE:
+        raise ShapeError(f"A weight is {weights.min():.3g}.", "Attention is a share: no weight is below 0.")
+    worst = float(np.abs(sums - 1).max())
+    if worst > ROW_SUM_TOLERANCE:
+        raise ShapeError(f"A row of weights sums to 1 ± {worst:.3g}.", "Attention rows must sum to 1 within 0.001.")
+
+
+def _lengths(norms: Weights) -> None:
+    """Numbers that are not negative; rows may sum to anything."""
+    if not np.isfinite(norms).all():
+        raise ShapeError("The norms contain values that are not numbers.", "The model's files may be damaged.")
+    if norms.min() < 0:
+        raise ShapeError(f"A norm is {norms.min():.3g}.", "A norm is a length: none is below 0.")
+
+
+_ROWS = (
+    Quantity("weight", "Attention weight: what share of a query's attention a key gets; rows sum to 1.", True, _shares),
+    Quantity(
+        "norm",
+        "Norm of the value vector that a key gives a query, weighted by its attention (Kobayashi et al. 2020); "
+        "rows do not sum to 1.",
+        False,
+        _lengths,
+    ),
+    Quantity(
+        "rollout",
+        "Attention rollout: the layer's mean attention and the residual stream, half each, followed back to the input "
+        "(Abnar & Zuidema 2020); rows sum to 1.",
+        True,
+        _shares,
+    ),
+)
+QUANTITIES: Mapping[str, Quantity] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+def quantity_of(name: str) -> Quantity:
+    quantity = QUANTITIES.get(name) if isinstance(name, str) else None
+    if quantity is None:
+        raise ShapeError(f"quantity is {str(name)[:40]!r}.", f"Expected one of: {', '.join(QUANTITIES)}.")
+    return quantity
+
+
+# ---- Tensors of other programs --------------------------------------------------------------------------------
+
+
+def check_names(names: Any, argument: str) -> None:
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise ShapeError(
+            f"{argument} is {str(names)[:40]!r}, which is not a list.", "Give a list with one text per token."
+        )
+
+
+def check_counts(weights: Weights, tokens: int, keys: int | None) -> None:
+    """Raises ShapeError unless the weights are for so many queries and keys; None: the same ones."""
+    queries, columns = weights.shape[2:]
+    if keys is None and queries != columns:
+        raise ShapeError(
+            f"These weights lead from {queries} queries to {columns} keys: cross-attention, or a step with a cache.",
+            "For cross-attention give the tokens of the text that is attended to as keys=[…].",
+        )
+    if (queries, columns) != (tokens, tokens if keys is None else keys):
+        names = f"{tokens} tokens" if keys is None else f"{tokens} tokens and {keys} keys"
+        raise ShapeError(
+            f"The weights are for {queries} queries × {columns} keys, and {names} were given.",
+            "Give the tokens of the same text, special ones included.",
+        )
+
+
+def stacked(attentions: Sequence[Any]) -> Weights:
+    """[layer, head, query, key] from one array per layer; a batch of one is unwrapped."""
+    given = () if attentions is None else attentions
+    _check_no_output(given)
+    if not hasattr(given, "__iter__"):
+        raise ShapeError(
+            f"{str(given)[:40]!r} is not a list of layers.", "Take outputs.attentions by name: one tensor per layer."
+        )
+    layers = [*given]
+    _check_one_stack(layers)
+    arrays = [_unbatched(_array(layer)) for layer in layers]
+    if not arrays:
+        raise ShapeError(
+            f"No layer of attention was given: {'None' if attentions is None else 'the tuple is empty'}.",
+            'Load the model with attn_implementation="eager" and take outputs.attentions by name.',
+        )
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"The layers have different axes: {', '.join(map(str, sorted(shapes)))}.",
+            "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
+        )
+    return own(np.stack(arrays).astype(np.float32, copy=False))
+
+
+def is_batch(tokens: Any) -> bool:
+    """True for the tokens of several texts: a list of lists."""
+    return isinstance(tokens, list | tuple) and bool(tokens) and all(isinstance(one, list | tuple) for one in tokens)
+
+
+def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments of each text of a batch: its layers, [head, query, key], its tokens, and its part of everything
+    else that is given. Raises ShapeError where something is not for so many texts."""
+    _check_no_output(attentions)
+    texts = len(tokens)
+    layers = [*attentions] if hasattr(attentions, "__iter__") else []
+    axes = [tuple(getattr(layer, "shape", ())) for layer in layers]
+    if {(len(each), each[:1]) for each in axes} != {(4, (texts,))}:
+        shapes = ", ".join(map(str, sorted({*axes}))) or "none"
+        raise ShapeError(
+            f"Tokens of {texts} texts were given, and layers with axes {shapes}.",
+            f"Expected one tensor per layer, [text, head, query, key] with {texts} texts.",
+        )
+    for argument, values in beside.items():
+        if values is not None and (not hasattr(values, "__len__") or len(values) != texts):
+            raise ShapeError(
+                f"{argument} is {str(values)[:40]!r}, and tokens of {texts} texts were given.", "Give one for each."
+            )
+    for text, names in enumerate(tokens):
+        parts = {argument: None if values is None else values[text] for argument, values in beside.items()}
+        yield {"attentions": [layer[text] for layer in layers], "tokens": names, **parts}
+
+
+def kept(mask: Any, count: int, argument: str) -> list[int]:
+    """The tokens that a mask keeps: those with 1 in a tokenizer's attention_mask, all of them without a mask."""
+    if mask is None:
+        return [*range(count)]
+    array = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    array = array[0] if array.ndim == 2 and len(array) == 1 else array
+    if array.shape != (count,) or not np.isin(array, (0, 1)).all():
+        raise ShapeError(
+            f"{argument} has axes {array.shape}, for {count} tokens.",
+            "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
+        )
+    read: list[int] = np.flatnonzero(array).tolist()
+    if not read:
+        raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
+    return read
+
+
+def _check_no_output(given: Any) -> None:
+    """Raises ShapeError for what a model returns as a whole, of which one field is the attention."""
+    fields = [name for name in STACKS if hasattr(given, name)]
+    if fields or isinstance(given, Mapping):
+        filled = [name for name in fields if getattr(given, name)]
+        take = " or ".join(f".{name}" for name in filled or fields or STACKS[:1])
+        load = "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
+        raise ShapeError("This is the whole output of a model, not its attention.", f"Take {take}{load}.")
+
+
+def _check_one_stack(layers: Sequence[Any]) -> None:
+    """Raises ShapeError where what should be layers are whole stacks of them, as ``generate`` returns."""
+    depths = [len(layer) for layer in layers if isinstance(layer, tuple | list) and _is_stack(layer)]
+    if depths:
+        deep = ", ".join(map(str, sorted(set(depths))))
+        raise ShapeError(
+            f"{len(layers)} stacks of layers were given, of depth {deep}, where one was expected.",
+            "Give one stack with one tensor per layer: outputs.encoder_attentions, outputs.decoder_attentions or "
+            "outputs.cross_attentions; of generate(), the stack of one step.",
+        )
+
+
+def _is_stack(layer: Sequence[Any]) -> bool:
+    """True for layers of [1, head, query, key], or several of [head, query, key]; one of these is a batch of one."""
+    return any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
+
+
+def _array(layer: Any) -> npt.NDArray[Any]:
+    """A layer as an array; tensors of torch are taken off their device and their graph."""
+    if layer is None:
+        raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')
+    half = "float16" in str(getattr(layer, "dtype", ""))
+    if hasattr(layer, "detach"):
+        layer = layer.detach().float().cpu().numpy()
+    array = np.asarray(layer)
+    return _rescaled(array.astype(np.float32)) if half else array
+
+
+def _rescaled(weights: Weights) -> Weights:
+    """Rows that miss 1 by what 16 bits round away are brought back to it; others are left for the check to find."""
+    sums = weights.sum(axis=-1, keepdims=True)
+    scaled: Weights = np.divide(weights, sums, out=weights.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+    return scaled
+
+
+def _unbatched(layer: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if layer.ndim == 4 and layer.shape[0] != 1:
+        raise ShapeError(
+            f"A layer has axes {layer.shape}: a batch of {layer.shape[0]} texts.",
+            "Give tokens as a list of lists, one for each text, and mask=inputs['attention_mask'] to drop the padding.",
+        )
+    layer = layer[0] if layer.ndim == 4 else layer
+    if layer.ndim != 3 or not np.issubdtype(layer.dtype, np.number):
+        raise ShapeError(f"A layer has axes {layer.shape}.", "Expected [head, query, key] or [1, head, query, key].")
+    return layer
+
+
+def frozen(array: npt.ArrayLike) -> Weights:
+    """Read-only float32; copied when somebody else could still write to it, through a view's base too."""
+    frozen = np.asarray(array, dtype=np.float32)
+    base: Any = frozen
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return own(frozen.copy())
+        base = base.base
+    return frozen
+
+
+def own(fresh: Weights) -> Weights:
+    """An array that nobody else holds, made read-only without a copy."""
+    fresh.flags.writeable = False
+    return fresh
+
+
+def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
+    """Raises ShapeError unless the weights are [layer, head, query, key] of so many tokens. ``keys`` None: the same."""
+    n, m = queries, queries if keys is None else keys
+    if weights.ndim != 4 or 0 in weights.shape or (keys is None and weights.shape[2] != weights.shape[3]):
+        more = " with as many keys as queries, or the other text as keys=" if keys is None else ""
+        raise ShapeError(f"The weights have axes {weights.shape}.", f"Expected [layer, head, query, key]{more}.")
+    if keys is None and weights.shape[2] != n:
+        raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {n}.")
+    if weights.shape[2:] != (n, m):
+        rows, columns = weights.shape[2:]
+        raise ShapeError(f"The weights are for {rows} queries × {columns} keys, the texts have {n} and {m} tokens.")

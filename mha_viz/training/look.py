@@ -1,0 +1,142 @@
+"""What to look at in a run: one or two sentences with the numbers of the very run that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from mha_viz.analysis.costs import OVERLAPPING
+from mha_viz.numerals import counted, decimal, percent
+from mha_viz.training.record import (
+    COUNT,
+    CUT,
+    IDENTICAL,
+    OUTPUT,
+    PENALTY,
+    RANDOM,
+    REMOVAL,
+    Array,
+    Result,
+    Settings,
+    shapes,
+)
+from mha_viz.training.statements import ALIKE, pairs, removable
+
+
+def look(result: Result) -> str:
+    """What to look at in ``result``."""
+    return _LOOKS[result.settings.experiment](result)
+
+
+def limits(settings: Settings) -> tuple[str, ...]:
+    """Why an experiment with these settings cannot show what it is for; empty for settings that can."""
+    cuts = shapes(settings)
+    is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
+    is_narrow = settings.experiment != COUNT and any(shape.d_k == 1 for shape in cuts.values())
+    notes = {
+        f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
+        "layer, started differently.": is_whole,
+        "With 2 heads there are two orders only, one of them by importance: removal at random is hardly another thing.":
+            settings.experiment == REMOVAL and settings.heads == 2,
+        "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
+        "reverse.": is_narrow,
+        "With λ = 0 there is no penalty: both trainings are the same.":
+            settings.experiment == PENALTY and settings.weight == 0,
+        f"After {counted(settings.steps, 'step')} a layer has learned next to nothing.": settings.steps < 10,
+    }  # fmt: skip
+    return tuple(note for note, holds in notes.items() if holds)
+
+
+def _identical(result: Result) -> str:
+    run = result.runs[0]
+    largest = float(pairs(run.divergence).max())
+    if largest == 0:
+        return "All maps are the same picture at every step: the heads share one pattern and must do two jobs with it."
+    return f"The maps are not all the same: two of them differ by up to {largest:.4f} nats."
+
+
+def _output(result: Result) -> str:
+    run = result.runs[0]
+    differ = pairs(run.divergence).mean(axis=1) > ALIKE
+    maps = (
+        f"the maps are clearly different (more than {ALIKE:.3f} nats) from step {_step(run.steps, differ)} on"
+        if differ.any()
+        else f"the maps are still alike at step {int(run.steps[-1]):,}"
+    )
+    return (
+        f"At step 0 the gradients already differ (cosines {_range(pairs(run.gradient_cosines[0]))}), the weights "
+        f"differ from step {_step(run.steps, pairs(run.difference).min(axis=1) > 0)} on, and {maps}."
+    )
+
+
+def _random(result: Result) -> str:
+    run = result.runs[0]
+    apart = pairs(run.divergence).mean(axis=1)
+    return (
+        f"The mean divergence of the maps of two heads goes from {apart[0]:.3f} nats at step 0 to {apart[-1]:.3f} at "
+        f"step {int(run.steps[-1]):,}. Over all steps the cosines of their weights stay "
+        f"{_range(pairs(run.weight_cosines))}."
+    )
+
+
+def _penalty(result: Result) -> str:
+    without, with_it = result.runs
+    shared = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
+    return (
+        f"Compare the two trainings: rows of two heads overlap by {shared[0]:.3f} without the penalty and by "
+        f"{shared[1]:.3f} with it, while the loss of the answers goes from {without.loss[-1]:.4f} to "
+        f"{with_it.loss[-1]:.4f}."
+    )
+
+
+def _count(result: Result) -> str:
+    best = max(result.runs, key=lambda run: (run.right, -run.heads))
+    one, last = result.runs[0], result.runs[-1]
+    return (
+        f"Right answers by number of heads: {percent(one.right)} with one, {percent(best.right)} with "
+        f"{best.heads} and {percent(last.right)} with {last.heads}, each with {one.parameters:,} parameters."
+    )
+
+
+def _cut(result: Result) -> str:
+    each = [f"{run.label} {percent(run.right)} with {run.parameters:,}" for run in result.runs]
+    return f"Right answers and parameters of each cut: {'; '.join(each)}."
+
+
+def _removal(result: Result) -> str:
+    removal = result.removal
+    assert removal is not None
+    spare = removable(removal.least)
+    if spare == len(removal.order):
+        return "The blue curve never falls by more than a point: this layer has learned nothing that could be lost."
+    return (
+        f"The blue curve stays up while {counted(spare, 'head')} {'is' if spare == 1 else 'are'} removed; without "
+        f"H{int(removal.order[spare])}, the next, it falls to {percent(float(removal.least[spare + 1]))}."
+    )
+
+
+def _step(steps: Array, holds: Array) -> str:
+    """The first recorded step from which something holds at every later one too."""
+    fails = np.flatnonzero(~holds)
+    after = int(fails[-1]) + 1 if len(fails) else 0
+    return f"{int(steps[min(after, len(steps) - 1)]):,}"
+
+
+def _range(values: Array) -> str:
+    low, high = decimal(float(values.min())), decimal(float(values.max()))
+    return f"at {low}" if low == high else f"between {low} and {high}"
+
+
+_LOOKS: Mapping[str, Callable[[Result], str]] = MappingProxyType(
+    {
+        IDENTICAL: _identical,
+        OUTPUT: _output,
+        RANDOM: _random,
+        PENALTY: _penalty,
+        COUNT: _count,
+        CUT: _cut,
+        REMOVAL: _removal,
+    }
+)

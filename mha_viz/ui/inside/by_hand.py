@@ -1,0 +1,86 @@
+"""The held words in every step, and the softmax of one row computed number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from mha_viz.figures.theme import Theme
+from mha_viz.numerals import decimal, percent
+from mha_viz.trace import Trace
+from mha_viz.ui.parts import plain
+
+LARGE = 30.0  # scores above it are lowered by the largest one, as programs do: e to the power of 30 has 14 digits
+
+
+class Row(NamedTuple):
+    """The softmax of one query, [key] each: ``products`` q · k, ``scores`` after the scaling, ``powers`` e to the score
+    less ``lowered``, 0 where the query must not look, and ``shares``, which sum to 1."""
+
+    products: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+    lowered: float
+    powers: npt.NDArray[np.float64]
+    shares: npt.NDArray[np.float64]
+
+
+def row_of(trace: Trace, head: int, query: int, divided: bool) -> Row:
+    """The softmax of a row step by step; without the scaling where it is not ``divided``."""
+    products = trace.scores[head, query].astype(np.float64)
+    scores = products * trace.scaling if divided else products
+    is_open = ~trace.mask[query]
+    largest = float(scores[is_open].max())
+    lowered = largest if largest > LARGE else 0.0
+    powers = np.where(is_open, np.exp(np.where(is_open, scores, lowered) - lowered), 0)
+    return Row(products, scores, lowered, powers, powers / powers.sum())
+
+
+def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
+    """The row as a table in Markdown: ``tokens`` one by one, what is left together, and the sum."""
+    row = row_of(trace, head, query, divided)
+    scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
+    power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
+    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), power, "share"]
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
+    for token in tokens:
+        name = plain(trace.text.tokens[token].text[:24])
+        cells = [f"{name}", decimal(row.products[token]), decimal(row.scores[token])]
+        if trace.mask[query, token]:
+            cells[1:] = ["masked", "−∞"]
+        shown = [*(cells if divided else cells[:2]), _power(row.powers[token]), percent(row.shares[token])]
+        lines.append([f"**{cell}**" for cell in shown] if token == key else shown)
+    between = [""] * (len(columns) - 3)
+    left = sorted(set(range(trace.n)) - set(tokens))
+    if left:
+        lines.append([f"{len(left)} more", *between, _power(row.powers[left].sum()), percent(row.shares[left].sum())])
+    lines.append(["**sum**", *between, f"**{_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _power(value: float) -> str:
+    return decimal(value, 3) if value < 1000 else f"{value:,.0f}"
+
+
+def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
+    """The text with the query and the key marked, above every step."""
+    ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
+    if query == key:
+        ring = {query: ("query and key", theme.heads[1])}
+    words = "".join(_word(trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
+    weight = percent(float(trace.weights[head, query, key]))
+    st.html(
+        f'<p class="inside-held" aria-label="The held words">{words}'
+        f"<span>The query gives the key {weight} of its attention.</span></p>"
+    )
+
+
+def _word(text: str, ring: tuple[str, str] | None) -> str:
+    if ring is None:
+        return f"<bdi>{escape(text)}</bdi> "
+    name, colour = ring
+    return f'<b style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '

@@ -1,0 +1,59 @@
+"""What a visitor expects of an experiment, asked before a run is shown and compared with it afterwards."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.training.predictions import PREDICTIONS, compared
+from mha_viz.training.record import Result
+from mha_viz.ui import address
+from mha_viz.ui.parts import formulas, guarded, plain
+
+PARAMETER = "guess"
+SKIP = "skip"
+PAST = ("run", "step", "arm", "tour")  # a link with one of these shows a run: it is too late to ask
+
+
+def is_answered() -> bool:
+    """True when the visitor has said something, or come by a link that shows a run."""
+    return any(name in st.query_params for name in (PARAMETER, *PAST))
+
+
+def ask(experiment: str) -> None:
+    """What will happen? None of the options is chosen before the visitor chooses."""
+    prediction = PREDICTIONS[experiment]
+    guess = _guess(experiment)
+    key = f"lab_guess_{experiment}"
+    st.session_state[key] = guess  # the URL is the state
+    st.radio(
+        f"**What do you expect?** {formulas(prediction.question)}",
+        list(prediction.options),
+        index=None,
+        key=key,
+        format_func=lambda option: _capital(prediction.options[option]),
+        on_change=_on_guess,
+        args=(key,),
+    )
+    if not is_answered():
+        st.button("Skip: show the run", key="lab_skip", on_click=address.go, kwargs={PARAMETER: SKIP})
+
+
+def compare(result: Result) -> None:
+    """What was expected beside what happened, in one sentence; nothing for a visitor who skipped the question."""
+    guess = _guess(result.settings.experiment)
+    if guess is not None:
+        st.markdown(f"**{formulas(plain(compared(guess, result)))}**")
+
+
+def _guess(experiment: str) -> str | None:
+    guess = st.query_params.get(PARAMETER, "")
+    return guess if guess in PREDICTIONS[experiment].options else None
+
+
+def _capital(clause: str) -> str:
+    return clause[:1].upper() + clause[1:]
+
+
+@guarded()
+def _on_guess(key: str) -> None:
+    address.go(**{PARAMETER: st.session_state[key] or SKIP})

@@ -1,0 +1,261 @@
+"""One run of the training lab on the page: what it shows, the heads step by step, and the curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.figures import training as charts
+from mha_viz.figures.frames import Flow, Recording, alike, frames
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.theme import Theme
+from mha_viz.figures.training import Line
+from mha_viz.numerals import percent
+from mha_viz.training import record
+from mha_viz.training.look import limits
+from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Result, Run, Settings
+from mha_viz.training.statements import Statement, pair_names, pairs, statements
+from mha_viz.training.tasks import CHANCE, RELATIONS
+from mha_viz.ui import address
+from mha_viz.ui.cache import lasting
+from mha_viz.ui.components.player import player
+from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
+
+CHARTS = 128  # finished ones that are kept: six show one training at one step
+RECORDINGS = 16  # finished ones that are kept, of 0.1 to 0.4 MB each
+PLAYER = "lab_player"
+SLICES = (
+    r"**Why a head's slice of $W_O$ gives it a gradient of its own.** The output of the layer is the sum of one term "
+    r"per head, $\mathrm{head}_i W_O^{(i)}$. So the gradient that comes back to head $i$ is "
+    r"$\partial L/\partial\,\mathrm{head}_i = \partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$: the first factor "
+    r"is the same for all heads, the second is the head's own. With equal slices the gradients are equal; with "
+    r"different slices they differ, even where $W_Q$, $W_K$ and $W_V$ are equal."
+)
+
+
+def in_words(settings: Settings) -> str:
+    """The settings that an experiment uses, in words."""
+    names = {"heads": "h", "weight": "λ"}
+    settingsin_words = [
+        f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
+    ]
+    return ", ".join(settingsin_words)
+
+
+@st.fragment
+@guarded(complain)
+def show(result: Result, theme: Theme) -> None:
+    """One run: what it says, the heads at one step, and the curves."""
+    with st.container(key="lab_result"):
+        left, right = st.columns([7, 4], gap="large")
+    with right:
+        st.markdown("##### What this run shows")
+        stored = result is record.stored(result.settings.experiment)
+        origin = "Default run, saved with the app" if stored else "Run on this server"
+        st.caption(formulas(plain(f"{origin}: {in_words(result.settings)}.")))
+        for note in limits(result.settings):
+            remark(note)
+        for statement in statements(result):
+            _say(statement)
+    with left:
+        _compared(result, theme)
+        arm = _arm(result)
+        at = _moment(arm)
+        _steps(result, arm, at, theme)
+    _curves(result, arm, at, theme)
+
+
+def _say(statement: Statement) -> None:
+    answer = "Yes." if statement.yes else "No."
+    usual = "yes" if statement.usual else "no"
+    odd = f" *Unusual: in the default run the answer is {usual}.*" if statement.surprising else ""
+    colour = "orange" if odd else "primary"
+    st.markdown(
+        f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{odd}  \n"
+        f"{formulas(plain(statement.evidence))}"
+    )
+
+
+def _compared(result: Result, theme: Theme) -> None:
+    """Charts of the run as a whole, where it has several trainings or takes heads away."""
+    if result.settings.experiment in (COUNT, CUT):
+        labels = [str(arm.heads) for arm in result.runs] if result.settings.experiment == COUNT else _names(result)
+        shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
+        against = "number of heads" if result.settings.experiment == COUNT else "way of cutting"
+        st.markdown(f"**Right answers, by {against}**; dotted: guessing")
+        ordered = result.settings.experiment == COUNT
+        _chart(charts.accuracies(labels, shares, (*RELATIONS, "both"), CHANCE, theme, ordered), "accuracies")
+        _costs(result)
+    if result.removal is not None:
+        first, second = st.columns([3, 2])
+        removal = result.removal
+        first.markdown("**Right answers as heads are removed**")
+        with first:
+            _chart(charts.removal(removal.least, removal.most, removal.random, theme), "removal")
+        second.markdown("**Importance of each head**")
+        with second:
+            _chart(charts.importance(removal.importance, removal.order, theme), "importance")
+
+
+def _costs(result: Result) -> None:
+    import pandas as pd
+
+    rows = [
+        {
+            "layer": arm.label,
+            "d_k": result.settings.d_model // arm.heads,
+            "parameters": arm.parameters,
+            "multiply-adds": arm.multiply_adds,
+            "right": 100 * arm.right,
+            "loss": float(arm.loss[-1]),
+        }
+        for arm in result.runs
+    ]
+    formats = {"parameters": "localized", "multiply-adds": "localized", "right": PERCENT, "loss": "%.5f"}
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        width="stretch",
+        column_config={name: st.column_config.NumberColumn(format=f) for name, f in formats.items()},
+    )
+
+
+def _names(result: Result) -> list[str]:
+    return [arm.label for arm in result.runs]
+
+
+def _arm(result: Result) -> Run:
+    """The training whose heads are shown."""
+    if len(result.runs) == 1:
+        return result.runs[0]
+    usual = 1 if result.settings.experiment in (PENALTY, COUNT) else 0
+    asked = st.query_params.get("arm", "")
+    names = _names(result)
+    first = int(asked) if asked in map(str, range(len(names))) else usual
+    key = f"lab_arm_{result.settings.experiment}_{'|'.join(names)}"
+    st.session_state[key] = names[first]
+    chosen = st.segmented_control(
+        "Heads of", names, key=key,
+        on_change=_on_arm, args=(names, result.settings.experiment),
+    )  # fmt: skip
+    return result.runs[names.index(chosen) if chosen in names else first]
+
+
+@guarded()
+def _on_arm(names: Sequence[str], experiment: str) -> None:
+    chosen = st.session_state[f"lab_arm_{experiment}_{'|'.join(names)}"]
+    address.go(arm=str(names.index(chosen)) if chosen in names else None)
+
+
+def _moment(arm: Run) -> int:
+    """The number of the recorded step in view; the first, before training, unless the URL says another."""
+    steps = [str(int(step)) for step in arm.steps]
+    asked = st.query_params.get("step", "")
+    return steps.index(asked) if asked in steps else 0
+
+
+def _steps(result: Result, arm: Run, at: int, theme: Theme) -> None:
+    """The heads at every recorded step, which the browser plays."""
+    st.markdown("**Where each head looks**; rows: from, columns: to")
+    player({**_recorded(result, arm, theme), "at": at}, PLAYER, _on_step)
+    st.markdown(SLICES)
+
+
+@guarded()
+def _on_step() -> None:
+    step = whole(sent(PLAYER, "step"))
+    if step is not None and 0 <= step <= 10**6:
+        address.go(step=str(step) if step else None)
+
+
+@lasting(RECORDINGS)
+def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
+    """What the browser is sent of one training; nobody may change it, for other visitors are sent it too."""
+    right = [
+        ", ".join(f"{name} {percent(share)}" for share, name in zip(shares, RELATIONS, strict=True))
+        for shares in arm.accuracy
+    ]
+    recording = Recording(
+        key=f"{result.settings}|{arm.label}",
+        steps=arm.steps.tolist(),
+        words=result.words,
+        names=[f"H{h}" for h in range(arm.heads)],
+        maps=arm.maps,
+        relations=RELATIONS,
+        places=result.places.T,
+        captions=[f"Right answers: {shares}." for shares in right],
+        matrices=alike(arm.weight_cosines, arm.divergence, arm.gradient_cosines) if arm.heads > 1 else (),
+        flow=Flow(arm.gradients, arm.gradient_cosines[:, 0]),
+        flow_title="The gradient on its way back to each head",
+        matrices_title="How alike the heads are",
+    )
+    return frames(recording, 0, theme)
+
+
+# What is drawn of one training at one step, by the key of its chart.
+CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str, Any]]] = {
+    "loss": (
+        lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
+        {"log": True},
+    ),
+    "right": (
+        lambda _, arm: [
+            Line(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True) for r, name in enumerate(RELATIONS)
+        ],
+        {"bounds": (0, 1.04)},
+    ),
+    "norms": (lambda _, arm: [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
+    "weights": (lambda _, arm: _pairs(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
+    "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
+    "pulls": (lambda _, arm: _pairs(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
+}
+
+
+@lasting(CHARTS)
+def _drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
+    """A finished chart; nobody may change it, for other visitors are shown it too."""
+    lines, how = CURVES[key]
+    return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
+
+
+def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
+    def draw(title: str, key: str) -> None:
+        st.markdown(title)
+        _chart(_drawn(key, result, arm, at, theme), key)
+
+    first, second, third = st.columns(3, gap="medium")
+    with first:
+        draw("**Loss** of the answers, in nats, logarithmic", "loss")
+    with second:
+        draw("**Right answers**", "right")
+    with third:
+        draw("**Gradient norm** of each head, logarithmic", "norms")
+    if arm.heads < 2:
+        return
+    first, second, third = st.columns(3, gap="medium")  # another row: on a phone it follows the first
+    with first:
+        draw("**Weights**, cosine of two heads", "weights")
+    with second:
+        draw("**Attention**, divergence of two heads", "apart")
+    with third:
+        draw("**Gradients**, cosine of two heads", "pulls")
+    st.caption(
+        formulas(
+            "Weights: W_Q, W_K, W_V and the slice of W_O of a head together. Gradients are those of the loss of the "
+            "answers, without any penalty: the norm is over all four matrices, the cosine over W_Q, W_K and W_V."
+        )
+    )
+
+
+def _pairs(arm: Run, matrix: Any) -> list[Line]:
+    """A faint curve for every two heads, as long as they can be told apart, and their mean."""
+    values = pairs(matrix)  # [step, pair]
+    each = [Line(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
+    return [*(each if len(each) <= 60 else []), Line("mean of all pairs", values.mean(axis=1), 0, True)]
+
+
+def _chart(figure: Any, key: str) -> None:
+    st.plotly_chart(figure, key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch")

@@ -1,0 +1,155 @@
+"""The settings of a run: the controls with what is wrong beside each, the estimate, Run, Stop and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.costs import divisors
+from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.numerals import counted
+from mha_viz.training import record
+from mha_viz.training.look import limits
+from mha_viz.training.record import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, Settings
+from mha_viz.ui import address
+from mha_viz.ui.jobs import Job
+from mha_viz.ui.lab.link import read, written
+from mha_viz.ui.lab.trainings import trainings
+from mha_viz.ui.parts import complain, complain_later, formulas, guarded, remark
+
+LABELS: Mapping[Field, tuple[str, str]] = {
+    "weight": ("λ", "The weight of the penalty."),
+    "heads": ("Heads, h", "The number of heads must divide d_model: d_k = d_model / h."),
+    "d_model": ("d_model", "How many numbers the vector of a word has."),
+    "steps": ("Steps", "Updates by Adam, each on 32 new sentences."),
+    "seed": ("Seed", "Determines the starting weights and the sentences; the same seed gives the same run."),
+}
+OF_THIS_RUN = ("run", "step", "arm")
+
+
+def show(experiment: str, asked: Settings) -> None:
+    """The settings with what is wrong beside each, and the button that runs them."""
+    running = trainings().under_way(asked)
+    asks = EXPERIMENTS[experiment].asks
+    _follow(experiment, asked)
+    choices = _choices(experiment)
+    with st.container(border=True, key="lab_settings"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            values: dict[str, Any] = {name: _control(experiment, name, choices) for name in asks}
+            faults = _faults(experiment, values)
+            if running is None:
+                st.button(
+                    "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start, args=(experiment,),
+                    help=None if faults else "Trains on this server.", width=92,
+                )  # fmt: skip
+        for error in (_misfits(asked) | faults).values():
+            complain(error)
+        if not faults:
+            _foretell(replace(asked, **values), asked)
+        if running is not None:
+            _progress(running)
+
+
+def _follow(experiment: str, asked: Settings) -> None:
+    """Put the settings of the URL into the controls when the URL is another one; else they keep what was typed."""
+    stamp = (experiment, st.query_params.get("run"))
+    followed = st.session_state.get("lab_followed") == stamp
+    st.session_state["lab_followed"] = stamp
+    for name in EXPERIMENTS[experiment].asks:
+        key = _key(experiment, name)
+        if not followed or key not in st.session_state:
+            st.session_state[key] = getattr(asked, name)
+
+
+def _choices(experiment: str) -> Mapping[Field, Sequence[int]]:
+    """What d_model and the number of heads can be; a control that says something else takes the nearest choice."""
+    widths = f"lab_{experiment}_d_model"
+    st.session_state[widths] = _nearest(WIDTHS, st.session_state[widths])
+    choices: dict[Field, Sequence[int]] = {"d_model": WIDTHS}
+    if "heads" in EXPERIMENTS[experiment].asks:
+        heads = _key(experiment, "heads")
+        choices["heads"] = divisors(st.session_state[widths], 2, MOST_HEADS)
+        st.session_state[heads] = _nearest(choices["heads"], st.session_state[heads])
+    return choices
+
+
+def _nearest(choices: Sequence[int], value: int | None) -> int:
+    return min(choices, key=lambda choice: abs(choice - (value or 0)))
+
+
+def _control(experiment: str, name: Field, choices: Mapping[Field, Sequence[int]]) -> float:
+    label, explanation = LABELS[name]
+    place: dict[str, Any] = {"key": _key(experiment, name), "help": formulas(explanation), "width": 92}
+    if name in choices:
+        chosen: int = st.selectbox(formulas(label), choices[name], **place)
+        return chosen
+    step: dict[str, Any] = (
+        {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
+    )
+    entered: float = st.number_input(formulas(label), **place, **step)
+    return entered
+
+
+def _misfits(asked: Settings) -> dict[Field, SettingError]:
+    """What a link asks for that is not among the choices."""
+    return {name: error for name, error in record.faults(asked).items() if name in ("heads", "d_model")}
+
+
+def _foretell(typed: Settings, asked: Settings) -> None:
+    """How long the run will take, and why it could not show what it is for."""
+    st.caption(f"Takes {_duration(trainings().seconds(typed))} on this server.")
+    if typed != asked:  # what a run on the page lacks is said beside it
+        for note in limits(typed):
+            remark(note)
+
+
+def _duration(seconds: float) -> str:
+    """An estimate in words: "about 4 s", "about 40 s", "about 2 min"."""
+    if seconds < 10:
+        return f"about {max(1, round(seconds))} s"
+    return f"about {round(seconds / 5) * 5} s" if seconds < 90 else f"about {round(seconds / 60)} min"
+
+
+def _key(experiment: str, name: Field) -> str:
+    return f"lab_{experiment}_{name}"
+
+
+def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingError]:
+    return record.faults(replace(EXPERIMENTS[experiment].default, **values))
+
+
+@guarded()
+def _start(experiment: str) -> None:
+    """Run what the controls say, and let the URL say it too."""
+    asks = EXPERIMENTS[experiment].asks
+    chosen = {name: st.session_state[_key(experiment, name)] for name in asks}
+    settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # as a link can say it
+    try:
+        if trainings().result(settings) is None:
+            trainings().start(settings)
+        address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or "default"})
+    except MhaVizError as error:
+        complain_later(error)
+
+
+@st.fragment(run_every=0.5)
+@guarded(complain)
+def _progress(training: Job) -> None:
+    if training.finished or training.left:
+        if training.error is not None and not training.left:
+            complain_later(training.error)
+        st.rerun()
+    training.look()
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    left.progress(training.fraction, text=_standing(training))
+    right.button("Stop", key="lab_stop", on_click=training.let_go, width="stretch")
+
+
+def _standing(training: Job) -> str:
+    first = trainings().before(training)
+    if first:
+        return f"Waiting for {counted(first, 'training')} of other visitors"
+    return f"Training: {training.fraction:.0%}" if training.fraction else "Training is starting"

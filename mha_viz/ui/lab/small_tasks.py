@@ -1,0 +1,170 @@
+"""Small tasks: which of four heads does this? The answer is measured on the sentence that is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from mha_viz.analysis.distance import entropy
+from mha_viz.assets import asset
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.caption import both
+from mha_viz.figures.frames import Recording, frames
+from mha_viz.models import catalog
+from mha_viz.numerals import decimal
+from mha_viz.ui import address, frame, inference
+from mha_viz.ui.components.player import player
+from mha_viz.ui.parts import guarded, plain, theme
+
+TASK, ANSWER = "task", "answer"  # parameters of the URL
+MODEL = "minilm"
+Numbers = npt.NDArray[np.float64]
+
+
+class SmallTask(NamedTuple):
+    """A question about one sentence and four heads. ``measure`` is a name of MEASURES; ``link``, two words."""
+
+    task: str
+    text: str
+    heads: tuple[str, ...]
+    measure: str
+    link: tuple[str, ...] = ()
+
+
+class Measure(NamedTuple):
+    """What decides a task: a number for each head, the larger the better, and what it is."""
+
+    words: str
+    of: Callable[[Attention, SmallTask], Numbers]
+
+
+@cache
+def small_tasks() -> tuple[SmallTask, ...]:
+    """All tasks in order."""
+    entries = json.loads(asset("small_tasks.json").read_text("utf-8"))
+    return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
+
+
+def show() -> None:
+    """The section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
+    st.markdown("### Six small tasks")
+    st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
+    numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
+    asked = st.query_params.get(TASK)
+    st.session_state["small_task"] = asked if asked in numbers else None  # the URL is the state
+    st.pills("Task", numbers, key="small_task", on_change=_on_task, label_visibility="collapsed")
+    if asked in numbers:
+        _open(small_tasks()[int(asked) - 1])
+
+
+@guarded()
+def _on_task() -> None:
+    address.go(**{TASK: st.session_state["small_task"], ANSWER: None})
+
+
+def _open(task: SmallTask) -> None:
+    attention = inference.read_by(catalog.resolve(MODEL), task.text, "")
+    if attention is None:
+        return
+    words = attention.by_words()
+    st.markdown(f"#### {plain(task.task)}")
+    st.markdown(f"*{plain(task.text)}*")
+    player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
+    asked = st.query_params.get(ANSWER)
+    st.session_state["small_answer"] = asked if asked in task.heads else None
+    st.radio(
+        "Your answer", task.heads, index=None, key="small_answer", horizontal=True, on_change=_on_answer,
+        format_func=lambda name: both(Head.parse(name)),
+    )  # fmt: skip
+    if asked in task.heads:
+        st.markdown(feedback(task, words, asked))
+    with st.container(horizontal=True):
+        for name in task.heads:
+            parameters = {"text": task.text, "model": MODEL, "head": name}
+            st.page_link(frame.page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
+
+
+@guarded()
+def _on_answer() -> None:
+    address.go(**{ANSWER: st.session_state["small_answer"]})
+
+
+def _recording(task: SmallTask, words: Attention) -> Recording:
+    texts = [token.text for token in words.queries.tokens]
+    return Recording(
+        key=f"{words.key}|{','.join(task.heads)}",
+        steps=[0],
+        words=texts,
+        names=[both(Head.parse(name)) for name in task.heads],
+        maps=np.stack([words[name] for name in task.heads])[None],
+        relations=[],
+        places=np.empty((0, len(texts))),
+        captions=["Rows: from, columns: to."],
+    )
+
+
+def feedback(task: SmallTask, words: Attention, answer: str) -> str:
+    """Whether ``answer`` is right, with the number of each of the four heads, the largest first."""
+    measure = MEASURES[task.measure]
+    numbers = dict(zip(task.heads, measure.of(words, task).tolist(), strict=True))
+    ranked = sorted(numbers, key=lambda name: -numbers[name])
+    each = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
+    verdict = ":green[**Right.**]" if answer == ranked[0] else f":orange[**Not quite: it is {ranked[0]}.**]"
+    return f"{verdict} {plain(measure.words[:1].upper() + measure.words[1:])}: {each}."
+
+
+# ---- Measures ------------------------------------------------------------------------------------------------
+
+
+def _maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
+    return np.stack([words[name] for name in task.heads])  # [head, query, key]
+
+
+def _neighbour(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
+    def weights(words: Attention, task: SmallTask) -> Numbers:
+        """[head]: the mean weight of a word on the one at ``offset``, special tokens left out on both sides."""
+        maps, inner = _maps(words, task), _ordinary(words)
+        pairs = [(query, query + offset) for query in inner if query + offset in inner]
+        queries, keys = zip(*pairs, strict=True)
+        means: Numbers = maps[:, queries, keys].mean(axis=1, dtype=np.float64)
+        return means
+
+    return weights
+
+
+def _first(words: Attention, task: SmallTask) -> Numbers:
+    means: Numbers = _maps(words, task)[:, _ordinary(words), 0].mean(axis=1, dtype=np.float64)
+    return means
+
+
+def _spread(words: Attention, task: SmallTask) -> Numbers:
+    means: Numbers = entropy(_maps(words, task)[:, _ordinary(words)].astype(np.float64)).mean(axis=1)
+    return means
+
+
+def _link(words: Attention, task: SmallTask) -> Numbers:
+    texts = [token.text for token in words.queries.tokens]
+    query, key = (texts.index(word) for word in task.link)
+    return _maps(words, task)[:, query, key].astype(np.float64)
+
+
+def _ordinary(words: Attention) -> list[int]:
+    return [place for place, token in enumerate(words.queries.tokens) if not token.special]
+
+
+MEASURES: Mapping[str, Measure] = MappingProxyType(
+    {
+        "previous": Measure("mean weight on the word before", _neighbour(-1)),
+        "next": Measure("mean weight on the next word", _neighbour(1)),
+        "first": Measure("mean weight on [CLS]", _first),
+        "spread": Measure("mean entropy of a row, in nats", _spread),
+        "link": Measure("weight from the first word to the second", _link),
+    }
+)

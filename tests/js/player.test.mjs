@@ -1,0 +1,48 @@
+// A training as frames: where playing stands, the cells between two recorded steps, and what numbers look like.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { significant, thickness } from "../../mha_viz/browser/player/flow.js";
+import {
+  blended,
+  bytesOf,
+  cssColour,
+  inkOn,
+  momentAfter,
+  playFrom,
+  shadeOf,
+} from "../../mha_viz/browser/player/frames.js";
+
+test("cells between two recorded steps change evenly and are exact at each", () => {
+  const cells = bytesOf(btoa(String.fromCharCode(0, 100, 200, 50)));
+  assert.deepEqual([...blended(cells, 2, 0)], [0, 100]);
+  assert.deepEqual([...blended(cells, 2, 0.5)], [100, 75]);
+  assert.deepEqual([...blended(cells, 2, 1)], [200, 50]);
+});
+
+test("playing takes the same time from each recorded step to the next and ends on the last", () => {
+  assert.equal(momentAfter(2, 900, 450, 10), 4);
+  assert.equal(momentAfter(2, 1e9, 450, 10), 9);
+  assert.equal(momentAfter(2, -3, 450, 10), 2);
+});
+
+test("Play goes on from the slider, and begins anew at the end", () => {
+  assert.equal(playFrom(3, 10), 3);
+  assert.equal(playFrom(9, 10), 0);
+  assert.equal(playFrom(0, 1), 0);
+});
+
+test("shades run from low to high and stop there", () => {
+  assert.deepEqual(
+    [-1, 0, 1, 7].map((value) => shadeOf(value, -1, 1)),
+    [0, 128, 255, 255],
+  );
+  assert.equal(cssColour(0xff332211), "rgb(17 34 51)");
+  assert.deepEqual([inkOn(0xffffffff), inkOn(0xff000000)], ["#000", "#fff"]);
+});
+
+test("norms keep two digits, and a larger one has a thicker arrow", () => {
+  assert.deepEqual([0, 0.00123, 0.03, 1.26].map(significant), ["0", "0.0012", "0.030", "1.3"]);
+  assert.ok(thickness(1, 4, 34) > thickness(0.1, 4, 34));
+  assert.equal(thickness(4, 4, 34), 20.75);
+  assert.equal(thickness(0, 0, 34), 0.75);
+});

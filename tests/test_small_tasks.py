@@ -1,0 +1,98 @@
+"""The small tasks: what is asked, what is measured on the sentence that is shown, and what is said of an answer."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
+from mha_viz.models.encoder import Encoder
+from mha_viz.ui.lab.small_tasks import MEASURES, SmallTask, feedback, small_tasks
+from tests.page_session import PageSession
+
+pytestmark = pytest.mark.usefixtures("no_hub")
+
+PAGE = "pages/80_questions.py"
+ANSWERS = ("L0H2", "L1H8", "L4H5", "L0H3", "L3H1", "L5H7")
+
+
+def visit(**url: str) -> PageSession:
+    return PageSession(url, PAGE)
+
+
+def by_definition(task: SmallTask, words: list[str], rows: list[list[float]]) -> float:
+    """What a measure says of one head, in plain Python; the first and the last token are special."""
+    inner = range(1, len(words) - 1)
+    if task.measure == "link":
+        return rows[words.index(task.link[0])][words.index(task.link[1])]
+    if task.measure == "first":
+        return sum(rows[q][0] for q in inner) / len(inner)
+    if task.measure == "spread":
+        return sum(-w * float(np.log(w)) for q in inner for w in rows[q] if w > 0) / len(inner)
+    offset = {"previous": -1, "next": 1}[task.measure]
+    weights = [rows[q][q + offset] for q in inner if q + offset in inner]
+    return sum(weights) / len(weights)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_the_answer_is_measured_and_leaves_no_doubt(number: int, minilm: Encoder) -> None:
+    task = small_tasks()[number]
+    words = minilm.encode(task.text).by_words()
+    texts = [token.text for token in words.queries.tokens]
+    numbers = MEASURES[task.measure].of(words, task)
+    for name, value in zip(task.heads, numbers, strict=True):
+        assert value == pytest.approx(by_definition(task, texts, words[name].tolist()), abs=1e-5)
+    best, second = np.sort(numbers)[::-1][:2]
+    assert best > 1.3 * second or best - second > 0.5
+    assert task.heads[int(numbers.argmax())] == ANSWERS[number]
+
+
+def test_an_answer_is_right_or_wrong_by_the_numbers(minilm: Encoder) -> None:
+    task = small_tasks()[0]
+    words = minilm.encode(task.text).by_words()
+    assert feedback(task, words, "L0H2").startswith(":green[**Right.**] Mean weight on the word before: L0H2 0.9")
+    assert "it is L0H2" in feedback(task, words, "L1H8")
+
+
+def test_no_sentence_is_read_before_a_task_is_chosen() -> None:
+    page = visit()
+    assert "Six small tasks" in page.said
+    assert page.at.pills(key="small_task").value is None
+    assert "mha_player" not in page._drawn()
+    page.at.pills(key="small_task").set_value("2").run()
+    page.check()
+    assert page.url["task"] == "2"
+    assert small_tasks()[1].text in page.said.replace("\\", "")
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: int, minilm: Encoder) -> None:
+    task = small_tasks()[number]
+    page = visit(task=str(number + 1))
+    content = json.loads(page._drawn()["mha_player"].json)
+    assert [head["name"] for head in content["heads"]] == [both(Head.parse(name)) for name in task.heads]
+    words = minilm.encode(task.text).by_words()
+    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(4, len(content["words"]), -1)
+    np.testing.assert_allclose(cells[2] / 255, words[task.heads[2]], atol=3e-3)
+    assert "Right." not in page.said
+    assert "Not quite" not in page.said
+    wrong = next(name for name in task.heads if name != ANSWERS[number])
+    page.at.radio(key="small_answer").set_value(wrong).run()
+    page.check()
+    assert page.url["answer"] == wrong
+    assert feedback(task, words, wrong) in page.said
+    page.at.radio(key="small_answer").set_value(ANSWERS[number]).run()
+    assert "Right." in page.said
+    links = [link.proto for link in page.at.get("page_link") if "in Explore" in link.proto.label]
+    assert len(links) == 4
+    assert f"head={task.heads[0]}" in links[0].query_string
+
+
+@pytest.mark.parametrize("odd", ["0", "7", "x", "", "１"])
+def test_odd_tasks_and_answers_of_a_link_are_survived(odd: str) -> None:
+    assert "mha_player" not in visit(task=odd, answer=odd)._drawn()
+    assert "Right." not in visit(task="1", answer=odd).said

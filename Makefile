@@ -23,7 +23,7 @@ export PYTHONUTF8 := 1
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
 
-test: $(VENV)/.dev-installed
+test: $(VENV)/.dev-installed node_modules/.installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 

@@ -5,7 +5,7 @@ import streamlit as st
 from mha_viz.ui import frame, parts
 
 frame.view()
-st.title("What the pictures show")
+st.header("What the pictures show")
 parts.prose("about.md")
 st.header("Models")
 parts.model_table()

@@ -113,4 +113,4 @@ def test_each_component_is_one_module_that_node_can_read(tmp_path: Path, compone
 
 
 def test_the_components_are_those_that_have_a_folder() -> None:
-    assert bundle.COMPONENTS == ("block", "compare", "explorer", "player", "scheme", "sentence")
+    assert bundle.COMPONENTS == ("block", "compare", "explorer", "player", "scheme", "sentence", "tour")

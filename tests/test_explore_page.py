@@ -57,7 +57,7 @@ def test_about_says_what_the_pictures_do_not_show() -> None:
     visit = PageSession()
     visit.at.switch_page("pages/90_about.py").run()
     visit.check()
-    assert [t.value for t in visit.at.title] == ["What the pictures show"]
+    assert [t.value for t in visit.at.header[:1]] == ["What the pictures show"]
     assert len(visit.said) > 1000
     assert list(visit.at.dataframe[0].value["name"]) == [m.name for m in catalog.offered()]
 

@@ -59,8 +59,17 @@ def understood(page: str, parameters: dict[str, str]) -> bool:
     """True when every parameter of a link is one that the page reads, with a value that it knows."""
     known = {
         "why heads differ": {"experiment": lambda value: value in EXPERIMENTS},
-        "inside a head": {"step": lambda value: value in (*STEPS, inside.COST), "head": lambda value: value in HEADS},
-        "explore": {"head": lambda value: value in HEADS, "pin": lambda value: value == "q10"},
+        "inside a head": {
+            "step": lambda value: value in (*STEPS, inside.COST),
+            "head": lambda value: value in HEADS,
+            "q": lambda value: value == "10",
+            "k": lambda value: value == "9",
+        },
+        "explore": {
+            "head": lambda value: value in HEADS,
+            "pin": lambda value: value == "q10",
+            "roles": lambda value: value == "on",
+        },
         "roles": {"head": lambda value: value in HEADS, "model": lambda value: value == "toy"},
     }
     return all(name in known[page] and known[page][name](value) for name, value in parameters.items())
@@ -168,6 +177,7 @@ def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
     tokens = [token.text for token in attention.text.tokens]
     assert tokens[10] == "it"
     assert tokens[int(attention.weights[3, 1, 10].argmax())] == "animal"
+    assert tokens[9] == "because"  # the word before, which the second step follows
     assert [int(row.argmax()) for row in attention.weights[0, 2, 1:-1]] == list(range(len(tokens) - 2))
     beaten = re.search(r"For \*\*(\d+)\*\* of (\d+) relations a simple rule does as well", visit("roles").said)
     assert beaten

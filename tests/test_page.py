@@ -109,7 +109,7 @@ def test_a_reading_without_special_tokens_never_claims_that_nothing_is_hidden(ta
     attention = reading(3, 4).without_special()
     page_ = tab.open(saved(attention.heatmap(2, 3, unit="pieces"), tmp_path))
     share = 100 * attention.hidden[2, 3].mean()
-    expect(page_.locator(".note")).to_have_text(f"{share:.0f} % of this head’s attention was hidden before rescaling.")
+    expect(page_.locator(".note")).to_have_text(f"{share:.1f}% of this head’s attention was hidden before rescaling.")
 
 
 def test_attention_from_one_text_to_another_is_painted_and_pinned_on_both_sides(tab: Tab, tmp_path: Path) -> None:

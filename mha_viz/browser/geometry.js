@@ -1,5 +1,5 @@
 // Numbers and positions only: no page, no colours. Tested by `node --test`.
-import { defaultsOf, patternsOf } from "./view.js";
+import { LONG, defaultsOf, patternsOf } from "./view.js";
 
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
@@ -45,15 +45,22 @@ export const paperName = (reading, index) => `${Math.floor(index / reading.heads
 export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side", "shown"]);
 const PATTERNS = patternsOf(Object.keys(DEFAULTS));
 
+/** @type {(reading: Reading) => boolean} */
+export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG.tokens;
+// What a view of a reading begins with: of a long text the strongest links only.
+/** @type {(reading: Reading) => Record<string, string>} */
+export const firstView = (reading) => (isLong(reading) ? { ...DEFAULTS, ...LONG.defaults } : DEFAULTS);
+
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
 export function parseView(params, reading) {
   const start = reading.start || {};
+  const first = firstView(reading);
   const view = /** @type {ReadingView} */ ({});
   const last = (name) => params.getAll(name).at(-1) ?? null; // of a repeated parameter, as on the server
   for (const [name, pattern] of Object.entries(PATTERNS)) {
     const value = last(name);
-    view[name] = value !== null && pattern.test(value) ? value : DEFAULTS[name];
+    view[name] = value !== null && pattern.test(value) ? value : first[name];
   }
   view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
@@ -86,8 +93,9 @@ export const pinName = (pin) =>
 /** @type {(view: ReadingView, reading: Reading) => Record<string, string | null>} */
 export function encodeView(view, reading) {
   const start = reading.start || {};
+  const first = firstView(reading);
   const fields = /** @type {Record<string, string | null>} */ ({});
-  for (const name of Object.keys(PATTERNS)) fields[name] = view[name] === DEFAULTS[name] ? null : view[name];
+  for (const name of Object.keys(PATTERNS)) fields[name] = view[name] === first[name] ? null : view[name];
   const head = headName(reading, view.head);
   const pin = pinName(view.pin);
   const atStart = head === (start.head || "L0H0") && pin === (start.pin || null);

@@ -7,6 +7,12 @@ const LABEL = 96; // at most this wide, pixels
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
+/** @type {(cell: number) => number} */
+const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
+// One label in so many is written where cells are smaller than letters.
+/** @type {(cell: number) => number} */
+export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
+
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Several drawings of one size share
 // `look.label` and `look.most`, the rows and columns that there must be room for.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
@@ -112,8 +118,8 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const list = isRow ? scene.rows : scene.cols;
   const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
-  const size = Math.max(10, Math.min(13, layout.cell - 1));
-  const every = Math.ceil((size + 1) / layout.cell); // crowded: one label in so many, and always the focused one
+  const size = labelSize(layout.cell);
+  const every = labelStep(layout.cell); // crowded: one label in so many, and always the focused one
   list.forEach((unit, i) => {
     const held = within(i, own, count);
     const beside = own !== null && !held && i > own - every && i < own + count - 1 + every;

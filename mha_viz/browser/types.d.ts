@@ -226,6 +226,7 @@ interface Queue {
 }
 
 declare var mhaVizQueue: Queue | undefined;
+declare var mhaVizTour: { step: string } | undefined;
 
 /** What children of a page element may be. */
 type Children = (Node | string)[];
@@ -505,6 +506,9 @@ interface SentenceData {
   pair: string;
   look: string;
   intro: string;
+  opens: { index: number; head: string } | null;
+  full: Record<string, string>;
+  file: boolean;
   model: string;
   label: string;
   models: { name: string; label: string }[];

@@ -4,6 +4,10 @@ import GRAMMAR from "./view.json" with { type: "json" };
 /** @type {(names: string[]) => Record<string, string>} */
 export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[name]);
 
+// A view of more tokens than this begins readable: with these settings, where the address does not say others.
+/** @type {{ tokens: number, defaults: Record<string, string> }} */
+export const LONG = GRAMMAR.long;
+
 // What the whole value of each setting has to match.
 /** @type {(names: string[]) => Record<string, RegExp>} */
 export const patternsOf = (names) => pick(names, (name) => new RegExp(`^(${GRAMMAR.values[name]})$`));

@@ -20,3 +20,10 @@ _GRAMMAR = json.loads(Path(__file__).with_name("view.json").read_text("utf-8"))
 
 VALUES: Mapping[str, str] = MappingProxyType(_GRAMMAR["values"])  # regular expressions, for the whole value
 DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["defaults"])
+LONG_TOKENS: int = _GRAMMAR["long"]["tokens"]
+LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["long"]["defaults"])
+
+
+def defaults_of(tokens: int) -> Mapping[str, str]:
+    """What a view of a text of so many tokens begins with: of a long one the strongest links only."""
+    return {**DEFAULTS, **LONG_DEFAULTS} if tokens > LONG_TOKENS else DEFAULTS

@@ -44,13 +44,18 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-role_map_box { overflow-x: auto; }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
-.st-key-tour { border-left: 3px solid rgba(127, 127, 127, 0.5); padding: 2px 0 2px 14px; gap: 0.2rem; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }
+.st-key-tour {
+  border-left: 4px solid light-dark(#0f5aa8, #79bef5); padding: 10px 14px; gap: 0.2rem;
+  background: light-dark(#fffefb, #14171a); box-shadow: 0 6px 18px rgb(0 0 0 / 0.18);
+}
+@media (max-height: 500px) { [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: static; } }
 .st-key-tour_ways { gap: 1.2rem; }
 .st-key-tour button, .st-key-tour a[data-testid] { min-height: 0; padding: 0.25rem 0; line-height: 1.4; }
 .st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
 .st-key-tour p, .st-key-tour_way p { font-size: 0.94rem; }
 button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
-.stElementContainer:has(> .stHtml h1) { position: absolute; }
+.stElementContainer:has(> .stHtml h1) { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-visible {
   outline: 2px solid light-dark(#0f5aa8, #79bef5); outline-offset: 2px;
@@ -88,7 +93,7 @@ def show() -> None:
     st.html(_STYLE)
     entitle(page.title, *_subject())
     _mast(every_page, page)
-    st.html(f'<h1 class="mha-heading">{escape(page.title)}</h1>')
+    st.html(f'<h1 class="mha-heading">mha_viz</h1><h2 class="mha-heading">{escape(page.title)}</h2>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")

@@ -20,6 +20,11 @@ from mha_viz.ui.cache import office, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 
+MULTILINGUAL = "bert-base-multilingual-cased"
+# English words that no other language of Latin letters uses often: a text with one of them is no foreign one.
+ENGLISH = frozenset(("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you"))
+LEAST_WORDS = 4  # of a text of which a language can be told
+IN_PIECES = 1 / 3  # of the words: English text stays below, German, French and Spanish are above for an English model
 SOON = 0.4  # seconds without an answer before the page says that it is working
 
 R = TypeVar("R")
@@ -199,3 +204,35 @@ def say_unknown(attention: Attention) -> None:
     elif unknown:
         listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
+    foreign = split_words(attention)
+    if foreign:
+        remark(f"{foreign} The model has hardly seen the language of this text.")
+    if unknown or foreign:
+        _offer_multilingual(attention)
+
+
+def split_words(attention: Attention) -> str:
+    """How many words fall into pieces, where that tells of a language that the model has hardly seen; else nothing."""
+    text = attention.text
+    counts = {
+        word.text.casefold(): len(group)
+        for word, group in zip(text.by_words().tokens, text.groups, strict=True)
+        if not word.special and any(character.isalpha() for character in word.text)
+    }
+    split = sum(count > 1 for count in counts.values())
+    if len(counts) < LEAST_WORDS or split < IN_PIECES * len(counts) or ENGLISH & counts.keys():
+        return ""
+    return f"{split} of {len(counts)} different words are split into pieces."
+
+
+def _offer_multilingual(attention: Attention) -> None:
+    """The way to the model of many languages, where it is offered and does not read already."""
+    other = next((model for model in catalog.offered() if model.name == MULTILINGUAL), None)
+    if other is not None and attention.model != MULTILINGUAL:
+        st.button(f"Read it with {plain(other.label)}", key="read_multilingual", on_click=_read_multilingual)
+
+
+@guarded()
+def _read_multilingual() -> None:
+    before = shown_model(address.read(st.query_params.to_dict()))
+    address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.OF_THIS_MODEL))

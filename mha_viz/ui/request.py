@@ -15,7 +15,7 @@ from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.figures.packet import Start
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, inference
+from mha_viz.ui import address, inference, tour
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
 from mha_viz.ui.cache import ready
@@ -70,8 +70,10 @@ def ask(what: Asked, intro: str = "") -> None:
     content = {
         "text": what.shown,
         "pair": what.where.pair,
-        "look": _example(what).get("look", "") if model == catalog.DEFAULT else "",
+        **_look(what, model),
         "intro": intro,
+        "full": _full(what),
+        "file": bool(intro),
         "model": model,
         "label": _label(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
@@ -79,6 +81,25 @@ def ask(what: Asked, intro: str = "") -> None:
         "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
     }
     sentence(content, "sentence", _on_read, _on_example, _on_model)
+
+
+def _look(what: Asked, model: str) -> dict[str, object]:
+    """What to look for in an example, and where another head is open the way to its own; the tour speaks for itself."""
+    example = _example(what)
+    if model != catalog.DEFAULT or not example or tour.number(address.now()):
+        return {"look": "", "opens": None}
+    head = example.get("head", "")
+    elsewhere = bool(what.where.head) and str(what.where.head) != head
+    opens = {"index": examples().index(example), "head": head} if elsewhere and head else None
+    return {"look": example["look"], "opens": opens}
+
+
+def _full(what: Asked) -> dict[str, str]:
+    """What a link must say, besides what the URL says already, to show the same where other things are usual."""
+    model = inference.shown_model(what.where) or catalog.default().name
+    begin = _start(what, model)
+    head = {} if what.where.head else {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    return {"text": what.text, "model": model} | head
 
 
 def _label(name: str) -> str:
@@ -135,7 +156,11 @@ def start(what: Asked, attention: Attention) -> Start:
     """What is open when the URL names no head."""
     if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
         return Start(f"L{attention.layers - 1}H0")
-    if attention.model != catalog.DEFAULT:
+    return _start(what, attention.model)
+
+
+def _start(what: Asked, model: str) -> Start:
+    if model != catalog.DEFAULT:
         return Start()
     example = _example(what)
     return Start(example.get("head", "L3H1"), example.get("pin"))

@@ -14,6 +14,7 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.view import defaults_of
 from mha_viz.drawing import fonts
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
@@ -139,9 +140,10 @@ def _pinned(pin_of: int) -> dict[str, Any]:
     return {"pin_of": pin_of} if pin_of else {}
 
 
-def view_of(parameters: Mapping[str, str], pin: str | None = None) -> View:
-    """The view that the URL describes; values that it cannot have are left at their defaults."""
-    good = {
+def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
+    """The view that the URL describes; values that it cannot have are left at their defaults, those of a text of
+    ``tokens`` tokens."""
+    good = {name: value for name, value in defaults_of(tokens).items() if name in SETTINGS} | {
         name: parameters[name]
         for name, pattern in SETTINGS.items()
         if name in parameters and re.fullmatch(pattern, parameters[name], flags=re.ASCII)

@@ -11,11 +11,31 @@ import streamlit as st
 
 from mha_viz.assets import asset
 from mha_viz.ui import address
+from mha_viz.ui.components.tour import lead
 from mha_viz.ui.parts import formulas, guarded
 
 PARAMETER = "tour"
 KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
 READ = ("text", "pair", "model", "head")  # what the words of a step speak of
+
+
+# What each step speaks of: the key of an element, and of a drawing the part.
+POINTS = (
+    ("explorer", "grid"),
+    ("inside_step", ""),
+    ("lab_result", ""),
+    ("learning", ""),
+    ("head_card", ""),
+    ("explorer", "drawings"),
+)
+_SPOTLIGHT = """
+<style>
+%s {
+  position: relative; z-index: 3; border-radius: 6px; scroll-margin-top: 13rem;
+  outline: 2px solid light-dark(#0f5aa8, #79bef5); outline-offset: 8px; box-shadow: 0 0 0 300vmax rgb(0 0 0 / 0.22);
+}
+</style>
+"""
 
 
 class Step(NamedTuple):
@@ -61,8 +81,16 @@ def show(pages: Sequence[Any], here: Any) -> None:
             st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
             if any(url.get(name) != step.parameters.get(name) for name in READ):
                 st.markdown("*You are looking at something else now; this text describes the tour's own view.*")
+            _point(at)
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
             _ways(pages, here, at)
+
+
+def _point(at: int) -> None:
+    """Light on what the step speaks of, and the eye and the keyboard led there."""
+    key, part = POINTS[at - 1]
+    st.html(_SPOTLIGHT % (f".st-key-{key} *::part({part})" if part else f".st-key-{key}"))
+    lead(str(at), f".st-key-{key}")
 
 
 def _ways(pages: Sequence[Any], here: Any, at: int) -> None:
@@ -71,10 +99,16 @@ def _ways(pages: Sequence[Any], here: Any, at: int) -> None:
     else:
         if at < len(steps()):
             _to(pages, here, at + 1, ":primary[**Next →**]", "next")
+        else:
+            _out(":primary[**Finish**]")
         if at > 1:
             _to(pages, here, at - 1, "← Back", "back")
-    out = "Finish" if at == len(steps()) else "Leave the tour"
-    st.button(out, key="tour_out", type="tertiary", on_click=address.go, kwargs={PARAMETER: None})
+    if here.title != _page(pages, at).title or at < len(steps()):
+        _out("Leave the tour")
+
+
+def _out(label: str) -> None:
+    st.button(label, key="tour_out", type="tertiary", on_click=address.go, kwargs={PARAMETER: None})
 
 
 def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:

@@ -91,6 +91,7 @@ function show(app, bytes, known) {
   if (isSame) keep(app, next);
   else Object.assign(app, { reading: next, hoveredHead: null });
   if (!isSame || isLed) app.stage.adopt();
+  if (isLed && app.stage.view.roles) rememberRoles(true); // the tour has explained them
   draw(app);
 }
 

@@ -1,7 +1,20 @@
 // One head as links and as a heatmap, in words and as a table; in the links, others of its layer beside it.
 import { make } from "../dom.js";
-import { block, chosen, headName, heatmapSpotAt, isPair, linksSpotAt, paperName, shades, units } from "../geometry.js";
-import { drawHeatmap } from "../heatmap.js";
+import {
+  DEFAULTS,
+  block,
+  chosen,
+  firstView,
+  headName,
+  heatmapSpotAt,
+  isLong,
+  isPair,
+  linksSpotAt,
+  paperName,
+  shades,
+  units,
+} from "../geometry.js";
+import { drawHeatmap, labelStep } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
 import { hiddenNote, readout, table } from "../words.js";
@@ -66,7 +79,27 @@ export function drawControls(app) {
   part.shownBox.hidden = !!app.root.dataset.alone; // only a server computes other quantities
   part.roles.replaceChildren(...chips(shownRoles(app, view.head), roles, look.heads));
   setControls(part, view, isPair(reading));
+  drawBegun(app);
   drawHeadBar(app);
+}
+
+// A long text begins with less than everything: said in one line, with the way back and forth.
+/** @type {(app: ExplorerApp) => void} */
+function drawBegun({ reading, part, stage }) {
+  const first = firstView(reading);
+  const names = Object.keys(first).filter((name) => first[name] !== DEFAULTS[name]);
+  const isAs = (settings) => names.every((name) => stage.view[name] === settings[name]);
+  const turn = (settings, words) => {
+    const onclick = () => stage.change(Object.fromEntries(names.map((name) => [name, settings[name]])));
+    return make("button", { type: "button", class: "quiet", onclick }, words);
+  };
+  part.begun.hidden = !isLong(reading) || !(isAs(first) || isAs(DEFAULTS));
+  const less = "A long text: the three strongest links of each word, special tokens hidden, colours per row.";
+  part.begun.replaceChildren(
+    ...(isAs(first)
+      ? [less, turn(DEFAULTS, "Show everything")]
+      : ["Every weight of a long text is shown.", turn(first, "Show the strongest links only")]),
+  );
 }
 
 /** @type {(app: ExplorerApp) => void} */
@@ -128,15 +161,29 @@ function drawDrawings({ part, look, layouts }, scene, head) {
   part.heatBox.style.maxHeight = `${height + 60}px`;
   part.tall.style.height = `${layouts.links.height}px`;
   layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: part.heatBox.clientWidth, height });
+  part.shownRows.textContent = shownRows(layouts.links, scene, part.scroller.scrollTop, height);
+}
+
+// Which words of a diagram that scrolls are in sight; nothing where all are.
+/** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */
+function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height) {
+  if (whole <= height) return "";
+  const [count, first] = [Math.max(rows.length, cols.length), Math.floor(scroll / rowHeight)];
+  const last = Math.min(count, Math.floor((scroll + height) / rowHeight));
+  return `↕ ${first + 1}–${last} of ${count}`;
 }
 
 /** @type {(app: ExplorerApp, focus: Spot | null, head: ShownHead, axes: Axes) => void} */
-function drawWords({ reading, part, stage }, focus, head, axes) {
+function drawWords({ reading, part, stage, layouts }, focus, head, axes) {
   part.readout.replaceChildren(...readout(head, axes, focus));
-  part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading);
+  const every = labelStep(layouts.heat.cell);
+  const sparse =
+    every > 1 ? " Of the heatmap’s words one in " + every + " is written; point at a cell to read its own." : "";
+  part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
   const name = headName(reading, head.head);
-  part.heat.setAttribute("aria-label", `Heatmap of ${name}. ${part.readout.textContent}`);
-  part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent}`);
+  const keys = "Arrow keys move, Enter holds, Escape lets go.";
+  part.heat.setAttribute("aria-label", `Heatmap of ${name}. ${part.readout.textContent} ${keys}`);
+  part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent} ${keys}`);
 }
 
 /** @type {(app: ExplorerApp) => void} */

@@ -35,8 +35,8 @@ export function page(on) {
 function overviewOf(p, on) {
   p.grid = surface("All heads. Arrow keys move from head to head, Enter opens one, c adds one to the compared heads.");
   p.marks = make("div", { class: "marks" });
-  p.hovered = make("i", { class: "hovered", hidden: true });
-  p.gridBox = make("div", { class: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
+  p.hovered = make("b", { class: "hovered", hidden: true });
+  p.gridBox = make("div", { class: "grid", part: "grid" }, make("div", { class: "sheet" }, p.grid, p.marks));
   p.count = make("span", { class: "soft" });
   p.previewName = make("p", { class: "name" });
   p.numbers = make("dl");
@@ -84,10 +84,11 @@ function headOf(p, on) {
   drawingsOf(p);
   p.roles = make("div", { class: "chips" });
   p.readout = make("p", { class: "readout" });
+  p.begun = make("p", { class: "begun", hidden: true });
   p.note = make("p", { class: "note soft" });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
   p.table = make("details", { ontoggle: on.table }, make("summary", {}, "These weights as a table"), p.tableBox);
-  return [top, p.roles, controls, p.readout, p.panels, p.note, p.table];
+  return [top, p.roles, controls, p.begun, p.readout, p.panels, p.note, p.table];
 }
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
@@ -106,11 +107,14 @@ function drawingsOf(p) {
   p.links = surface("Token links");
   p.tall = make("div", { class: "tall" }, p.links);
   p.scroller = make("div", { class: "scroller" }, p.tall);
-  p.linksBox = make("div", { class: "links" }, ends("from (query)", "to (key)"), p.scroller);
+  p.linksEnds = ends("from (query)", "to (key)");
+  p.shownRows = make("span");
+  p.linksEnds.firstChild.after(p.shownRows);
+  p.linksBox = make("div", { class: "links" }, p.linksEnds, p.scroller);
   p.heat = surface("Heatmap");
   const sheet = make("div", { class: "sheet" }, p.heat);
   p.heatBox = make("div", { class: "heat" }, ends("rows: from (query)", "columns: to (key)"), sheet);
-  p.panels = make("div", { class: "panels" }, p.linksBox, p.heatBox);
+  p.panels = make("div", { class: "panels", part: "drawings" }, p.linksBox, p.heatBox);
 }
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */

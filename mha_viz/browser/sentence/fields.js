@@ -10,7 +10,7 @@ export function page(on) {
   examplesOf(p, on);
   modelOf(p, on);
   p.copy = quietButton({ onclick: on.copy }, "Copy link");
-  p.copied = make("span", { class: "soft", role: "status" });
+  p.copied = make("p", { class: "soft", role: "status" });
   p.look = make("p", { class: "look", hidden: true });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
@@ -31,7 +31,8 @@ export function page(on) {
 }
 
 /** @type {(properties: object, text: string) => HTMLElement} */
-const quietButton = (properties, text) => make("button", { type: "button", class: "quiet", ...properties }, text);
+export const quietButton = (properties, text) =>
+  make("button", { type: "button", class: "quiet", ...properties }, text);
 
 /** @type {(p: Parts, on: Actions) => void} */
 function fieldsOf(p, on) {
@@ -60,8 +61,11 @@ function field(label, placeholder, on) {
 function examplesOf(p, on) {
   p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
   const onkeydown = (event) => {
-    if (event.key === "Escape") on.close();
+    if (event.key !== "Escape" || p.list.hidden) return;
+    event.stopPropagation(); // one thing at a time: the held word stays
+    on.close();
   };
+  p.examples.onkeydown = onkeydown;
   p.list = make("ul", { hidden: true, onkeydown });
 }
 

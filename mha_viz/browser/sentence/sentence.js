@@ -1,6 +1,9 @@
 // The sentence: typed large, with its examples, its second sentence and the model that reads it.
+import { showsRoles } from "../memory.js";
 import { post } from "../post.js";
-import { exampleOf, grow, offerModels, page, showExamples, showIntro, showPair } from "./fields.js";
+import { exampleOf, grow, offerModels, page, quietButton, showExamples, showIntro, showPair } from "./fields.js";
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
 export function sentence(root, send) {
@@ -38,7 +41,7 @@ const actions = (app) => ({
   },
   choose: () => choose(app),
   model: (name) => app.send("model", name),
-  copy: () => copy(app.part),
+  copy: () => copy(app),
 });
 
 // ---- Arrivals: what the person typed stays; fields follow the server only when its own value changed ----------
@@ -55,11 +58,18 @@ function show(app, data) {
   if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
   if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
   if (isOther("intro")) showIntro(part, data.intro, actions(app).type);
-  part.look.textContent = data.look;
-  part.look.hidden = !data.look;
+  drawLook(app, data);
   if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
   app.last = data;
   follow(app);
+}
+
+// What to look for; where another head is open, with the way to the one that it names.
+/** @type {(app: SentenceApp, data: SentenceData) => void} */
+function drawLook({ part, send }, { look, opens }) {
+  const way = opens && [" ", quietButton({ onclick: () => send("example", opens.index) }, `Open ${opens.head}`)];
+  part.look.replaceChildren(look, ...(way ?? []));
+  part.look.hidden = !look;
 }
 
 /** @type {(app: SentenceApp, example: Example, index: number) => HTMLElement} */
@@ -113,17 +123,45 @@ function choose({ part, send }) {
   else send("model", part.model.value);
 }
 
-/** @type {(part: Parts) => Promise<void>} */
-async function copy({ copied }) {
-  try {
-    await navigator.clipboard.writeText(window.location.href);
-    copied.textContent = "Copied. The link contains your text.";
-  } catch {
-    copied.textContent = "Copy the address bar: the link contains your text.";
+// The whole address of what is seen: where other things are usual, it shows the same.
+/** @type {(app: SentenceApp) => string} */
+function link({ last }) {
+  const url = new URL(window.location.href);
+  for (const name of ["tour", "before"]) url.searchParams.delete(name);
+  for (const [name, value] of Object.entries(last.full)) {
+    if (!url.searchParams.has(name)) url.searchParams.set(name, value);
   }
-  setTimeout(() => {
-    copied.textContent = "";
-  }, 5000);
+  if (showsRoles(url.searchParams)) url.searchParams.set("roles", "on");
+  return url.href;
+}
+
+/** @type {(app: SentenceApp) => Promise<void>} */
+async function copy(app) {
+  const { copied } = app.part;
+  try {
+    await navigator.clipboard.writeText(link(app));
+    copied.replaceChildren(...whoCanOpen(app));
+  } catch {
+    copied.textContent = "Copying is not allowed here: copy the address bar. It contains your text.";
+  }
+}
+
+/** @type {(app: SentenceApp) => (Node | string)[]} */
+function whoCanOpen({ last }) {
+  if (!LOOPBACK.includes(window.location.hostname)) return ["Copied. The link contains your text."];
+  const onclick = () => openFiles();
+  const file = last.file
+    ? [" For anybody else, ", quietButton({ onclick }, "save one interactive HTML file"), "."]
+    : [];
+  return ["Copied. Only this computer can open the link.", ...file];
+}
+
+// The part of the page that makes files, opened.
+/** @type {() => void} */
+function openFiles() {
+  const box = document.querySelector(".st-key-takeaway");
+  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
+  box?.scrollIntoView({ block: "start" });
 }
 
 // Streamlit calls this on the same page elements at every change of the data.

@@ -72,7 +72,7 @@ def draw(what: Asked, attention: Attention) -> None:
     else:
         _say_pasted(what)
         gold.propose(attention)
-    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where)))
+    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n))
 
 
 def _say_pasted(what: Asked) -> None:

@@ -39,7 +39,7 @@ COST = "cost"  # no step is open: the calculator follows the map
 _STYLE = """
 <style>
 [class*="st-key-inside_wide"] { overflow-x: auto; }
-.st-key-inside_wide_costs table { min-width: 560px; }
+@media (max-width: 640px) { .st-key-inside_wide_costs :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
 .st-key-inside_wide_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
 .st-key-inside_wide_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-inside_wide"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }

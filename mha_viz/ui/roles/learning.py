@@ -42,8 +42,8 @@ PLAYER = "learning_player"
 LONG = range(9, 14)  # words of the sentence that is drawn
 _STYLE = """
 <style>
-.st-key-learning_scores { overflow-x: auto; }
-.st-key-learning_scores table { min-width: 860px; }
+.st-key-learning_scores table { font-size: 0.9rem; }
+@media (max-width: 640px) { .st-key-learning_scores :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
 </style>
 """
 

@@ -66,7 +66,8 @@ def show(where: Address) -> None:
     if head is not None:
         head_card.show(model, evidence, head)
     if model.name == learning.MODEL:
-        learning.show()
+        with st.container(key="learning"):
+            learning.show()
     relations.show(evidence)
     replications.show(model, evidence)
     relations.compare(model, evidence)

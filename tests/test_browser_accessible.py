@@ -1,0 +1,60 @@
+"""axe-core over every page and its open states: no violation of any of its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
+VIOLATIONS = """axe.run(document).then(({violations}) => violations.flatMap(
+    ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
+PAGES = (
+    "/",
+    "/?roles=on&tour=1&head=L0H2",
+    "/?text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.",
+    "/compare?show=layer",
+    "/roles?model=toy",
+    "/inside_a_head",
+    "/why_heads_differ",
+    "/questions",
+    "/about",
+)
+
+
+def _open_everything(page: Page) -> None:
+    """Examples, tables and expanders, where a page has them."""
+    for name in ("Examples", "+ Second sentence"):
+        button = page.get_by_role("button", name=name)
+        if button.count():
+            button.first.click()
+    closed = page.locator("details:not([open]) > summary")
+    for _ in range(closed.count()):
+        closed.first.evaluate("summary => summary.click()")
+
+
+def _settled(page: Page) -> None:
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")])
+def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], size: object, scheme: str) -> None:
+    assert AXE.is_file(), "npm ci brings axe-core"
+    visitor = newcomer(viewport=size, color_scheme=scheme)
+    violations = []
+    for path in PAGES:
+        page = visitor.visit(path)
+        _settled(page)
+        _open_everything(page)
+        _settled(page)
+        page.evaluate(AXE.read_text("utf-8"))
+        violations += [f"{path}: {violation}" for violation in page.evaluate(VIOLATIONS)]
+    assert violations == []

@@ -1,0 +1,142 @@
+"""A first visit in a real browser: what is said, what can be seen and clicked, and what a link and a key do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser_tab import PHONE, BrowserTab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ViewportSize
+
+LAPTOP: ViewportSize = {"width": 1280, "height": 720}
+# Where the centre of each head is, and what a pointer there would meet once it is scrolled to.
+COVERED = """canvas => {
+    const main = document.querySelector("[data-testid=stMain]");
+    const [left, top] = [30, 22];
+    const step = (canvas.getBoundingClientRect().width - left) / 12;
+    const covered = [];
+    for (let layer = 0; layer < 6; layer++) for (let head = 0; head < 12; head++) {
+        const place = () => canvas.getBoundingClientRect().top + top + (layer + 0.45) * step;
+        main.scrollBy(0, place() - window.innerHeight + 20);
+        const x = canvas.getBoundingClientRect().left + left + (head + 0.45) * step;
+        const met = canvas.getRootNode().elementFromPoint(x, place());
+        if (met !== canvas || document.elementFromPoint(x, place()) !== canvas.getRootNode().host)
+            covered.push(`L${layer}H${head}`);
+    }
+    return [step, covered];
+}"""
+# Colours on a picture of an element.
+COLOURS = """async source => {
+    const image = new Image();
+    image.src = source;
+    await image.decode();
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    const {data} = canvas.getContext("2d").getImageData(0, 0, image.width, image.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+}"""
+
+
+def test_nothing_lies_over_a_head_and_each_has_45_pixels(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=LAPTOP)
+    page = visitor.explore()
+    page.get_by_role("button", name="Examples").click()
+    step, covered = visitor.grid.evaluate(COVERED)
+    assert step >= 45
+    assert covered == []
+
+
+def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(
+    newcomer: Callable[..., BrowserTab],
+) -> None:
+    visitor = newcomer(locale="en-US")
+    page = visitor.explore()
+    expect(page.get_by_text("MiniLM, a small BERT, has 72 attention heads.")).to_be_visible()
+    page.get_by_role("button", name="Type your own sentence").click()
+    expect(visitor.field).to_be_focused()
+    expect(page.locator(".marks .badges")).to_have_count(0)
+    page.get_by_label("Known roles").check()
+    assert page.locator(".marks .badges").count() > 10
+    visitor.explore()  # the browser remembers
+    assert page.locator(".marks .badges").count() > 10
+    visitor.explore(roles="off")  # a link wins
+    expect(page.locator(".marks .badges")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
+        ("/roles?model=toy", "Roles · Toy, trained on the built-in grammar · mha_viz"),
+        ("/why_heads_differ?experiment=penalty", "Why heads differ · A penalty · mha_viz"),
+        ("/about", "About · mha_viz"),
+    ],
+)
+def test_a_page_says_what_it_shows_in_its_title_and_one_heading(visitor: BrowserTab, path: str, title: str) -> None:
+    page = visitor.visit(path)
+    expect(page).to_have_title(title)
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+
+
+def test_a_link_says_everything_and_who_can_open_it(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
+    page = visitor.explore()
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_text("Only this computer can open the link.")).to_be_visible()
+    copied = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query)
+    sentence = "The animal didn't cross the street because it was too tired."
+    assert copied == {"text": [sentence], "model": ["minilm"], "head": ["L3H1"], "pin": ["q10"]}
+    page.get_by_role("button", name="save one interactive HTML file").click()
+    expect(page.get_by_role("button", name="HTML, interactive")).to_be_visible()
+
+
+def test_escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    page.get_by_role("button", name="Examples").click()
+    page.keyboard.press("Escape")
+    expect(page.locator(".mha-sentence ul")).to_be_hidden()
+    expect(visitor.readout).to_contain_text("it attends to")
+    assert visitor.address == {}
+    page.keyboard.press("Escape")
+    expect(visitor.readout).to_contain_text("Strongest link")
+
+
+def test_a_tap_on_a_head_brings_its_drawing_into_sight(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PHONE, has_touch=True)
+    page = visitor.explore()
+    visitor.grid.tap(position=visitor.head_at(2, 3))
+    expect(visitor.title).to_have_text("L2H3 (3-4)")
+    expect(page.locator(".one h2")).to_be_in_viewport()
+    page.wait_for_function("h => h.getBoundingClientRect().top < 200", arg=page.locator(".one h2").element_handle())
+
+
+def test_forced_colours_keep_what_is_chosen_and_what_a_role_is(newcomer: Callable[..., BrowserTab]) -> None:
+    import base64
+
+    visitor = newcomer(forced_colors="active")
+    page = visitor.explore(roles="on")
+    boxes = [page.locator(".heads"), page.locator(".controls fieldset").first, page.locator(".kinds")]
+    for box in boxes:
+        source = "data:image/png;base64," + base64.b64encode(box.screenshot()).decode()
+        assert page.evaluate(COLOURS, source) > 3
+    chosen, other = page.locator(".heads button").nth(1), page.locator(".heads button").nth(2)
+    background = "button => getComputedStyle(button).backgroundColor"
+    assert chosen.evaluate(background) != other.evaluate(background)
+    colours = page.locator(".kinds s").evaluate_all("all => all.map(s => getComputedStyle(s).backgroundColor)")
+    assert len(set(colours)) == len(colours) > 3
+
+
+def test_the_navigation_shows_where_the_keyboard_is(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    link = page.get_by_role("link", name="Compare")
+    page.keyboard.press("Tab")
+    while not link.evaluate("link => link === document.activeElement"):
+        page.keyboard.press("Tab")
+    expect(link).to_have_css("outline-style", "solid")
+    expect(link).to_have_css("outline-width", "2px")

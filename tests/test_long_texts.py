@@ -1,0 +1,35 @@
+"""A long text begins readable, on screen and in files, unless somebody asks for another view."""
+
+from __future__ import annotations
+
+import pytest
+
+from mha_viz.attention import Head
+from mha_viz.browser.view import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
+from mha_viz.figures.packet import packet
+from mha_viz.ui.takeaway import view_of
+from tests.page_scripts import ask_packet
+from tests.readings import long_reading
+
+NAMES = ("unit", "special", "links", "scale", "side")
+SHORT = {name: DEFAULTS[name] for name in NAMES}
+LONG = SHORT | dict(LONG_DEFAULTS)
+ASKED = ("", "links=all", "special=keep&scale=fixed&links=all", "scale=log", "links=min0.10&special=rescale")
+
+
+def _parameters(query: str) -> dict[str, str]:
+    return dict(part.split("=") for part in query.split("&")) if query else {}
+
+
+@pytest.mark.parametrize(("tokens", "first"), [(LONG_TOKENS, SHORT), (LONG_TOKENS + 1, LONG)])
+def test_what_the_address_says_wins_over_how_a_text_begins(tokens: int, first: dict[str, str]) -> None:
+    raw = packet(long_reading(1, 2, tokens), [Head(0, 0)])
+    questions = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in ASKED]
+    answers = ask_packet(*questions)
+    for query, view, address in zip(ASKED, answers[: len(ASKED)], answers[len(ASKED) :], strict=True):
+        expected = first | _parameters(query)
+        assert {name: view[name] for name in NAMES} == expected
+        drawn = view_of(_parameters(query), tokens=tokens)
+        assert {name: getattr(drawn, name) for name in NAMES} == expected, "a file shows what the screen shows"
+        said = {name: value for name, value in address.items() if name in NAMES and value}
+        assert said == {name: value for name, value in expected.items() if value != first[name]}

@@ -64,7 +64,7 @@ def _pasted(corpus: Corpus) -> Annotated:
     first, more = corpus.sentences[0], len(corpus.sentences) - 1
     if corpus.left_out and all(word.head is None for word in first.words):
         raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Correct it and paste it again.")
-    more_said = (f"Of the {more + 1} pasted sentences the first is shown.",) if more else ()
+    more_said = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
     return Annotated(first, True, (*more_said, *corpus.left_out[:3]))
 
 

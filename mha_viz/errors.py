@@ -15,6 +15,7 @@ __all__ = [
     "ExportError",
     "Failed",
     "Fault",
+    "FigureWarning",
     "MhaVizError",
     "MissingGlyphWarning",
     "ModelBroken",
@@ -49,6 +50,10 @@ class MhaVizError(Exception):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.remedy}".strip()
+
+
+class FigureWarning(UserWarning):
+    """A figure that was saved leaves something out, is higher than a page, or has letters too small to print."""
 
 
 class TextError(MhaVizError):

@@ -23,7 +23,7 @@ from mha_viz import exports
 from mha_viz.attention import AnyHead, Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
-from mha_viz.errors import ExportError, MissingGlyphWarning, SettingError
+from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, SettingError
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
@@ -54,6 +54,7 @@ __all__ = [
     "unknown",
 ]
 
+NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page: it is drawn smaller
 HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # of a notebook's frame, pixels
 
 
@@ -99,11 +100,19 @@ class Figure:
 
     @property
     def caption(self) -> str:
-        """The text to set under it: model, sentence, heads, what was done, what is hidden."""
-        return self.drawing.caption
+        """The text to set under it: model, sentence, heads, what was done, what is hidden or left out."""
+        return self.drawing.full_caption
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with its static picture, a sentence or two each: what :meth:`save` warns of."""
+        return tuple(map(str, self._made.notes))
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
+
+        A picture that leaves something out, is higher than its page or has letters too small to print is a
+        FigureWarning.
 
         A picture of characters of which no font on this machine has a glyph has boxes in their place: then a
         MissingGlyphWarning names them, once per figure, and so does the caption.
@@ -111,6 +120,8 @@ class Figure:
         Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
         """
         suffix = Path(path).suffix
+        for line in self.warnings if suffix.lower() in exports.drawing_suffixes() else ():
+            warnings.warn(line, FigureWarning, stacklevel=_outside())
         return exports.write_bytes(path, lambda: self.to_bytes(suffix, dpi))
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
@@ -153,7 +164,8 @@ class Figure:
         """The drawing whose labels come nearest to the asked size in a room of so many points."""
 
         def made(wide: float) -> Drawing:
-            return self.make(replace(self.size, width_mm=max(20.0, min(2000.0, wide / POINTS_PER_MM))))
+            width_mm = max(20.0, min(2000.0, wide / POINTS_PER_MM))
+            return self.make(replace(self.size, width_mm=width_mm, max_height_mm=NO_PAGE_MM))
 
         def shrinks(drawing: Drawing) -> float:
             return round(abs(math.log(min(width / drawing.width, height / drawing.height))), 3)

@@ -20,7 +20,9 @@ class Options(TypedDict, total=False):
     ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1),
     head (to the largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10"
     holds query token 10, "k1" key token 1, "q10k1" one link. ``width_mm`` or ``width_in``: the width of the figure
-    (85 mm fits one column, 178 two). ``font_pt``: the size of its labels in points. ``transparent``: no background.
+    (85 mm fits one column, 178 two). ``max_height_mm``: how high it may be (220 leaves room for a caption on A4); a
+    longer link diagram stands in columns, or shows what is around the pin. ``font_pt``: the size of its labels in
+    points. ``transparent``: no background.
     """
 
     unit: Literal["words", "pieces"]
@@ -30,6 +32,7 @@ class Options(TypedDict, total=False):
     side: Literal["all", "aa", "ab", "ba", "bb"]
     pin: str
     width_mm: float
+    max_height_mm: float
     width_in: float
     font_pt: float
     look: Literal["light", "dark"]

@@ -114,3 +114,33 @@ def test_each_component_is_one_module_that_node_can_read(tmp_path: Path, compone
 
 def test_the_components_are_those_that_have_a_folder() -> None:
     assert bundle.COMPONENTS == ("block", "compare", "explorer", "player", "scheme", "sentence", "tour")
+
+
+def test_a_style_sheet_brings_what_it_imports_along(tmp_path: Path) -> None:
+    (tmp_path / "base.css").write_text("p {\n  margin: 0;\n}\n", "utf-8")
+    (tmp_path / "room").mkdir()
+    sheet = tmp_path / "room" / "room.css"
+    sheet.write_text('@import "../base.css";\nb {\n  color: red;\n}\n', "utf-8")
+    assert bundle.joined_style(sheet) == "p {\n  margin: 0;\n}\nb {\n  color: red;\n}\n"
+
+
+@pytest.mark.parametrize("component", bundle.COMPONENTS)
+def test_a_component_imports_no_style_while_it_is_shown(component: str) -> None:
+    assert "@import" not in bundle.style(component)
+
+
+def test_explorer_and_compare_say_once_what_they_share() -> None:
+    own = {}
+    for name in ("explorer", "compare"):
+        sheet = (bundle.FOLDER / name / f"{name}.css").read_text("utf-8")
+        own[name] = {rule.strip() for rule in sheet.split("}\n") if rule.count("\n") > 2}
+        assert bundle.style(name).count("clip-path: inset(50%)") == 1
+    assert not {rule for rule in own["explorer"] & own["compare"] if not rule.startswith("@")}
+
+
+@pytest.mark.parametrize("component", ["explorer", "compare"])
+def test_what_opens_a_page_that_stands_alone_fits_into_one_text_with_it(component: str) -> None:
+    entries = [bundle.FOLDER / name for name in (f"{component}/{component}.js", "alone.js")]
+    paths = {path for entry in entries for path in bundle._in_order(entry.resolve(), ())}
+    bundle._refuse_equal_names({path: bundle._source(path) for path in paths})
+    assert len(paths) > 5

@@ -262,3 +262,14 @@ def test_a_missing_font_is_a_warning_not_an_error(tmp_path: Path, capsys: pytest
     assert fonts.font_for(lost) is None
     assert figure("links", f"a {lost} b", "--head", "L3H1", "--out", tmp_path / "f.svg") == 0
     assert "mha-viz: No font on this machine has" in capsys.readouterr().err
+
+
+def test_a_page_that_is_too_low_for_a_text_is_said_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("links", TIRED, "--head", "L3H1", "--max-height-mm", "20", "--width-mm", "60")
+    assert figure(*arguments, "--out", tmp_path / "f.svg", "--caption") == 0
+    written, said = capsys.readouterr()
+    assert "tokens are drawn" in written
+    assert "mha-viz: The first" in said
+    assert "raise max_height_mm" in said

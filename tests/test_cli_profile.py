@@ -69,11 +69,11 @@ def test_the_size_of_a_batch_changes_no_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "tables"),
     [
-        ("The cat sat.\nIt slept.\n", {"position", "delimiter", "entropy", "distance", "roles"}),
+        ("The cat sat.\nIt slept.\n", {"position", "delimiter", "entropy", "distance", "candidates", "roles"}),
         (
             "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
             "1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tTRUE\tBea\t8\tFALSE\tx\n",
-            {"gap", "coreference_baselines", "coreference_chosen", "roles"},
+            {"gap", "coreference_baselines", "coreference_chosen", "candidates", "roles"},
         ),
     ],
     ids=["plain", "gap"],

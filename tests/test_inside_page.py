@@ -137,12 +137,12 @@ def test_the_numbers_are_the_model_s(minilm: Encoder) -> None:
 
 def test_the_loop_over_heads_is_compared() -> None:
     assert "all heads at once" in visit(step="linear").said
-    assert "The largest difference in what the heads say is **" in visit(step="linear").said
+    assert "The largest difference between the two results is **" in visit(step="linear").said
 
 
 def test_without_the_division_softmax_saturates() -> None:
     page = visit(step="scale")
-    assert "Without the division: **100%**, **0.00** nats" in page.said
+    assert "Without the division: **100.0%**, **0.00** nats" in page.said
     page.at.toggle(key="inside_undivided").set_value(True).run()
     page.check()
     assert page.url["divide"] == "no"

@@ -82,6 +82,7 @@ def test_a_reading_stands_beside_itself_without_special_tokens() -> None:
     panels = [Panel(whole, Head(3, 1)), Panel(whole.without_special(), Head(3, 1)), Panel(whole.by_words(), Head(0, 2))]
     header = unpack_panels(pack(panels))
     assert [p["reading"] for p in header["panels"]] == [0, 1, 2]
+    assert [r["steps"] for r in header["readings"]] == ["", "special hidden", "by words"]
     assert [r["n"] for r in header["readings"]] == [len(p.attention.text) for p in panels]
     assert header["divergence"][0][1] is None  # rows of [CLS] and [SEP] correspond to none
     assert header["divergence"][0][2] is not None

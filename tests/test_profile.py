@@ -18,14 +18,15 @@ from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, ExportError
 
 PROMISED = {
-    "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high",
+    "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high,role_low,role_high",
     "syntax_baselines": "level,relation,direction,baseline,detail,n,correct,accuracy",
-    "position": "layer,head,offset,mass,share_of_maxima",
+    "position": "layer,head,offset,mass,share_of_maxima,mass_in_word,rows_in_word",
     "delimiter": "layer,head,cls,sep,punctuation",
     "entropy": "layer,head,nats,normalised",
-    "coreference": "layer,head,mention_type,n,correct,accuracy",
+    "coreference": "layer,head,mention_type,n,correct,accuracy,role_low,role_high",
     "distance": "head_a,head_b,js",
-    "roles": "layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high",
+    "roles": "layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high,"
+    "upos_baseline,upos_rule,beats_upos,untrained,status,corpora,lowest_score",
 }
 FACTS = {"model": "tiny", "layers": 2, "heads": 1, "corpus": "née", "definitions": DEFINITIONS, "left_out": 0}
 
@@ -36,6 +37,8 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
     def cell(heading: str, row: int) -> Any:
         texts = {"level": "full", "relation": "nmod:poss", "direction": "head_row", "baseline": "pos", "role": "broad"}
         texts |= {"detail": "left NOUN", "mention_type": "all", "head_a": "L0H0", "head_b": "L1H0"}
+        if heading == "beats_upos":
+            return bool(row)
         if heading in texts and not (heading == "baseline" and names == ("roles",)):
             return texts[heading]
         return row if heading in ("layer", "head", "n", "correct", "offset", "n_even", "n_odd") else (row + 1) / 3
@@ -84,7 +87,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_tables_without_a_line_and_cells_without_a_number(tmp_path: Path) -> None:
     written = profile_of("roles", "syntax", rows=0)
-    written.tables["position"] = pd.DataFrame([[0, 0, 5, math.nan, math.nan]], columns=[*HEADINGS["position"]])  # type: ignore[index]
+    written.tables["position"] = pd.DataFrame([[0, 0, 5, *[math.nan] * 4]], columns=[*HEADINGS["position"]])  # type: ignore[index]
     written.write(tmp_path)
     found = read_profile(tmp_path)
     assert found.tables["roles"].empty
@@ -120,20 +123,44 @@ def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
 
 # ---- The roles alone -------------------------------------------------------------------------------------------------
 
-LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,\n"
+LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7\n"
+OBJ = "2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,nearest VERB to the left,True,0.1,suggested,EWT,0.8\n"
 
 
 def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
-    (tmp_path / "roles.csv").write_text(PROMISED["roles"] + "\n" + LINE + LINE.replace(",,", ",0.7,0.9"))
+    (tmp_path / "roles.csv").write_text(PROMISED["roles"] + "\n" + LINE + OBJ)
     one, other = read_findings(tmp_path)
     assert one[:7] == (Head(1, 0), "broad", "entropy", 0.8, 0.5, 0.3, 12)
     assert math.isnan(one.low)
+    assert (one.status, one.corpora, one.lowest, one.untrained) == ("established", ("EWT", "GUM"), 0.7, 0.6)
+    assert (one.upos_rule, one.beats_upos) == ("", None)
     assert (other.low, other.high) == (0.7, 0.9)
+    assert (other.upos, other.upos_rule, other.beats_upos) == (0.75, "nearest VERB to the left", True)
+    assert other.corpora == ("EWT",)
     assert read_findings(tmp_path / "nowhere") == ()
 
 
 def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
-    roles = pd.DataFrame([[1, 0, "broad", "entropy", 0.8, 0.5, 0.3, 12, None, None]], columns=[*HEADINGS["roles"]])
+    cells = [
+        1,
+        0,
+        "broad",
+        "entropy",
+        0.8,
+        0.5,
+        0.3,
+        12,
+        None,
+        None,
+        math.nan,
+        None,
+        None,
+        0.6,
+        "suggested",
+        "EWT",
+        0.8,
+    ]
+    roles = pd.DataFrame([cells], columns=[*HEADINGS["roles"]])
     (finding,) = Profile(FACTS, {"roles": roles}).findings()
     assert math.isnan(finding.low)
 

@@ -227,6 +227,44 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     assert "What the 12 heads of" in visit(model=name).said
 
 
+def test_a_file_shows_which_roles_hold_on_it() -> None:
+    toy = catalog.resolve("toy")
+    assert "Do these roles hold on another corpus?" in [box.label for box in visit(model="toy").at.expander]
+    corpus = uploads.read(grammar.as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
+    study = studies().start(toy, corpus)
+    until(lambda: study.finished)
+    assert study.error is None
+    page = visit(model="toy", corpus=corpus.digest)
+    assert "Do the roles of grammar hold here?" in page.said
+    table = next(t.value for t in page.at.dataframe if "right there" in t.value.columns)
+    evidence = given("toy")
+    assert evidence is not None
+    assert len(table) == len(evidence.findings())
+    assert set(table.loc[table["role"].str.startswith("syntax: nsubj"), "here"]) == {"holds"}
+    assert f"Of {len(table)} roles: **" in page.said
+
+
+def test_plain_text_has_no_relations_to_hold() -> None:
+    corpus = uploads.read(b"The cat sat on the mat.\n" * 20, "cats.txt")
+    study = studies().start(catalog.resolve("toy"), corpus)
+    until(lambda: study.finished)
+    page = visit(model="toy", corpus=corpus.digest)
+    table = next(t.value for t in page.at.dataframe if "right there" in t.value.columns)
+    assert set(table.loc[table["role"].str.startswith("syntax"), "here"]) == {"not annotated here"}
+
+
+def test_every_role_says_how_far_it_can_be_trusted() -> None:
+    page = visit()
+    listed = next(t.value for t in page.at.dataframe if "in words" in t.value.columns)
+    assert set(listed["standing"]) == {"established", "suggested", "no better than a simple rule"}
+    for standing in set(listed["standing"]):
+        assert f"**{standing}**: " in page.said
+        assert listed.loc[listed["standing"] == standing, "in words"].str.startswith(standing).all()
+    named = listed.loc[listed["standing"] == "no better than a simple rule", "in words"]
+    assert named.str.contains(r"rule \(nearest [A-Z]+ to the (?:left|right)\)").all()
+    assert "running text like that it was measured on" in page.said
+
+
 def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path]) -> None:
     name = str(tiny_folder("bert"))
     page = visit(model=name, corpus="file")

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
@@ -309,6 +310,15 @@ def test_position(both: Both, untrained: bool) -> None:
         assert found[key].share_of_maxima == pytest.approx(share, abs=1e-12)
 
 
+def test_what_stays_within_a_word(both: Both) -> None:
+    expected = brute.in_word(both.loops.readings)
+    found = {(both.number(x), x.offset): (x.mass_in_word, x.rows_in_word) for x in both.lines("position")}
+    assert found.keys() == expected.keys()
+    for key, shares in expected.items():
+        assert found[key] == pytest.approx(shares, abs=1e-6)
+    assert 0 < found[0, -1][1] < 1  # some word has several pieces
+
+
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_delimiters(both: Both, untrained: bool) -> None:
     expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
@@ -382,6 +392,34 @@ def test_roles_without_gold(both: Both) -> None:
     assert found == expected  # too small a corpus for any role that needs a hundred cases
 
 
+@pytest.fixture
+def five_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 5)
+
+
+def by_sentence(text: str) -> str:
+    """Every sentence as a document of its own."""
+    plain = re.sub(r"# newdoc id = .*\n", "", text)
+    return "".join(f"# newdoc id = {i}\n{block}\n\n" for i, block in enumerate(plain.strip().split("\n\n")))
+
+
+@pytest.mark.usefixtures("five_are_enough")
+def test_the_intervals_of_roles_are_drawn_over_documents(small: Encoder, small_folder: Path) -> None:
+    text = by_sentence(CORPUS)
+    profile, loops = study(small, read_conllu(text), control=False), brute.results(text, brute.Model(small_folder))
+    documents = [brute.syntax([pair]) for pair in loops.of()]
+    keys = {key: sum(counts.get(key, (0, 0))[0] for counts in documents) for counts in documents for key in counts}
+    lines = list(profile.tables["syntax"].itertuples())
+    for x in lines[::7]:
+        key = ((x.level, x.relation), x.direction, x.layer * small.heads + x.head)
+        if keys[key] < 5:
+            assert np.isnan([x.role_low, x.role_high]).all()
+            continue
+        drawn = brute.bootstrap([counts.get(key, (0, 0))[::-1] for counts in documents])
+        assert (x.role_low, x.role_high) == pytest.approx(drawn, abs=1e-12)
+    assert any(n >= 5 for n in keys.values())
+
+
 # ---- Whatever the batches, the order and the pauses -----------------------------------------------------------------
 
 
@@ -427,7 +465,8 @@ def test_the_number_of_workers_changes_nothing_at_all(small: Encoder) -> None:
 def tally_of(encoder: Encoder, corpus: Corpus, numbers: Sequence[int], chunks: Sequence[int]) -> Tally:
     """The sums over some of the sentences and chunks, one at a time."""
     made, relations = plan(encoder, corpus), Relations(corpus.sentences)
-    tally = Tally(encoder.layers * encoder.heads, relations, len(corpus.sentences), len(made.chunks))
+    documents = Documents([sentence.document for sentence in corpus.sentences])
+    tally = Tally(encoder.layers * encoder.heads, relations, documents, len(made.chunks))
     trees = {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences)}
 
     def alone(pieces: WordPieces, number: int) -> Batch:
@@ -548,7 +587,7 @@ def test_a_merge_that_is_broken_off_is_not_kept(
         if len(merged) == 3:
             others = part.arrays()
             others["distances/mixed"] = cast(Any, BrokenOff(others["distances/mixed"].shape))
-            tally._add(others)
+            tally._add(others, part.present)
         usual(tally, part)
 
     monkeypatch.setattr(Tally, "merge", broken)
@@ -715,7 +754,7 @@ def test_sentences_of_one_word_have_no_syntax(small: Encoder) -> None:
 
 def test_plain_text_has_the_tables_that_need_no_gold(small: Encoder) -> None:
     profile = study(small, read_plain("Anna owns a mill.\nIt is old.\n"))
-    assert profile.tables.keys() == {"position", "delimiter", "entropy", "distance", "roles"}
+    assert profile.tables.keys() == {"position", "delimiter", "entropy", "distance", "candidates", "roles"}
     assert profile.facts["counts"]["sentences"] == 2
 
 

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, SIDES, Relations, Row, Syntax, gold
+from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.syntax import (
+    DIRECTIONS,
+    OFFSETS,
+    SIDES,
+    Relations,
+    Row,
+    Syntax,
+    best_offset,
+    best_upos,
+    cases,
+    gold,
+)
 from mha_viz.corpus.treebank import Sentence, Word
 from tests import brute
 
@@ -47,7 +59,7 @@ def found_of(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Found:
     for part in (slice(0, 1), slice(1, None)):  # a batch of one, and the others together
         numbers = range(len(sentences))[part]
         syntax.add(blocks[part], [relations.tree(sentences[number]) for number in numbers], numbers)
-    by_row = np.einsum("hdrk,rt->hdtk", syntax.sums["correct"], relations.member)
+    by_row = np.einsum("nhdrk,rt->hdtk", syntax.sums["correct"], relations.member)
     return Found(relations, gold(relations, list(enumerate(sentences))), by_row, syntax.sums)
 
 
@@ -188,7 +200,43 @@ def test_an_offset_beyond_ten_is_never_right() -> None:
     found = found_of([far], [np.eye(12)])
     assert found.gold.n.sum(axis=0)[0, found.relations.rows.index(Row("agg", "all"))] == 11
     by_offset = [right(found, "offset", "dep_to_head", "all", i) for i in range(20)]
-    assert by_offset == [1] * 10 + [0] * 10  # words 1 to 10 have their head 1 to 10 to the left, word 11 none
+    assert by_offset == [1, 0] * 10  # words 1 to 10 have their head 1 to 10 to the left, word 11 none
+
+
+def test_of_offsets_that_tie_the_nearer_then_the_negative_one_is_the_best() -> None:
+    def best(**right: int) -> tuple[int, int]:
+        by_name = {int(name[1:]) * (-1 if name[0] == "m" else 1): n for name, n in right.items()}
+        return best_offset(np.array([by_name.get(offset, 0) for offset in OFFSETS]))
+
+    assert best(m3=4, p2=4, p7=3) == (2, 4)
+    assert best(m2=4, p2=4) == (-2, 4)
+    assert best(p1=4, m2=4, m10=4) == (1, 4)
+    assert best(m10=5, m1=4) == (-10, 5)
+
+
+def test_of_parts_of_speech_that_tie_the_first_by_name_then_the_left_side_is_the_best() -> None:
+    assert best_upos(np.array([[0, 3, 3], [1, 3, 4]])) == (1, 2, 4)  # [side, upos]
+    assert best_upos(np.array([[0, 0, 3], [0, 3, 0]])) == (1, 1, 3)  # the second by name to the right, not the third
+    assert best_upos(np.array([[0, 3, 0], [0, 3, 0]])) == (0, 1, 3)
+
+
+def test_cases_are_counted_by_document_and_half() -> None:
+    sentences, documents = [MICE, MICE, NMODS], Documents(["a", "b", "a"])
+    relations = Relations(sentences)
+    counted = cases(relations, list(enumerate(sentences)), documents)
+    every = relations.rows.index(Row("agg", "all"))
+    assert counted[:, :, DIRECTIONS.index("dep_to_head"), every].tolist() == [[3 + 5, 0], [0, 3]]
+    assert counted[:, :, DIRECTIONS.index("head_row"), every].tolist() == [[2 + 2, 0], [0, 2]]
+    np.testing.assert_array_equal(counted.sum(axis=0), gold(relations, list(enumerate(sentences))).n)
+
+
+def test_right_answers_are_counted_by_document() -> None:
+    relations = Relations([MICE])
+    syntax = Syntax(relations, 1, documents=2)
+    blocks = [np.array([LOOKS], np.float32) for _ in range(3)]
+    syntax.add(blocks, [relations.tree(MICE)] * 3, [0, 2, 3], [1, 0, 1])
+    right = syntax.sums["correct"][:, :, DIRECTIONS.index("dep_to_head"), :, 0].sum(axis=2)  # [document, half]
+    assert right.tolist() == [[2, 0], [2, 2]]
 
 
 def upos(found: Found, direction: str, relation: str, side: str, tag: str) -> int:

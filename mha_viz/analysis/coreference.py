@@ -16,7 +16,7 @@ from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence, Word
 
-CHUNK = 128  # pieces, special tokens not counted
+CHUNK = 128  # pieces, special tokens included
 TYPES = ("all", "pronoun", "third_person", "proper", "nominal")
 NEAREST, SAME_FORM = "nearest", "same_form"
 BASELINES = (NEAREST, SAME_FORM)
@@ -45,19 +45,18 @@ class Chunk(NamedTuple):
 def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
     """Numbers of the sentences of each chunk: as many consecutive ones of a document as fit into ``most`` pieces.
 
-    ``lengths`` are pieces per sentence, None for one that cannot be read. Such a sentence, and one that is longer than
-    ``most`` by itself, is in no chunk and ends the one before it.
+    ``lengths`` are pieces per sentence, without special tokens, None for one that cannot be read: it is in no chunk and
+    ends the one before it. A sentence that is longer than ``most`` is a chunk by itself.
     """
     chunk: list[int] = []
     room = most
     for number, length in enumerate(lengths):
-        needs = most + 1 if length is None else length
-        if chunk and (needs > room or documents[chunk[-1]] != documents[number]):
+        if chunk and (length is None or length > room or documents[chunk[-1]] != documents[number]):
             yield tuple(chunk)
             chunk, room = [], most
-        if needs <= most:
+        if length is not None:
             chunk.append(number)
-            room -= needs
+            room -= length
     if chunk:
         yield tuple(chunk)
 
@@ -98,26 +97,27 @@ def types_of(word: Word) -> tuple[str, ...]:
 
 
 class Coreference:
-    """Running counts over chunks. ``sums``: correct [half, type, head], n [half, type], baseline [half, type, 2]."""
+    """Running counts over chunks. ``sums``: correct [document, half, type, head], n [document, half, type], baseline
+    [document, half, type, 2]."""
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, documents: int = 1) -> None:
         self.sums: Running = {
-            "correct": np.zeros((2, len(TYPES), heads), np.int64),
-            "n": np.zeros((2, len(TYPES)), np.int64),
-            "baseline": np.zeros((2, len(TYPES), len(BASELINES)), np.int64),
+            "correct": np.zeros((documents, 2, len(TYPES), heads), np.int64),
+            "n": np.zeros((documents, 2, len(TYPES)), np.int64),
+            "baseline": np.zeros((documents, 2, len(TYPES), len(BASELINES)), np.int64),
         }
 
-    def add(self, block: Weights, chunk: Chunk) -> None:
+    def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
         """Take in one chunk; ``block`` is [head, word, word]."""
         for anaphor in chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
             chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; of equal ones, the first
-            self.sums["correct"][anaphor.half, types] += right[chosen]
-            self.sums["n"][anaphor.half, types] += 1
+            self.sums["correct"][document, anaphor.half, types] += right[chosen]
+            self.sums["n"][document, anaphor.half, types] += 1
             guesses = [guess in anaphor.right for guess in guessed(anaphor, chunk.words)]
-            self.sums["baseline"][anaphor.half, types] += np.array(guesses, np.int64)
+            self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
 
 
 def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:

@@ -26,7 +26,8 @@ POSITIONS = {-1: "previous", 0: "same", 1: "next"}
 class Patterns:
     """Running sums of position, delimiter and entropy over batches of sentences.
 
-    ``sums``: mass, maxima [head, offset] with mass_rows, maxima_rows [offset]; delimiter [head, 3] and nats [head] with
+    ``sums``: mass, maxima [head, offset] with mass_rows, maxima_rows [offset], and of mass and mass_rows what stays
+    within a word, mass_in_word [head, offset] and rows_in_word [offset]; delimiter [head, 3] and nats [head] with
     rows; normalised [head] with sentences. ``even_mass`` [offset] and ``even_delimiter`` [3] are what a head would have
     that spreads its attention evenly: 1/T to each of T tokens.
     """
@@ -35,6 +36,8 @@ class Patterns:
         self.sums: Running = {
             "mass": np.zeros((heads, len(OFFSETS))),
             "mass_rows": np.zeros(len(OFFSETS), np.int64),
+            "mass_in_word": np.zeros((heads, len(OFFSETS))),
+            "rows_in_word": np.zeros(len(OFFSETS), np.int64),
             "even_mass": np.zeros(len(OFFSETS)),
             "maxima": np.zeros((heads, len(OFFSETS)), np.int64),
             "maxima_rows": np.zeros(len(OFFSETS), np.int64),
@@ -51,11 +54,15 @@ class Patterns:
         of all its rows added up, as :meth:`Distances.add` gives them."""
         ordinary = np.array([word is not None for word in batch.pieces[0].words])
         sentences, n = batch.weights.shape[1], len(ordinary)
+        words = _words(batch)
         for at, offset in enumerate(OFFSETS):
             mass, rows = mass_at(batch.weights, ordinary, offset)
             self.sums["mass"][:, at] += mass
             self.sums["mass_rows"][at] += rows
             self.sums["even_mass"][at] += rows / n
+            mass_in_word, rows_in_word = mass_in_word_at(batch.weights, words, offset)
+            self.sums["mass_in_word"][:, at] += mass_in_word
+            self.sums["rows_in_word"][at] += rows_in_word
         counts, rows_with = maxima_at(batch.weights, ordinary, OFFSETS)
         self.sums["maxima"] += counts
         self.sums["maxima_rows"] += rows_with
@@ -84,6 +91,22 @@ def mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, in
     rows = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # of those that have this offset
     mass = np.vecdot(np.diagonal(weights, offset, 2, 3), rows.astype(np.float32))  # [head, sentence]
     return mass.sum(axis=1, dtype=np.float64), int(weights.shape[1] * rows.sum())
+
+
+def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[Sums, int]:
+    """As :func:`mass_at`, of the rows whose key is a piece of the same word; ``words`` [sentence, token], −1 for
+    special tokens."""
+    n = words.shape[1]
+    first = max(0, -offset)  # rows from here to the last are those that have this offset
+    last = max(first, min(n, n - offset))
+    queries, keys = words[:, first:last], words[:, first + offset : last + offset]
+    same = (queries == keys) & (queries >= 0)  # [sentence, row]
+    mass = np.vecdot(np.diagonal(weights, offset, 2, 3), same.astype(np.float32))  # [head, sentence]
+    return mass.sum(axis=1, dtype=np.float64), int(same.sum())
+
+
+def _words(batch: Batch) -> npt.NDArray[np.intp]:
+    return np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
 
 
 def maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> tuple[Counts, Counts]:

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,24 +24,30 @@ from mha_viz.heads import AnyHead, Head
 if TYPE_CHECKING:
     import pandas as pd
 
+CORPORA = "; "  # between the names of corpora
 FACTS = "profile.json"
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
-DEFINITIONS = "2"  # of the measures; goes up when a number comes to mean something else
+DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean something else
 
 _ACCURACY = ("n", "correct", "accuracy")
+_ROLE_INTERVAL = ("role_low", "role_high")  # the interval that roles go by; none where there are too few cases
+_CANDIDATE = (
+    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
+    *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
+)
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "syntax": ("level", "relation", "direction", "layer", "head", *_ACCURACY, "ci_low", "ci_high"),
+        "syntax": ("level", "relation", "direction", "layer", "head", *_ACCURACY, "ci_low", "ci_high", *_ROLE_INTERVAL),
         "syntax_baselines": ("level", "relation", "direction", "baseline", "detail", *_ACCURACY),
         "syntax_chosen": (
             *("level", "relation", "direction", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
             *("ci_low", "ci_high", "offset_odd", "upos_odd", "untrained_odd"),
         ),
         "uas": ("layer", "head", *_ACCURACY),
-        "position": ("layer", "head", "offset", "mass", "share_of_maxima"),
+        "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
         "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
         "entropy": ("layer", "head", "nats", "normalised"),
-        "coreference": ("layer", "head", "mention_type", *_ACCURACY),
+        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
@@ -48,7 +55,8 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
-        "roles": ("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
+        "candidates": _CANDIDATE,
+        "roles": (*_CANDIDATE, "status", "corpora", "lowest_score"),
     }
 )
 UNTRAINED = (
@@ -59,12 +67,19 @@ UNTRAINED = (
     "uas",
     "gap",
     "distance",
+    "candidates",
     "roles",
 )  # written for the control as well
 
 
 class Finding(NamedTuple):
-    """A line of roles.csv. ``low`` and ``high`` are NaN where the score is no share of cases."""
+    """A line of roles.csv. ``low`` and ``high`` are NaN where the score is no share of cases.
+
+    ``upos`` is what the best rule by part of speech scores, ``upos_rule`` its name, and ``beats_upos`` whether the head
+    does better on every corpus; NaN, "" and None for other roles than syntax. ``untrained``: the score of the best
+    untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
+    scores on them.
+    """
 
     head: Head
     role: str
@@ -75,6 +90,13 @@ class Finding(NamedTuple):
     n: int
     low: float
     high: float
+    upos: float = math.nan
+    upos_rule: str = ""
+    beats_upos: bool | None = None
+    untrained: float = math.nan
+    status: str = "suggested"
+    corpora: tuple[str, ...] = ()
+    lowest: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,13 +197,30 @@ def forget(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _finding(
-    layer: Any, head: Any, role: str, detail: str, score: Any, baseline: Any, gain: Any, n: Any, low: Any, high: Any
-) -> Finding:
-    right, other, more, lower, upper = (
-        float("nan" if value in ("", None) else value) for value in (score, baseline, gain, low, high)
+def _finding(*line: Any) -> Finding:
+    cells = dict(zip(HEADINGS["roles"], line, strict=True))
+    names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
+    score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
+    return Finding(
+        Head(int(cells["layer"]), int(cells["head"])),
+        str(cells["role"]),
+        str(cells["detail"]),
+        *(score, baseline, gain, int(cells["n"]), low, high, upos),
+        upos_rule="" if _is_empty(cells["upos_rule"]) else str(cells["upos_rule"]),
+        beats_upos=None if _is_empty(cells["beats_upos"]) else str(cells["beats_upos"]) == "True",
+        untrained=untrained,
+        status=str(cells["status"]),
+        corpora=tuple(str(cells["corpora"]).split(CORPORA)),
+        lowest=lowest,
     )
-    return Finding(Head(int(layer), int(head)), role, detail, right, other, more, int(n), lower, upper)
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or cell == "" or cell != cell  # NaN is not itself
+
+
+def _number(cell: Any) -> float:
+    return math.nan if _is_empty(cell) else float(cell)
 
 
 def read_findings(folder: Path) -> tuple[Finding, ...]:

@@ -1,46 +1,59 @@
 """What a head may be called, and on what evidence.
 
-A head is *syntactic* for a relation, or *coreferential*, when it beats its baseline by ten points (Voita et al. 2019)
-on sentences that were not used to choose anything: the direction is chosen on the sentences with even numbers, and
-the score is that of the odd ones. *Position*, *delimiter* and *broad* heads go by a threshold (Clark et al. 2019,
-section 3). One head can have several roles, and most have none.
+A head has a *syntactic* role for a relation and direction when the lower end of the 95 % interval of its accuracy lies
+ten points or more above the best fixed offset (Voita et al. 2019, section 5.2.1: ten points), in at least a hundred
+cases. It is *coreferential* when it beats the better baseline by ten points. *Position*, *delimiter* and *broad* heads
+go by a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none.
+
+What meets the rule over all sentences of a corpus is a candidate; candidates of two corpora are *established*
+(:mod:`mha_viz.analysis.established`). On one corpus alone a role is *suggested*: of syntax where head and direction
+gain ten points on the sentences with even numbers, and meet the rule on the odd ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.coreference import TYPES
+from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson
 from mha_viz.analysis.patterns import DELIMITERS, OFFSETS, POSITIONS
 from mha_viz.analysis.reduce import Counts, Running
-from mha_viz.analysis.syntax import DIRECTIONS, Gold, Relations
+from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, Row, best_offset, best_upos
 
 GAIN = 0.10  # over the baseline
-CASES = 100  # at least, among the sentences that the score is reported on
+CASES = 100  # at least
 MASS, SHARE = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
 DELIMITER = 0.6
 BROAD = 0.78
 ROLES = ("syntax", "coreference", "position", "delimiter", "broad")
+ESTABLISHED, SUGGESTED = "established", "suggested"
+EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # of the halves
+ROUNDING = 1e-12
 
 Accuracies = npt.NDArray[np.float64]
 
 
-class Interval(NamedTuple):
-    """A 95 % interval."""
+class Rule(NamedTuple):
+    """The best rule by part of speech for a relation and direction, what it gets right of the cases of a head, and
+    whether the head gets more right."""
 
-    low: float
-    high: float
+    name: str
+    score: float
+    beaten: bool
 
 
 class Role(NamedTuple):
     """One reason to call a head something. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head",
     "third_person", "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None where the
-    score is no share of cases."""
+    score is no share of cases. ``rule`` is that of syntax; ``untrained``: what the best untrained head scores, NaN
+    where none was measured."""
 
     head: int
     role: str
@@ -49,6 +62,8 @@ class Role(NamedTuple):
     baseline: float
     n: int
     interval: Interval | None = None
+    rule: Rule | None = None
+    untrained: float = math.nan
 
     @property
     def gain(self) -> float:
@@ -71,15 +86,42 @@ class Choice(NamedTuple):
     upos: int
 
 
-def wilson(correct: int, n: int) -> Interval:
-    """The 95 % interval of a share (Wilson 1927); 0 to 1 without a case."""
-    if n == 0:
-        return Interval(0.0, 1.0)
-    z = 1.959963984540054
-    share, spread = correct / n, z * z / n
-    centre = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+@dataclass(frozen=True, eq=False)
+class SyntaxCounts:
+    """What the heads of a model get right of the relations of a corpus.
+
+    ``cases`` [document, half, direction, row]; ``correct`` [document, half, direction, relation, head] by full
+    relation; ``untrained`` [half, direction, row, head], None where no untrained model was measured.
+    """
+
+    relations: Relations
+    gold: Gold
+    documents: Documents
+    cases: Counts
+    correct: npt.NDArray[np.int32]
+    untrained: Counts | None = None
+
+    @cached_property
+    def by_row(self) -> Counts:
+        """[half, direction, row, head]: correct answers of all documents."""
+        added = self.correct.sum(axis=0, dtype=np.int64)
+        by_row: Counts = np.einsum("hdrk,rt->hdtk", added, self.relations.member)
+        return by_row
+
+    @cached_property
+    def intervals(self) -> Bounds:
+        """[direction, row, low and high, head] over all sentences; NaN where there are too few cases for a role."""
+        n = self.gold.n.sum(axis=0)
+        bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
+        for direction, row in np.argwhere(n >= CASES):
+            bounds[direction, row] = self.interval(int(direction), int(row), ALL)
+        return bounds
+
+    def interval(self, direction: int, row: int, halves: slice) -> Bounds:
+        """[low and high, head] of the accuracies in one row of the tables."""
+        members = np.flatnonzero(self.relations.member[:, row])
+        correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
+        return self.documents.interval(correct, self.cases[:, halves, direction, row].sum(axis=1))
 
 
 def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Accuracies:
@@ -113,70 +155,114 @@ def choose(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Choice
         )
 
 
-def syntactic(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Role]:
-    """Every head and relation whose best direction on the even sentences beats the best fixed offset by ten points on
-    the odd ones, with the interval above it. Of relations that mean the same cases, the shorter."""
-    for at, row in enumerate(relations.rows):
-        if row.level == "agg" or (row.level == "full" and ":" not in row.relation):
-            continue
-        even, odd = (share(correct[half, :, at], gold.n[half, :, at, None]) for half in (0, 1))
-        offsets = share(gold.offset[:, :, at].max(axis=2), gold.n[:, :, at])  # [half, direction]
-        if np.isnan(even).all():
-            continue
-        for head, direction in enumerate(np.nanargmax(np.nan_to_num(even, nan=-1), axis=0)):
-            n = int(gold.n[1, direction, at])
-            interval = wilson(int(correct[1, direction, at, head]), n)
-            gains = _gains(correct[1, direction, at, head], gold.offset[1, direction, at].max(), n)
-            role = Role(
-                head,
-                "syntax",
-                f"{row.relation} {DIRECTIONS[direction]}",
-                float(odd[direction, head]),
-                float(offsets[1, direction]),
-                n,
-                interval,
-            )
-            if n >= CASES and gains and interval.low > role.baseline:
-                yield role
+def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
+    """For every head and relation the direction that does best on the even sentences, if it gains ten points there and
+    meets the rule on the odd ones."""
+    for at in _relations(counts.relations):
+        even = share(counts.by_row[0, :, at], counts.gold.n[0, :, at, None])  # [direction, head]
+        best = np.nan_to_num(even, nan=-1).argmax(axis=0)
+        for direction in range(len(DIRECTIONS)):
+            chosen = [head for head in _gaining(counts, direction, at, EVEN) if best[head] == direction]
+            yield from _meeting(counts, direction, at, chosen, ODD)
 
 
-def coreferential(n: Counts, correct: Counts, baseline: Counts) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on the third-person pronouns of the odd sentences."""
+def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
+    """Every head, relation and direction that meets the rule over all sentences."""
+    for at in _relations(counts.relations):
+        for direction in range(len(DIRECTIONS)):
+            yield from _meeting(counts, direction, at, _gaining(counts, direction, at, ALL), ALL)
+
+
+def _relations(relations: Relations) -> list[int]:
+    """The rows that roles are named after: of relations that mean the same cases, the shorter."""
+    return [at for at, row in enumerate(relations.rows) if row.level == "base" or _has_subtype(row)]
+
+
+def _has_subtype(row: Row) -> bool:
+    return row.level == "full" and ":" in row.relation
+
+
+def _gaining(counts: SyntaxCounts, direction: int, at: int, halves: slice) -> list[int]:
+    """The heads that beat the best fixed offset by ten points."""
+    n, offset = counts.gold.n[halves, direction, at].sum(), counts.gold.offset[halves, direction, at].sum(axis=0).max()
+    correct = counts.by_row[halves, direction, at].sum(axis=0)
+    return [head for head, right in enumerate(correct.tolist()) if _gains(right, offset, n)]
+
+
+def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int], halves: slice) -> Iterator[Role]:
+    """Those of the heads whose interval lies ten points or more above the best fixed offset."""
+    n = int(counts.gold.n[halves, direction, at].sum())
+    if not heads or n < CASES:
+        return
+    bounds = counts.interval(direction, at, halves)
+    offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
+    side, tag, right_by_rule = best_upos(counts.gold.upos[halves, direction, at].sum(axis=0))
+    name = f"nearest {counts.relations.upos[tag]} to the {SIDES[side]}"
+    detail = f"{counts.relations.rows[at].relation} {DIRECTIONS[direction]}"
+    untrained = math.nan
+    if counts.untrained is not None:
+        untrained = int(counts.untrained[halves, direction, at].sum(axis=0).max()) / n
+    for head in heads:
+        interval = Interval(*map(float, bounds[:, head]))
+        if interval.low - offset >= GAIN - ROUNDING:
+            right = int(counts.by_row[halves, direction, at, head].sum())
+            rule = Rule(name, right_by_rule / n, right > right_by_rule)
+            yield Role(head, "syntax", detail, right / n, offset, n, interval, rule, untrained)
+
+
+def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
+    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are those of
+    :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
     at = TYPES.index("third_person")
-    cases, better = int(n[1, at]), int(baseline[1, at].max())
-    for head, right in enumerate(map(int, correct[1, at])):
-        if cases >= CASES and _gains(right, better, cases):
-            scores = right / cases, better / cases, cases
-            yield Role(head, "coreference", "third_person", *scores, wilson(right, cases))
+    n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
+    cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
+    if cases < CASES:
+        return
+    bounds = documents.interval(correct, n)
+    untrained = math.nan if control is None else int(control["correct"][:, :, at].sum(axis=(0, 1)).max()) / cases
+    for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
+        scores = int(right[head]) / cases, better / cases, cases
+        interval = Interval(*map(float, bounds[:, head]))
+        yield Role(head, "coreference", "third_person", *scores, interval, untrained=untrained)
 
 
-def positional(sums: Running) -> Iterator[Role]:
+def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:
     """Heads whose mean weight on the previous, same or next token is above 0.5, or whose largest weight lies there in
     nine rows of ten. The baseline is a head that spreads its attention evenly."""
-    mass = share(sums["mass"], sums["mass_rows"])
-    maxima = share(sums["maxima"], sums["maxima_rows"])
+    mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     even = share(sums["even_mass"], sums["mass_rows"])
     for offset, detail in POSITIONS.items():
         at = OFFSETS.index(offset)
         for head in range(len(mass)):
             if mass[head, at] > MASS:
-                yield Role(head, "position", detail, float(mass[head, at]), float(even[at]), int(sums["mass_rows"][at]))
+                n, untrained = int(sums["mass_rows"][at]), _most(control, "mass", "mass_rows", at)
+                scores = float(mass[head, at]), float(even[at]), n
+                yield Role(head, "position", detail, *scores, untrained=untrained)
             elif maxima[head, at] >= SHARE:
-                n = int(sums["maxima_rows"][at])
+                n, untrained = int(sums["maxima_rows"][at]), _most(control, "maxima", "maxima_rows", at)
                 interval = wilson(int(sums["maxima"][head, at]), n)
-                yield Role(head, "position", detail, float(maxima[head, at]), float(even[at]), n, interval)
+                scores = float(maxima[head, at]), float(even[at]), n
+                yield Role(head, "position", detail, *scores, interval, untrained=untrained)
 
 
-def delimiting(sums: Running) -> Iterator[Role]:
+def _most(control: Running | None, total: str, rows: str, at: int) -> float:
+    """The most that an untrained head scores; NaN where none was measured."""
+    return math.nan if control is None else float(share(control[total], control[rows])[:, at].max())
+
+
+def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
     """Heads that give more than 0.6 to [CLS], to [SEP] or to punctuation; evenly spread attention is the baseline."""
     mass, even = share(sums["delimiter"], sums["rows"]), share(sums["even_delimiter"], sums["rows"])
     for at, detail in enumerate(DELIMITERS):
         for head in np.flatnonzero(mass[:, at] > DELIMITER):
-            yield Role(int(head), "delimiter", detail, float(mass[head, at]), float(even[at]), int(sums["rows"]))
+            scores = float(mass[head, at]), float(even[at]), int(sums["rows"])
+            yield Role(int(head), "delimiter", detail, *scores, untrained=_most(control, "delimiter", "rows", at))
 
 
-def broad(sums: Running) -> Iterator[Role]:
+def broad(sums: Running, control: Running | None = None) -> Iterator[Role]:
     """Heads whose normalised entropy is at least 0.78; the baseline is the mean of the model's heads."""
     normalised = share(sums["normalised"], sums["sentences"])
+    untrained = math.nan if control is None else float(share(control["normalised"], control["sentences"]).max())
     for head in np.flatnonzero(normalised >= BROAD):
-        yield Role(int(head), "broad", "entropy", float(normalised[head]), float(normalised.mean()), int(sums["rows"]))
+        scores = float(normalised[head]), float(normalised.mean()), int(sums["rows"])
+        yield Role(int(head), "broad", "entropy", *scores, untrained=untrained)

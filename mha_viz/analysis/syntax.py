@@ -14,12 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
-OFFSETS = tuple(o for o in range(-10, 11) if o)
+OFFSETS = tuple(
+    sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o))
+)  # −1, 1, −2, 2, …: of equals the first is the best
 SIDES = ("left", "right")
 HALVES = (
     "even",
@@ -93,23 +96,26 @@ def _belongs(name: str, row: Row) -> bool:
 class Syntax:
     """Running counts over sentences.
 
-    ``sums``: correct [half, direction, relation, head] by full relation; edges [head] of the undirected measure with
-    edge_count. The numbers of cases depend on the gold alone: :func:`gold`.
+    ``sums``: correct [document, half, direction, relation, head] by full relation; edges [head] of the undirected
+    measure with edge_count. The numbers of cases depend on the gold alone: :func:`gold`, :func:`cases`.
     """
 
-    def __init__(self, relations: Relations, heads: int) -> None:
+    def __init__(self, relations: Relations, heads: int, documents: int = 1) -> None:
         self.relations = relations
-        shape = (len(HALVES), len(DIRECTIONS), len(relations.names), heads)
+        shape = (documents, len(HALVES), len(DIRECTIONS), len(relations.names), heads)
         self.sums: Running = {
-            "correct": np.zeros(shape, np.int64),
+            "correct": np.zeros(shape, np.int32),
             "edges": np.zeros(heads, np.int64),
             "edge_count": np.zeros((), np.int64),
         }
         self._punct = np.array([_base(name) == "punct" for name in relations.names] or [False])
 
-    def add(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
+    def add(
+        self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int], documents: Sequence[int] = ()
+    ) -> None:
         """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the
-        corpus. Words are numbered on from sentence to sentence, so that each step is taken once for all."""
+        corpus; documents (without them: the first). Words are numbered on from sentence to sentence, so that each step
+        is taken once for all."""
         each_block = [pointers(block) for block in blocks]
         if not each_block:
             return
@@ -120,7 +126,8 @@ class Syntax:
         words = np.flatnonzero(heads >= 0)
         heads[words] += first[words]
         above, names = heads[words], len(self.relations.names)
-        bins = relations + names * np.repeat(np.array(numbers) % 2, lengths)  # [word]: half and relation
+        halves = np.array(numbers) % 2 + len(HALVES) * np.array(documents or [0] * len(numbers), np.intp)
+        bins = relations + names * np.repeat(halves, lengths)  # [word]: document, half and relation
         for direction, pointed in enumerate((row, column)):
             which, there = np.nonzero(pointed[:, words] == above)
             self._count(direction, which, bins[words[there]])
@@ -132,10 +139,11 @@ class Syntax:
         self.sums["edge_count"] += np.count_nonzero(plain)
 
     def _count(self, direction: int, which: Indices, bins: Indices) -> None:
-        """Count correct answers: for each, the head that gave it and its bin, half · relations + relation."""
-        half, _, names, heads = self.sums["correct"].shape
-        counts = np.bincount(bins * heads + which, minlength=half * names * heads)
-        self.sums["correct"][:, direction] += counts.reshape(half, names, heads)
+        """Count correct answers: for each, the head that gave it and its bin, (document · 2 + half) · relations +
+        relation."""
+        documents, half, _, names, heads = self.sums["correct"].shape
+        counts = np.bincount(bins * heads + which, minlength=documents * half * names * heads)
+        self.sums["correct"][:, :, direction] += counts.reshape(documents, half, names, heads).astype(np.int32)
 
 
 class Gold(NamedTuple):
@@ -148,6 +156,20 @@ class Gold(NamedTuple):
     upos: Counts
 
 
+def best_offset(right: Counts) -> tuple[int, int]:
+    """The offset that gets most right and how much that is, of counts [offset]; of equals the nearer, then the negative
+    one."""
+    at = int(right.argmax())
+    return OFFSETS[at], int(right[at])
+
+
+def best_upos(right: Counts) -> tuple[int, int, int]:
+    """Side, part of speech and count of the best rule, of counts [side, upos]; of equals the first part of speech by
+    name, then the left side."""
+    tag, side = np.unravel_index(int(right.T.argmax()), right.T.shape)
+    return int(side), int(tag), int(right[side, tag])
+
+
 def gold(relations: Relations, sentences: Sequence[tuple[int, Sentence]]) -> Gold:
     """Cases and baselines of ``sentences``, each with its number in the file."""
     names, tags = len(relations.names), len(relations.upos)
@@ -157,14 +179,30 @@ def gold(relations: Relations, sentences: Sequence[tuple[int, Sentence]]) -> Gol
     for number, sentence in sentences:
         tree = relations.tree(sentence)
         half, dependents = number % 2, np.flatnonzero(tree.heads >= 0)
+        n[half] += _cases(relations, tree)
         if len(tree.heads) < 2 or not dependents.size:
             continue
-        n[half, :2] += relations.member[tree.relations[dependents]].sum(axis=0)
-        n[half, 2] += _rows_of_heads(relations, tree, dependents)
         _offsets(offset[half], tree, dependents)
         _nearest(upos[half], tree, tags)
     by_row = [np.einsum("hdr...,rt->hdt...", table, relations.member)[:, [0, 0, 1]] for table in (offset, upos)]
     return Gold(n, by_row[0], by_row[1])
+
+
+def cases(relations: Relations, sentences: Sequence[tuple[int, Sentence]], documents: Documents) -> Counts:
+    """[document, half, direction, row]: the cases of ``sentences``, each with its number in the file."""
+    n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
+    for number, sentence in sentences:
+        n[documents.numbers[number], number % 2] += _cases(relations, relations.tree(sentence))
+    return n
+
+
+def _cases(relations: Relations, tree: Tree) -> Counts:
+    """[direction, row] of one sentence."""
+    dependents = np.flatnonzero(tree.heads >= 0)
+    if len(tree.heads) < 2 or not dependents.size:
+        return np.zeros((len(DIRECTIONS), len(relations.rows)), np.int64)
+    by_dependent = relations.member[tree.relations[dependents]].sum(axis=0)
+    return np.stack((by_dependent, by_dependent, _rows_of_heads(relations, tree, dependents)))
 
 
 def _rows_of_heads(relations: Relations, tree: Tree, dependents: Indices) -> Counts:

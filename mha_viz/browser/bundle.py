@@ -20,6 +20,7 @@ COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.st
 _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
 _JSON_IMPORT = re.compile(r'^import (\w+) from "(\.[^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
 _NAMED_IMPORT = re.compile(r'import \{[^}]*\} from "(\.[^"]+)";\n')
+_STYLE_IMPORT = re.compile(r'^@import "(\.[^"]+\.css)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const|let|class|async|function)", re.MULTILINE)
 _DECLARED = re.compile(r"^(?:export )?(?:const|let|class|(?:async )?function\*?) (\w+|[{[][^=]*)", re.MULTILINE)
 _COMMENT_BLOCK = re.compile(r"^\s*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
@@ -109,9 +110,15 @@ def _top_level_names(source: str) -> Iterator[str]:
 
 @cache
 def style(component: str) -> str:
-    """The style sheet of a component; "" where it has none."""
+    """The style sheet of a component with those that it imports in it; "" where it has none."""
     sheet = FOLDER / component / f"{component}.css"
-    return sheet.read_text("utf-8") if sheet.exists() else ""
+    return joined_style(sheet) if sheet.exists() else ""
+
+
+def joined_style(sheet: Path) -> str:
+    """A style sheet with what it imports from others, by ``@import "./sheet.css";``, in place of the import: a sheet
+    that travels inside a page can import nothing."""
+    return _STYLE_IMPORT.sub(lambda found: joined_style(sheet.parent / found[1]), sheet.read_text("utf-8"))
 
 
 @cache

@@ -3,6 +3,9 @@ import { heatmapLayout, within } from "./geometry.js";
 import { fit, widest, write } from "./ink.js";
 
 const LABEL = 96; // at most this wide, pixels
+const MARKED = 4; // cells from this size on carry a minus where they are less than 0
+const FAINT = 0.1; // of the largest difference: what is less needs no minus, for its colour is hardly one
+const DEEP = 0.52; // of the largest difference: from here on a cell is nearer to the ink than to the paper
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
@@ -30,6 +33,7 @@ export function drawHeatmap(canvas, scene, look) {
   const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
   if (!rows.length || !cols.length) return layout;
   cells(context, scene, look, layout);
+  minuses(context, scene, look, layout);
   focusOn(context, scene, look, layout);
   axis(context, scene, look, layout, true);
   axis(context, scene, look, layout, false);
@@ -65,6 +69,19 @@ function cells(context, { head }, look, { left, top, cell }) {
   context.fillStyle = look.paper; // hairlines between cells
   for (let c = 1; c < C; c++) context.fillRect(left + c * cell - 0.5, top, 1, R * cell);
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
+}
+
+// A minus in every cell of a difference that is clearly less than 0: without colour its two ends are alike.
+/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
+function minuses(context, { head: { part, largest } }, look, { left, top, cell }) {
+  if (!largest || cell < MARKED) return;
+  const high = Math.max(1, cell * 0.1);
+  part.w.forEach((d, i) => {
+    if (d > -FAINT * largest) return;
+    const [r, c] = [Math.floor(i / part.C), i % part.C];
+    context.fillStyle = d < -DEEP * largest ? look.paper : look.ink;
+    context.fillRect(left + (c + 0.25) * cell, top + (r + 0.5) * cell - high / 2, cell * 0.5, high);
+  });
 }
 
 /** @type {(head: Pictured, look: Look) => OffscreenCanvas} */

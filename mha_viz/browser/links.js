@@ -3,12 +3,13 @@ import { linksLayout, spanWeight, within } from "./geometry.js";
 import { number } from "./numerals.js";
 import { fit, widest, write } from "./ink.js";
 
+const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
 const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
 
-// scene: {rows, cols, heads: [{head, colour, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Several
+// scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Several
 // drawings of one size share `look.label` and `look.most`, the tokens that there must be room for.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
@@ -25,19 +26,27 @@ export function drawLinks(canvas, scene, look, scroll) {
   const context = fit(canvas, look.width, visible);
   context.translate(0, -scroll);
   const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
-  for (const head of scene.heads) strokes(context, scene, head, layout, band);
+  const shifts = shiftsOf(scene.heads.length, layout);
+  scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place]));
   tokens(context, scene, layout, look, band);
   return layout;
 }
 
+// How far up or down the lines of each head are moved: links of two heads that are one link lie side by side.
+/** @type {(heads: number, layout: LinksLayout) => number[]} */
+function shiftsOf(heads, layout) {
+  const step = Math.min(BESIDE, layout.rowHeight / 2 / heads);
+  return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
+}
+
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
- *   number[]) => void}
+ *   number[], shift: number) => void}
  */
-function strokes(context, { focus }, { part, mask, shade, colour }, layout, [above, below]) {
+function strokes(context, { focus }, { part, mask, shade, colour, dash }, layout, [above, below], shift) {
   const paths = Array.from({ length: LEVELS + 1 }, () => null);
   const { R, C } = part;
-  const mid = (i) => (i + 0.5) * layout.rowHeight;
+  const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (layout.right - layout.left) * 0.42;
   for (let r = 0; r < R; r++) {
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
@@ -53,6 +62,7 @@ function strokes(context, { focus }, { part, mask, shade, colour }, layout, [abo
     }
   }
   context.strokeStyle = colour;
+  context.setLineDash(dash);
   paths.forEach((path, level) => {
     if (!path) return;
     context.globalAlpha = level / LEVELS;
@@ -60,6 +70,7 @@ function strokes(context, { focus }, { part, mask, shade, colour }, layout, [abo
     context.stroke(path);
   });
   context.globalAlpha = 1;
+  context.setLineDash([]);
 }
 
 /**

@@ -49,8 +49,9 @@ export function readLook(look, root, themes, quiet) {
   const theme = themes[isDark(root) ? "dark" : "light"];
   const name = theme.ramp.join();
   if (look.theme !== name) {
-    const { ramp, signed, heads } = theme;
-    Object.assign(look, { theme: name, ramp, signed, heads, colours: palette(ramp), signedColours: palette(signed) });
+    const { ramp, signed, heads, dashes } = theme;
+    const colours = { colours: palette(ramp), signedColours: palette(signed) };
+    Object.assign(look, { theme: name, ramp, signed, heads, dashes, ...colours });
   }
   look.ink = value("--st-text-color", "#222");
   look.paper = value("--st-background-color", "#fff");

@@ -77,6 +77,8 @@ interface ShownHead {
   shade: Uint8ClampedArray;
   mask: Uint8Array | null;
   colour: string;
+  dash: number[];
+  largest?: number;
   picture?: OffscreenCanvas;
 }
 
@@ -84,6 +86,7 @@ interface Theme {
   ramp: string[];
   signed: string[];
   heads: string[];
+  dashes: number[][];
 }
 
 interface Bins {
@@ -118,6 +121,7 @@ interface Reading extends Axis {
   of: string;
   model: string;
   revision: string;
+  steps: string;
   layers: number;
   heads: number;
   together: number;
@@ -173,6 +177,7 @@ interface Look {
   ramp: string[];
   signed: string[];
   heads: string[];
+  dashes: number[][];
   colours: Uint32Array;
   signedColours: Uint32Array;
   ink: string;
@@ -364,6 +369,11 @@ interface ExplorerOnPage {
   stop: () => void;
 }
 
+/** A component in a file that stands alone. */
+interface Mounted {
+  show: (bytes: Uint8Array) => void;
+}
+
 interface CompareOnPage {
   show: (bytes: Uint8Array) => void;
   stop: () => void;
@@ -402,7 +412,8 @@ interface Partners {
   theirs?: Unit[];
 }
 
-type Pictured = Pick<ShownHead, "part" | "shade" | "picture">;
+/** What a heatmap is drawn from; of a difference also the largest of its numbers, for their sign is marked. */
+type Pictured = Pick<ShownHead, "part" | "shade" | "picture" | "largest">;
 
 interface HeatScene extends Axes {
   head: Pictured;

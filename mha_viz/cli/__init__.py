@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from mha_viz import process
-from mha_viz.cli import attention, exit_codes, figure, listing, profile, serve, toy
+from mha_viz.cli import attention, exit_codes, figure, listing, profile, replicate, serve, toy
 from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
@@ -36,6 +36,8 @@ EXAMPLES = """examples:
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
   mha-viz profile treebank.conllu --out profile/
+  mha-viz profile other.conllu --and profile/ --out second/
+  mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
@@ -94,6 +96,8 @@ def _parser() -> Parser:
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))
+    summary = "Measure whether the roles of a profile hold on another corpus."
+    replicate.options(command("replicate", replicate.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, nu
 from mha_viz.cli.output import Destination, destination, format_suffix
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, glyph_warnings, one_line, text_of
-from mha_viz.errors import ExportError, SettingError
+from mha_viz.errors import ExportError, FigureWarning, SettingError
 from mha_viz.files import make_folder
 
 KINDS = {
@@ -90,6 +91,12 @@ def _size_options(one: Parser) -> None:
     width = one.add_mutually_exclusive_group()
     width.add_argument("--width-mm", type=number, metavar="MM", help="85 fits one column, 178 two (default: 178)")
     width.add_argument("--width-in", type=number, metavar="IN", help="the same in inches")
+    one.add_argument(
+        "--max-height-mm",
+        type=number,
+        metavar="MM",
+        help="longer links stand in columns, or show what is around --pin (default: 220, A4 with a caption)",
+    )
     one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
     one.add_argument(
         "--look",
@@ -125,6 +132,7 @@ def run(args: argparse.Namespace) -> None:
         print(one_line(figure.caption), file=sys.stderr if to.path is None else sys.stdout)
     else:
         to.report(one_line(f"{to.path}: {figure.drawing.alt}"))
+    _warn(figure, to.suffix)
 
 
 def _checked(args: argparse.Namespace) -> Destination:
@@ -170,7 +178,7 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     from mha_viz.figures.view import View
 
     view = {name: getattr(args, name) for name in VIEW if hasattr(args, name)}
-    sizes = {name: getattr(args, name) for name in ("width_mm", "font_pt", "look", "transparent")}
+    sizes = {name: getattr(args, name) for name in ("width_mm", "max_height_mm", "font_pt", "look", "transparent")}
     sizes["width_mm"] = args.width_mm if args.width_in is None else 25.4 * args.width_in
     sizes = {name: value for name, value in sizes.items() if value is not None}
     View(**view)
@@ -213,9 +221,19 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
     folder: Path = args.all_heads
     make_folder(folder)
     every = attention.every_head()
-    with glyph_warnings(), bar("files") as show:
+    figure = None
+    with glyph_warnings(), bar("files") as show, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FigureWarning)  # of every head the same, which _warn says once
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
             figure.save(folder / f"{head}{suffix}", args.dpi)
             show(done, len(every))
     print(f"{folder}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
+    if figure is not None:
+        _warn(figure, suffix)
+
+
+def _warn(figure: Any, suffix: str) -> None:
+    drawn = suffix in exports.drawing_suffixes()  # other formats are rendered with the reader's fonts
+    for line in figure.warnings if drawn else ():
+        print(f"mha-viz: {line}", file=sys.stderr)

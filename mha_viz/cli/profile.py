@@ -9,25 +9,31 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mha_viz.analysis.established import check, establish
+from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, batch, folder_name
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.corpus import BUILT_IN
-from mha_viz.errors import CorpusMissing
+from mha_viz.errors import CorpusMissing, ExportError
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
 
 
 def options(profile: Parser) -> None:
     """Add the options of the command."""
-    profile.add_argument(
-        "corpus",
-        metavar="CORPUS",
-        help=f'a file (CoNLL-U, a GAP table, or text with one sentence per line), or "{BUILT_IN}", the built-in corpus',
-    )
+    corpus_option(profile)
     profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as for `mha-viz attention`")
     profile.add_argument("--name", metavar="NAME", help="name of the corpus (default: its file name)")
+    profile.add_argument(
+        "--and",
+        dest="other",
+        type=folder_name,
+        metavar="DIR",
+        help="profile of the same model on a corpus of another origin: roles that both corpora show are established, "
+        "and written to roles.csv of both folders",
+    )
     profile.add_argument(
         "--out",
         required=True,
@@ -35,36 +41,40 @@ def options(profile: Parser) -> None:
         metavar="DIR",
         help="folder for the tables; existing tables are replaced",
     )
-    profile.add_argument(
+    measuring_options(profile)
+
+
+def corpus_option(command: Parser) -> None:
+    """Add the option for a corpus."""
+    command.add_argument(
+        "corpus",
+        metavar="CORPUS",
+        help=f'a file (CoNLL-U, a GAP table, or text with one sentence per line), or "{BUILT_IN}", the built-in corpus',
+    )
+
+
+def measuring_options(command: Parser) -> None:
+    """Add the options that change no result."""
+    command.add_argument(
         "--batch",
         type=batch,
         metavar="N",
         help="maximum number of pieces per batch: affects memory and speed, not the results",
     )
-    profile.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure a model over a corpus and write the tables to a folder."""
-    corpus = _corpus(args.corpus, args.name)
+    corpus = read_corpus(args.corpus, args.name)
+    other = read_profile(args.other) if args.other else None
     model = choose_model(args.model)
     make_folder(args.out)
-    encoder = load_model(model, args.device)
-    from mha_viz.study.plan import BATCH
-    from mha_viz.study.profiling import Progress, measure
-
-    with bar("of the text") as show:
-
-        def progress(so_far: Progress) -> None:
-            show(so_far.done, so_far.total)
-
-        try:
-            profile = measure(encoder, corpus, args.out, args.batch or BATCH, progress)
-        except KeyboardInterrupt:
-            saved = f"The work so far is saved in {args.out}; run the same command again to continue."
-            message = f"Stopped. {saved if any(args.out.glob('.*.npz')) else 'Nothing was done yet.'}"
-            print(f"\nmha-viz: {one_line(message)}", file=sys.stderr)
-            raise
+    profile = measure(load_model(model, args.device), corpus, args.out, args.batch, other)
+    if other is not None:
+        other, profile = establish(other, profile)
+        other.write(args.other)
+    profile.write(args.out)
     counts = profile.facts["counts"].items()
     counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
     print(f"{args.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
@@ -74,7 +84,48 @@ def run(args: argparse.Namespace) -> None:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; see profile.json.", file=sys.stderr)
 
 
-def _corpus(source: str, name: str | None) -> Any:
+def measure(
+    encoder: Any,
+    corpus: Any,
+    sums: Path | None,
+    most_pieces: int | None,
+    other: Profile | None = None,
+    control: bool = True,
+) -> Profile:
+    """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`.
+
+    ``sums``: the folder from which a stopped study continues, None for none; ``other``: a profile that it will be
+    compared with. Raises CorpusError and ExportError.
+    """
+    from mha_viz.study.plan import BATCH
+    from mha_viz.study.run import Progress, study
+
+    if other is not None:
+        check({"model": encoder.name, "revision": encoder.revision, "sha256": corpus.digest}, other.facts)
+    with bar("of the text") as show:
+
+        def progress(so_far: Progress) -> None:
+            show(so_far.done, so_far.total)
+
+        try:
+            return study(encoder, corpus, resume=sums, batch=most_pieces or BATCH, control=control, progress=progress)
+        except KeyboardInterrupt:
+            print(f"\nmha-viz: Stopped. {one_line(_saved(sums))}", file=sys.stderr)
+            raise
+        except OSError as error:
+            raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
+
+
+def _saved(sums: Path | None) -> str:
+    if sums is None:
+        return "Nothing is saved without --out."
+    if not any(sums.glob(".*.npz")):
+        return "Nothing was done yet."
+    return f"The work so far is saved in {sums}; run the same command again to continue."
+
+
+def read_corpus(source: str, name: str | None = None) -> Any:
+    """The corpus in a file, or the built-in one. Raises CorpusError."""
     from mha_viz.corpus.sources import open_corpus
 
     try:

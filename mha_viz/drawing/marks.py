@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +41,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A cubic Bézier line: start, two control points, end, each (x, y). A straight line has its controls on it."""
+    """A cubic Bézier line: start, two control points, end, each (x, y). A straight line has its controls on it.
+
+    ``dash``: lengths that are drawn and left out in turn; empty for a solid line.
+    """
 
     points: tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
     colour: str
     width: float
     opacity: float = 1
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,24 @@ class Cells:
 Mark = Text | Curve | Rect | Cells
 
 
+class Note(NamedTuple):
+    """What a size does to a figure: ``caption`` says what it leaves out, for readers (empty where nothing is);
+    ``advice`` what to do about it, for whoever asked for the figure."""
+
+    caption: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.caption} {self.advice}".strip()
+
+
 @dataclass(frozen=True)
 class Drawing:
     """Marks on a sheet of ``width`` × ``height`` points; ``background`` None is transparent.
 
     ``caption`` is the sentence to set under the figure; with ``about`` (names and values: model, revision, text, …)
-    it travels inside the file. ``alt`` describes the picture for people who cannot see it.
+    it travels inside the file. ``alt`` describes the picture for people who cannot see it. ``notes`` say what this
+    size leaves out or sets too small.
     """
 
     width: float
@@ -92,6 +108,12 @@ class Drawing:
     caption: str = ""
     alt: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def full_caption(self) -> str:
+        """The caption with what is left out at its end."""
+        return " ".join(filter(None, (self.caption, *(note.caption for note in self.notes))))
 
     def scaled(self, factor: float) -> Drawing:
         """The same drawing, every length times ``factor``."""
@@ -113,7 +135,7 @@ def _scaled(mark: Mark, k: float) -> Mark:
         return replace(mark, x=mark.x * k, y=mark.y * k, size=mark.size * k)
     if isinstance(mark, Curve):
         p, q, r, s = ((x * k, y * k) for x, y in mark.points)
-        return replace(mark, points=(p, q, r, s), width=mark.width * k)
+        return replace(mark, points=(p, q, r, s), width=mark.width * k, dash=tuple(length * k for length in mark.dash))
     sized = replace(mark, x=mark.x * k, y=mark.y * k, width=mark.width * k, height=mark.height * k)
     return replace(sized, stroke_width=sized.stroke_width * k) if isinstance(sized, Rect) else sized
 

@@ -52,6 +52,14 @@ def _fonts(drawing: Drawing) -> list[fonts.Font]:
     return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.used(texts)]))
 
 
+def _dashes(curve: Curve) -> list[float]:
+    """The lengths of its dashes as matplotlib takes them: in widths of the line, unless its settings say in points."""
+    from matplotlib import rcParams
+
+    unit = curve.width if rcParams["lines.scale_dashes"] else 1.0
+    return [length / unit for length in curve.dash]
+
+
 def _mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
@@ -66,6 +74,7 @@ def _mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
     elif isinstance(mark, Curve):
         path = Path(list(mark.points), [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         line = {"edgecolor": mark.colour, "linewidth": mark.width * scale, "alpha": mark.opacity, "zorder": order}
+        line |= {"linestyle": (0, _dashes(mark))} if mark.dash else {}
         ax.add_patch(PathPatch(path, facecolor="none", **line))
     elif isinstance(mark, Rect):
         look: dict[str, Any] = {"facecolor": mark.fill or "none", "edgecolor": mark.stroke or "none"}

@@ -18,7 +18,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from mha_viz.assets import app_root
-from mha_viz.browser.bundle import script, style
+from mha_viz.browser.bundle import FOLDER, joined, script, style
 
 Look = Literal["auto", "light", "dark"]
 
@@ -40,40 +40,6 @@ body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5
 @media (max-width: 640px) { body { padding: 12px 14px; } }
 """
 
-# After the bundle: unpack the data and mount the component. What a person changes stays in the address of the page.
-_START = """
-const said = JSON.parse(document.getElementById("said").textContent);
-const root = document.getElementById("root");
-async function inflated(text) {
-  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const half = Math.ceil(planes.length / 2);
-  const bytes = new Uint8Array(planes.length);
-  for (let i = 0; i < half; i++) bytes[2 * i] = planes[i];
-  for (let i = half; i < planes.length; i++) bytes[2 * (i - half) + 1] = planes[i];
-  return bytes;
-}
-let kept = "";
-const locate = () => kept || location.hash.slice(1) || said.start;
-function send(name, value) {
-  if (name !== "view") return;
-  const fields = Object.entries(value).filter(([key, field]) => key !== "of" && field !== null);
-  kept = new URLSearchParams([["v", "1"], ...fields]).toString();
-  try { history.replaceState(null, "", "#" + kept); } catch { /* inside a notebook a page has no address */ }
-}
-try {
-  const bytes = await inflated(said.packet);
-  const app = MOUNT(root, send, locate);
-  app.show(bytes);
-  window.addEventListener("hashchange", () => { kept = ""; app.show(bytes); });
-  document.documentElement.dataset.painted = "yes";
-} catch (error) {
-  console.error(error);
-  root.textContent = "This drawing needs a browser of 2023 or later.";
-}
-"""
-
 
 def page(
     component: str,
@@ -90,7 +56,7 @@ def page(
     ``start``: the view's URL parameters that it opens with. ``show``, of the explorer: "all", "grid", "head", "links"
     or "heatmap". ``look``: "auto" follows the reader's own setting.
     """
-    code = f"{_unexported(script(component))}\n{_START.replace('MOUNT', component)}"
+    code = f"{_unexported(script(component))}{joined(FOLDER / 'alone.js')}openAlone({component});\n"
     styles = f"{_variables(look)}{_STYLE}{style(component)}"
     query = "&".join(
         f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in (start or {}).items() if value

@@ -1,4 +1,5 @@
-"""A drawing as PDF: fonts embedded, text that can be searched and copied, the same bytes for the same drawing.
+"""A drawing as PDF: fonts embedded, text that can be searched and copied, tags that say what is seen, and the same
+bytes for the same drawing.
 
 What reportlab cannot set is drawn as outlines, shaped by HarfBuzz: joined and right-to-left scripts, combining marks,
 and fonts with CFF outlines, which it cannot embed. Where the font itself can be embedded, the text lies invisibly on
@@ -27,6 +28,7 @@ from reportlab.pdfgen.canvas import Canvas
 from mha_viz.drawing import fonts
 from mha_viz.drawing.fonts import Font, Run, Stroke
 from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Rect, Text
+from mha_viz.exports import tags
 from mha_viz.exports.svg import EDITABLE, magnified
 from mha_viz.text import clean
 
@@ -53,18 +55,23 @@ def _pdf(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     size = (drawing.width, drawing.height)
     first = _embedded(fonts.face(400))  # every page selects one, which else is Helvetica, and not inside the file
-    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first)
+    about = {"lang": tags.LANGUAGE, "pdfVersion": tags.VERSION}
+    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first, **about)
+    canvas.setViewerPreference("DisplayDocTitle", "true")
     canvas.setTitle(clean(drawing.alt)[:200])
     canvas.setAuthor("mha_viz")
-    canvas.setSubject(clean(drawing.caption))
+    canvas.setSubject(clean(drawing.full_caption))
     canvas.setCreator("mha_viz")
     canvas.setKeywords([clean(f"{name}: {value}") for name, value in drawing.about.items()])
     if drawing.background:
-        canvas.setFillColor(HexColor(drawing.background))
-        canvas.rect(0, 0, *size, stroke=0, fill=1)
-    for mark in drawing.marks:
-        _draw(canvas, mark, drawing.height)
+        with tags.artifact(canvas):
+            canvas.setFillColor(HexColor(drawing.background))
+            canvas.rect(0, 0, *size, stroke=0, fill=1)
+    with tags.figure(canvas):
+        for mark in drawing.marks:
+            _draw(canvas, mark, drawing.height)
     canvas.showPage()
+    tags.add_tags(canvas, drawing)
     canvas.save()
     return buffer.getvalue()
 
@@ -76,7 +83,11 @@ def _draw(canvas: Any, mark: Mark, height: float) -> None:
     elif isinstance(mark, Curve):
         (a, b, c, d) = ((x, height - y) for x, y in mark.points)
         _stroke(canvas, mark.colour, mark.opacity, mark.width)
+        if mark.dash:
+            canvas.setDash(list(mark.dash))
         canvas.bezier(*a, *b, *c, *d)
+        if mark.dash:
+            canvas.setDash()
     elif isinstance(mark, Rect):
         _rectangle(canvas, mark, height)
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= EDITABLE:

@@ -80,7 +80,7 @@ def _span(start: float, length: float, scale: float) -> tuple[float, float]:
 def _described(raster: bytes, drawing: Drawing, dpi: int) -> bytes:
     """The file with resolution and words put in, without packing its pixels anew."""
     a_metre = round(dpi / 0.0254)
-    about = {"Description": drawing.caption, "Software": "mha_viz", **drawing.about}
+    about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
     chunks = [_chunk(b"pHYs", struct.pack(">IIB", a_metre, a_metre, 1)), *(_words(*item) for item in about.items())]
     return raster[:HEADER] + b"".join(chunks) + raster[HEADER:]
 

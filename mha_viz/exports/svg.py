@@ -37,7 +37,7 @@ def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> byte
     size = {"width": f"{wide}pt", "height": f"{high}pt", "viewBox": f"0 0 {wide} {high}"}
     root = Tree.Element(_in(SVG, "svg"), size | {"role": "img"})
     Tree.SubElement(root, _in(SVG, "title")).text = _xml(drawing.alt)
-    Tree.SubElement(root, _in(SVG, "desc")).text = _xml(drawing.caption)
+    Tree.SubElement(root, _in(SVG, "desc")).text = _xml(drawing.full_caption)
     _metadata(root, drawing)
     if drawing.background:
         Tree.SubElement(root, _in(SVG, "rect"), {"width": wide, "height": high, "fill": drawing.background})
@@ -53,7 +53,7 @@ def _metadata(root: Tree.Element, drawing: Drawing) -> None:
     rdf = Tree.SubElement(Tree.SubElement(root, _in(SVG, "metadata")), _in(RDF, "RDF"))
     about = Tree.SubElement(rdf, _in(RDF, "Description"), {_in(RDF, "about"): ""})
     Tree.SubElement(about, _in(DUBLIN_CORE, "creator")).text = "mha_viz"
-    Tree.SubElement(about, _in(DUBLIN_CORE, "description")).text = _xml(drawing.caption)
+    Tree.SubElement(about, _in(DUBLIN_CORE, "description")).text = _xml(drawing.full_caption)
     for name, value in drawing.about.items():
         Tree.SubElement(about, _in(DUBLIN_CORE, "subject")).text = _xml(f"{name}: {value}")
 
@@ -72,6 +72,7 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
         (x, y), *rest = mark.points
         path = f"M{_number(x)} {_number(y)}C{' '.join(f'{_number(x)} {_number(y)}' for x, y in rest)}"
         look = {"stroke": mark.colour, "stroke-width": _number(mark.width)}
+        look |= {"stroke-dasharray": " ".join(map(_number, mark.dash))} if mark.dash else {}
         Tree.SubElement(group, _in(SVG, "path"), {"d": path, **look, **_opacity(mark.opacity, "stroke")})
     elif isinstance(mark, Rect):
         look = {"fill": mark.fill, **_opacity(mark.opacity, "fill")} if mark.fill else {}

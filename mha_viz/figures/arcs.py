@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
+from mha_viz.figures.links import straight
 from mha_viz.figures.theme import Theme
 
 Kind = Literal["hit", "miss", "extra", "proposal"]
@@ -34,7 +35,7 @@ class Span(NamedTuple):
 
 
 def colour(kind: Kind, theme: Theme) -> str:
-    """Hits and misses differ in strength and in hue; extras stand below the words."""
+    """Hits and misses differ in hue too; in grey in strength, and misses are dashed. Extras stand below the words."""
     return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1], "proposal": theme.heads[0]}[kind]
 
 
@@ -56,10 +57,15 @@ def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str)
     for i, kind in enumerate(kinds):
         y = bottom + 14 + 13 * i
         marks += [
-            Rect(4, y - 3, 10, 6, fill=colour(kind, theme)),
-            Text(20, y, WORDS[kind], LABEL + 1, theme.muted),
+            straight(2, y, 30, colour(kind, theme), *_line(kind)),
+            Text(36, y, WORDS[kind], LABEL + 1, theme.muted),
         ]
     return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
+
+
+def _line(kind: Kind) -> tuple[float, tuple[int, ...]]:
+    """The width of an arc, and its dashes."""
+    return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
 
 
 def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
@@ -96,7 +102,8 @@ def _arc(span: Span, height: float, middles: Sequence[float], y: float, way: int
     high = y + way * height * 4 / 3  # a Bézier reaches three quarters of its controls
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
-    line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, 1.8 if strong else 1.1, 1 if strong else 0.75)
+    width, dash = _line(span.kind)
+    line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
     label = Text(
         (x + x_end) / 2,
         y + way * (height + LABEL / 2 + 1.5),

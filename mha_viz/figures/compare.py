@@ -14,11 +14,23 @@ import numpy.typing as npt
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Drawing, Mark, Rect, Text, moved
+from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, foot, label_room, matrix_marks, scale_bar
-from mha_viz.figures.layout import Size, sheet
+from mha_viz.figures.heatmap import (
+    BESIDE,
+    FAINT,
+    FOOT,
+    MARKED,
+    Matrix,
+    Room,
+    foot,
+    label_room,
+    matrix_marks,
+    scale_bar,
+    unlabelled,
+)
+from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, HeatmapLayout, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, check_pin, focus, shades, span, units
@@ -26,6 +38,8 @@ from mha_viz.text import TokenizedText, align
 
 MOST = 16  # panels in one figure
 GAP = 28  # between panels, pixels
+ABOVE = 68  # a panel: its title, two lines of what it is of, the gap before it
+HEAD = 56  # a difference: what is minus what, and which colour is whose
 NARROWEST = {"heatmap": 230, "links": 270}
 
 As = Literal["heatmap", "links"]
@@ -74,7 +88,8 @@ def compare(
     across = columns or columns_for(len(panels), size.pixels, kind)
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
     held = held_by_panels(panels, view, pin_of, diff)
-    plates = plates_of(panels, held, view, kind, width, theme, lines=not size.transparent)
+    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - FOOT
+    plates = plates_of(panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER)
     marks, y = _rows(
         [_panel(panels, p, plate, width, theme) for p, plate in zip(panels, plates, strict=True)], width, across
     )
@@ -87,6 +102,7 @@ def compare(
         y + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
+        notes=tuple(dict.fromkeys(note for plate in plates for note in plate.notes)),
         **_words(
             panels,
             view,
@@ -150,6 +166,7 @@ def columns_for(count: int, width: float, kind: As) -> int:
 class _Set(NamedTuple):
     marks: tuple[Mark, ...]
     height: float
+    notes: tuple[Note, ...] = ()
 
 
 def held_by_panels(
@@ -179,23 +196,27 @@ def plates_of(
     theme: Theme,
     lines: bool = True,
     largest: float = math.inf,
+    height: float = TALL,
+    spacing: Spacing = ON_SCREEN,
 ) -> list[_Set]:
-    """What is drawn under each panel's title. All have one layout, so that cells can be compared by place."""
+    """What is drawn under each panel's title. All have one layout, so that cells can be compared by place. Links are
+    at most ``height`` high where their rows can be."""
     every = [units(p.attention, view) for p in panels]
     most = max(len(axes.rows) for axes in every)
-    room = Room(max((token_room if kind == "links" else label_room)(axes) for axes in every), most)
+    label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in every]
+    room = Room(max(label), most)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     plates = []
     for panel, axes, part, spot in zip(panels, every, parts, held, strict=True):
         if kind == "links":
             strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
-            drawn, spread = link_marks(strands, axes, spot, width, theme, room)
+            drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
             plates.append(_Set(drawn, spread.height + TOP))
         else:
             matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, top)], axes, spot)
             drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
-            plates.append(_Set(drawn, layout.height))
+            plates.append(_Set(drawn, layout.height, unlabelled(layout)))
     return plates
 
 
@@ -301,32 +322,47 @@ def difference(
     subtracted = signed(first, second, view)
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, fade=BESIDE)
+    lines, most_high = not size.transparent, size.tallest - FOOT - HEAD
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, fade=BESIDE, height=most_high)
     words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
     marks += foot(layout, theme, theme.signed, words)
-    title = _minus(first, second, layout.width, theme)
-    names = [caption.both(panel.head) for panel in (second, first)]
-    scale = f"Colour: {' minus '.join(names) if names[0] != names[1] else 'the second minus the first'}, {words}."
+    marked = f"−{numerals.weight(FAINT * top)}" if layout.cell >= MARKED and top else ""
+    title = _minus(first, second, layout.width, theme, marked)
+    one, two = told_apart(first, second)
+    scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
         (*title.marks, *moved(marks, 0, title.height)),
         background=None if size.transparent else theme.paper,
+        notes=(*unlabelled(layout), *_unmarked(layout)),
         **_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
     return sheet(drawn, size)
 
 
-def _minus(first: Panel, second: Panel, width: float, theme: Theme) -> _Set:
-    """What is subtracted from what, and which colour is whose, over a difference."""
+def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> _Set:
+    """What is subtracted from what, and which colour is whose, over a difference; ``marked`` is the difference from
+    which on cells carry a minus, empty where they are too small for one."""
     one, two = told_apart(first, second)
     title = f"{two} minus {one}"
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
-    more = [(theme.signed[-2], f"more in {two}"), (theme.signed[1], f"more in {one}")]  # the ends are nearly black
-    for line, (colour, words) in enumerate(more):
+    sign = f"with a minus from {marked} down" if marked else ""
+    keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
+    for line, (colour, words, after) in enumerate(keys):
         y = 27 + 15 * line
-        marks += [Rect(0, y - 4, 12, 8, fill=colour), Text(18, y, fonts.cut(words, 11, width - 18), 11, theme.muted)]
-    return _Set(tuple(marks), 56)
+        marks.append(Rect(0, y - 6, 12, 12, fill=colour))
+        marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
+        whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
+        marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
+    return _Set(tuple(marks), HEAD)
+
+
+def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
+    """That signs are in colour alone, where cells are too small for a minus."""
+    if layout.cell >= MARKED:
+        return ()
+    return (Note("", "Cells are too small to carry a minus: their sign is in colour alone. Raise width_mm."),)
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
@@ -358,7 +394,7 @@ def _only(text: TokenizedText, other: TokenizedText) -> str:
 def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
     pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
-    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view))
+    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:

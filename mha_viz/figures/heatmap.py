@@ -8,27 +8,35 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Drawing, Mark, Pixels, Rect, Strength, Text
+from mha_viz.drawing.marks import Cells, Drawing, Mark, Note, Pixels, Rect, Strength, Text
 from mha_viz.figures import caption
-from mha_viz.figures.layout import HeatmapLayout, Size, heatmap_layout, sheet
+from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, span, units
 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
 HAIRLINES = 10  # cells from this size on are parted by lines
+MARKED = 4  # cells from this size on carry a minus where they are less than 0
+FAINT = 0.1  # of the largest difference: what is less needs no minus, for its colour is hardly one
+DEEP = 0.52  # of the largest difference: from here on a cell is nearer to the ink than to the paper
 GAP = 11  # between a colour scale and its words, pixels
 FOOT = 26  # below a matrix: axes and colour scale, pixels
 
 
 class Matrix(NamedTuple):
-    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held."""
+    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held; of a difference also its
+    numbers ``d`` [row, column], whose sign is marked."""
 
     pixels: Pixels
     axes: Axes
     held: Focus | None
+    d: npt.NDArray[np.float32] | None = None
 
 
 class Fade(NamedTuple):
@@ -56,13 +64,14 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     axes = units(attention, view)
     part = block(attention, head, view, axes)
     matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, height=size.tallest - FOOT)
     marks += foot(layout, theme, theme.ramp, span(view.scale, part.top))
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,
         marks,
         background=None if size.transparent else theme.paper,
+        notes=unlabelled(layout),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size)
@@ -76,17 +85,20 @@ def matrix_marks(
     largest: float = math.inf,
     room: Room | None = None,
     fade: Fade = ALONE,
+    height: float = TALL,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
-    """A matrix with labels in at most ``width`` pixels, where cells of 2 pixels fit; no cell exceeds ``largest``."""
+    """A matrix with labels in at most ``width`` × ``height`` pixels, where cells of 2 pixels fit; no cell exceeds
+    ``largest``."""
     rows, cols = matrix.axes
     label, most = room or Room(label_room(matrix.axes), 0)
-    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), label, largest=largest)
+    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, largest)
     if not rows or not cols:
         return (), layout
     marks: list[Mark] = [
         Cells(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
     ]
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
+    marks += minuses(matrix, layout, theme)
     marks += _veils(matrix, layout, theme, fade.cells)
     marks += [*_axis(matrix, layout, theme, fade.labels, True), *_axis(matrix, layout, theme, fade.labels, False)]
     return tuple(marks), layout
@@ -116,6 +128,24 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
     return [*across, *down]
 
 
+def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
+    """A minus in every cell of a difference that is clearly less than 0: without colour its two ends are alike."""
+    if matrix.d is None or layout.cell < MARKED:
+        return []
+    d, cell = matrix.d.astype(np.float64), layout.cell
+    largest, high = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
+    return [
+        Rect(
+            layout.left + (c + 0.25) * cell,
+            layout.top + (r + 0.5) * cell - high / 2,
+            cell * 0.5,
+            high,
+            fill=theme.paper if d[r, c] < -DEEP * largest else theme.ink,
+        )
+        for r, c in zip(*np.nonzero((d < 0) & (d <= -FAINT * largest)), strict=True)
+    ]
+
+
 def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) -> list[Mark]:
     """What is not held fades; what is held gets a frame."""
     if matrix.held is None:
@@ -142,11 +172,25 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) 
     return [*marks, frame]
 
 
+def label_step(layout: HeatmapLayout) -> tuple[float, int]:
+    """The size of labels, and in how many rows or columns there is one."""
+    size = max(10, min(LABEL_SIZE, layout.cell - 1))
+    return size, math.ceil((size + 1) / layout.cell)
+
+
+def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
+    """That labels are left out, where they are."""
+    _, every = label_step(layout)
+    if every == 1 or layout.width == layout.left:  # nothing is drawn
+        return ()
+    says = f"One in {every} rows and columns has its label."
+    return (Note(says, "For all of them raise width_mm, lower font_pt, or hide special tokens; or pin a token."),)
+
+
 def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
-    size = max(10, min(LABEL_SIZE, layout.cell - 1))
-    every = math.ceil((size + 1) / layout.cell)  # crowded: one label in so many, and always the held one
+    size, every = label_step(layout)  # crowded: one label in so many, and always the held one
     marks: list[Mark] = []
     for i, unit in enumerate(side):
         beside = held is not None and held != i and abs(held - i) < every

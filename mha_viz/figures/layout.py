@@ -10,10 +10,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, moved
+from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, Note, Text, moved
 from mha_viz.errors import SettingError
 
 ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # of a two-column page
+PAGE_MM = 220.0  # A4 without margins of 25 mm, and with 27 mm for a caption
+SMALLEST_PT = 5.0  # of letters that can be read in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # free on every side of a file, pixels: letters stand out of their places a little
 TALL = 100_000  # a file may be as high as it needs
@@ -24,7 +26,10 @@ LOOKS = ("light", "dark")
 @dataclass(frozen=True)
 class Size:
     """How a figure is set: ``width_mm`` (85 fits one column, 178 two), ``font_pt`` of its labels, light or dark
-    ``look``, ``transparent`` without a background.
+    ``look``, ``transparent`` without a background, ``max_height_mm`` (220 leaves room for a caption on A4).
+
+    Labels that are crowded are up to a quarter smaller. Links that would be higher than ``max_height_mm`` stand in
+    columns, or show a window around what is held.
 
     Raises SettingError for sizes that no page has.
     """
@@ -33,9 +38,10 @@ class Size:
     font_pt: float = 8.0
     look: Literal["light", "dark"] = "light"
     transparent: bool = False
+    max_height_mm: float = PAGE_MM
 
     def __post_init__(self) -> None:
-        for name, low, high in (("width_mm", 20, 2000), ("font_pt", 3, 40)):
+        for name, low, high in (("width_mm", 20, 2000), ("font_pt", 3, 40), ("max_height_mm", 20, 10_000)):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not low <= value <= high:
                 raise SettingError(f"{name} is {str(value)[:40]}.", f"Expected a number from {low} to {high}.")
@@ -52,11 +58,17 @@ class Size:
         """The width that a drawing may have, in the screen's pixels: the sheet's without its edges."""
         return self.width_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
+    @property
+    def tallest(self) -> float:
+        """The height that a drawing may have, in the same pixels."""
+        return self.max_height_mm * POINTS_PER_MM / self.scale - 2 * EDGE
+
 
 def sheet(drawing: Drawing, size: Size) -> Drawing:
     """A drawing in the screen's pixels as one in points, exactly as wide as asked for.
 
-    Long texts have more columns than fit at the asked size of type: they are scaled down as a whole.
+    Long texts have more columns than fit at the asked size of type: they are scaled down as a whole. What comes out
+    too high for its page, or with letters too small to read, says so in its notes.
     """
     wide = size.width_mm * POINTS_PER_MM
     whole = replace(
@@ -65,7 +77,22 @@ def sheet(drawing: Drawing, size: Size) -> Drawing:
         height=drawing.height + 2 * EDGE,
         marks=moved(drawing.marks, EDGE, EDGE),
     )
-    return replace(whole.scaled(min(size.scale, wide / whole.width)), width=wide)
+    drawn = replace(whole.scaled(min(size.scale, wide / whole.width)), width=wide)
+    return replace(drawn, notes=(*drawn.notes, *_unprintable(drawn, size)))
+
+
+def _unprintable(drawn: Drawing, size: Size) -> list[Note]:
+    """What is wrong with a drawing in points on paper."""
+    notes = []
+    high = drawn.height / POINTS_PER_MM
+    if high > size.max_height_mm + 0.5:
+        advice = f"The figure is {high:.0f} mm high; {size.max_height_mm:g} mm fit. "
+        notes.append(Note("", f"{advice}Give fewer heads or more columns, or raise max_height_mm."))
+    smallest = min((mark.size for mark in drawn.marks if isinstance(mark, Text)), default=SMALLEST_PT)
+    if round(smallest, 1) < SMALLEST_PT:
+        advice = f"The smallest letters have {smallest:.1f} pt; less than {SMALLEST_PT:g} pt is hard to read in print."
+        notes.append(Note("", f"{advice} Raise font_pt or width_mm."))
+    return notes
 
 
 class GridLayout(NamedTuple):
@@ -99,10 +126,27 @@ class LinksLayout(NamedTuple):
     height: float
 
 
-def links_layout(width: float, rows: int, cols: int, label: float, height: float = TALL) -> LinksLayout:
+class Spacing(NamedTuple):
+    """How the tokens of a link diagram are set, pixels: rows are ``least`` to ``most`` apart; ``letters`` are as high
+    as a row less its ``leading``, and at most so; the room of tokens is that of letters of size ``measured``."""
+
+    least: int
+    most: int
+    leading: int
+    letters: int
+    measured: int
+
+
+ON_SCREEN = Spacing(17, 34, 6, 16, 15)
+ON_PAPER = Spacing(15, 34, 2, LABEL_PIXELS, LABEL_PIXELS)  # the size that was asked for, however crowded
+
+
+def links_layout(
+    width: float, rows: int, cols: int, label: float, height: float = TALL, spacing: Spacing = ON_SCREEN
+) -> LinksLayout:
     """As ``linksLayout``. ``label``: the width of the widest token."""
     most = max(rows, cols, 1)
-    row_height = max(17, min(34, math.floor(height / most)))
+    row_height = max(spacing.least, min(spacing.most, math.floor(height / most)))
     column = max(40, min(label, math.floor(width * 0.34)))
     return LinksLayout(row_height, column + 8, width - column - 8, column, width, row_height * most)
 

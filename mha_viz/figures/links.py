@@ -9,14 +9,17 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Strength, Text, moved
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
+from mha_viz.figures.excerpt import Excerpt, excerpts
 from mha_viz.figures.heatmap import Room, widest
-from mha_viz.figures.layout import LinksLayout, Size, bend, links_layout, sheet
+from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
     Axes,
@@ -34,8 +37,10 @@ from mha_viz.figures.view import (
 )
 
 LEVELS = 24  # lines have this many strengths
-KEY_LINE, SWATCH = 16, 18  # of the key of colours: a line's height, a colour's width, pixels
+KEY_LINE, SWATCH = 16, 34  # of the key of heads: a row's height, the length of a sample of a line, pixels
+BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # above the first tokens: what the columns are, pixels
+NARROWEST, GAP = 250, 28  # a column of a long text is at least so wide, and so far from the next, pixels
 WRITTEN = 3  # heads whose weights are written beside a held token
 
 
@@ -44,37 +49,88 @@ class Strand(NamedTuple):
 
     head: Head
     colour: str
+    dash: tuple[int, ...]
     part: Block
     mask: Mask
     shade: Shades
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
-    """The links of one head, or of several, each in its colour. Raises UnknownHead; SettingError without a head."""
+    """The links of one head, or of several, each in its colour and with dashes of its own. Raises UnknownHead;
+    SettingError without a head."""
     if not heads:
         raise SettingError("No head was named.", "Name one, as in L3H1.")
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
-    strands = [strand(attention, head, view, axes, theme) for head in heads]
-    marks, layout = link_marks(strands, axes, focus(axes, view), size.pixels, theme)
-    below = layout.height + TOP
-    names, foot = key(strands, layout.width, theme)
+    strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(heads)]
+    names, foot = key(strands, size.pixels, theme)
+    marks, high, notes = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot), theme)
     drawn = Drawing(
-        layout.width,
-        below + foot,
-        (*marks, *moved(names, 0, below)),
+        size.pixels,
+        high + foot,
+        (*marks, *moved(names, 0, high)),
         background=None if size.transparent else theme.paper,
+        notes=notes,
         **caption.of_heads(attention, tuple(heads), view, [s.part for s in strands], "links"),
     )
     return sheet(drawn, size)
 
 
-def strand(attention: Attention, head: Head, view: View, axes: Axes, theme: Theme, top: float | None = None) -> Strand:
-    """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale."""
+def _on_page(
+    strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
+) -> tuple[list[Mark], float, tuple[Note, ...]]:
+    """The diagram on a page of so many pixels, its height, and what it leaves out: a long text stands in columns, or is
+    cut to what is held."""
+    width, height = page
+    every = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
+    fit = max(1, int((height - TOP) // ON_PAPER.least))
+    parts, notes = excerpts(every, held, fit, max(1, int((width + GAP) // (NARROWEST + GAP))))
+    column = (width - (len(parts) - 1) * GAP) / len(parts)
+    room = Room(token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
+    marks: list[Mark] = []
+    high = 0.0
+    for place, part in enumerate(parts):
+        some = [_cut(strand, part) for strand in strands]
+        rows, cols = (tuple(side[i] for i in places) for side, places in zip(axes, part, strict=True))
+        drawn, layout = link_marks(
+            some, Axes(rows, cols), _within(held, part), column, theme, room, height - TOP, ON_PAPER
+        )
+        marks += moved(drawn, place * (column + GAP), 0)
+        high = layout.height + TOP
+    return marks, high, notes
+
+
+def _cut(strand: Strand, part: Excerpt) -> Strand:
+    """A head with an excerpt of its weights."""
+    some = np.ix_(*part)
+    w = Block(strand.part.w[some], strand.part.hidden[part.rows])
+    return strand._replace(part=w, mask=strand.mask[some], shade=strand.shade[some])
+
+
+def _within(held: Focus | None, part: Excerpt) -> Focus | None:
+    """What is held, counted in an excerpt that shows it."""
+    if held is None:
+        return None
+    row, col = (None if at is None else at - side.start for at, side in zip(held, part, strict=True))
+    return Focus(row, col)
+
+
+def strand(
+    attention: Attention,
+    head: Head,
+    view: View,
+    axes: Axes,
+    theme: Theme,
+    top: float | None = None,
+    place: int = 0,
+) -> Strand:
+    """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale, ``place`` the
+    number of heads before it in one diagram."""
     part = block(attention, head, view, axes)
     colour = theme.heads[head.head % len(theme.heads)]
-    return Strand(head, colour, part, chosen(part.w, view.links), shades(part.w, view.scale, top))
+    dash = theme.dashes[place % len(theme.dashes)]
+    return Strand(head, colour, dash, part, chosen(part.w, view.links), shades(part.w, view.scale, top))
 
 
 def link_marks(
@@ -84,13 +140,18 @@ def link_marks(
     width: float,
     theme: Theme,
     room: Room | None = None,
+    height: float = TALL,
+    spacing: Spacing = ON_SCREEN,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
     """Lines, tokens and, beside what a held token reaches, exact weights; below a line that names the columns."""
     rows, cols = axes
-    label, most = room or Room(token_room(axes), 0)
-    layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label)
-    marks: list[Mark] = [curve for s in strands for curve in curves(s, held, layout)]
-    marks += _tokens(strands, axes, held, layout, theme)
+    label, most = room or Room(token_room(axes, spacing), 0)
+    layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, spacing)
+    beside = apart(len(strands), layout)
+    marks: list[Mark] = [
+        curve for s, shift in zip(strands, beside, strict=True) for curve in curves(s, held, layout, shift)
+    ]
+    marks += _tokens(strands, axes, held, layout, theme, spacing)
     return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
 
 
@@ -104,7 +165,8 @@ def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
 
 
 def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
-    """Which colour is which head, in lines of at most ``width``, and their height; nothing for one head alone."""
+    """Which colour and which dashes are which head's, in rows of at most ``width``, and their height; nothing for one
+    head alone."""
     if len(strands) < 2:
         return (), 0
     marks: list[Mark] = []
@@ -114,20 +176,31 @@ def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Ma
         needs = SWATCH + 6 + fonts.width(name, 11)
         if x and x + needs > width:
             x, y = 0.0, y + KEY_LINE
-        marks.append(Rect(x, y - 2, SWATCH, 4, fill=one.colour))
+        marks.append(straight(x, y, x + SWATCH, one.colour, 3, one.dash))
         marks.append(Text(x + SWATCH + 6, y, name, 11, theme.muted))
         x += needs + 16
     return tuple(marks), y + KEY_LINE / 2
 
 
-def token_room(axes: Axes) -> float:
+def straight(x: float, y: float, end: float, colour: str, width: float, dash: tuple[int, ...] = ()) -> Curve:
+    """A level line, as in a key."""
+    return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, dash=dash)
+
+
+def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
     """The room that tokens take on either side."""
-    return widest(axes, 15) + 8
+    return widest(axes, spacing.measured) + 8
 
 
-def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curve]:
+def apart(heads: int, layout: LinksLayout) -> list[float]:
+    """How far up or down the lines of each head are moved: links of two heads that are one link lie side by side."""
+    step = min(BESIDE, layout.row_height / 2 / heads)
+    return [(place - (heads - 1) / 2) * step for place in range(heads)]
+
+
+def curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
     """The lines of one head, weak ones first."""
-    _, colour, part, mask, shade = strand
+    _, colour, dash, part, mask, shade = strand
     reach = bend(layout.left, layout.right)
     visible: list[tuple[int, int, int]] = []
     rows, cols = part.w.shape
@@ -138,18 +211,20 @@ def curves(strand: Strand, held: Focus | None, layout: LinksLayout) -> list[Curv
                 visible.append((level, r, c))
     made = []
     for level, r, c in sorted(visible):
-        y1, y2 = (r + 0.5) * layout.row_height, (c + 0.5) * layout.row_height
+        y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
         points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
-        made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS))
+        made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS, dash))
     return made
 
 
-def _tokens(strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme) -> list[Mark]:
+def _tokens(
+    strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme, spacing: Spacing
+) -> list[Mark]:
     return [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
         for i, unit in enumerate(side)
-        for mark in _token(unit, i, is_query, strands, held, layout, theme)
+        for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
     ]
 
 
@@ -161,8 +236,9 @@ def _token(
     held: Focus | None,
     layout: LinksLayout,
     theme: Theme,
+    spacing: Spacing,
 ) -> list[Mark]:
-    size = max(10, min(16, layout.row_height - 6))
+    size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
     held_here, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
     reaches = held_here is None and other is not None  # this side carries the weights
     linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)

@@ -20,6 +20,7 @@ import numpy as np
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
+from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST, Panel, mismatch
 from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
@@ -118,6 +119,7 @@ def _packet(reading: _Reading) -> bytes:
     header = _header(attention, heads, Start(), Overview([], {}, b""))
     more = {
         "revision": attention.revision,
+        "steps": clean(steps(attention)),
         "text": text.text,
         "pair": text.pair,
         "spans": [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens],

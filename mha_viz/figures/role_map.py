@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -17,7 +17,7 @@ from mha_viz.figures.role_words import COLOURS, by_head, short, told
 from mha_viz.figures.theme import Theme, faint, paper
 
 CELL, TOP, LEFT = (64, 40), 30, 40  # pixels
-FAINTEST = 0.18  # of a role whose gain is nothing
+FAINTEST = 0.18  # of a role whose gain is nothing, or that a simple rule matches
 
 
 def role_map(
@@ -25,10 +25,10 @@ def role_map(
     shape: tuple[int, int],
     chosen: Head | None,
     theme: Theme,
-    beside: Callable[[Finding], str] = lambda _: "",
 ) -> go.Figure:
-    """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour. Small
-    squares are roles of another kind. A cell's ``customdata`` is the head's name. ``beside`` tells of more baselines.
+    """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour, and
+    faint where a simple rule does as well. Small squares are roles of another kind. A cell's ``customdata`` is the
+    head's name.
     """
     roles = by_head(findings)
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
@@ -47,7 +47,7 @@ def role_map(
         "textfont": {"size": 11, "color": [_ink(roles.get(head), theme) for head in every]},
         "marker": {"symbol": "square", "size": 30, "opacity": 0},
         "customdata": [str(head) for head in every],
-        "hovertext": [_hover(head, roles.get(head, []), beside) for head in every],
+        "hovertext": [_hover(head, roles.get(head, [])) for head in every],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "showlegend": False,
     }
@@ -90,6 +90,8 @@ def _of_role(
 
 
 def _strength(finding: Finding) -> float:
+    if finding.beats_upos is False:
+        return FAINTEST
     return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
 
 
@@ -117,8 +119,8 @@ def _channels(colour: str) -> np.ndarray:
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
-def _hover(head: Head, findings: Sequence[Finding], beside: Callable[[Finding], str]) -> str:
-    lines = [f"<b>{both(head)}</b>", *(_folded(told(f) + beside(f)) for f in findings[:4])]
+def _hover(head: Head, findings: Sequence[Finding]) -> str:
+    lines = [f"<b>{both(head)}</b>", *(_folded(f"{f.role}, {told(f)}") for f in findings[:4])]
     if len(findings) > 4:
         lines.append(f"and {len(findings) - 4} more")
     return "<br>".join(lines if findings else [*lines, "no role found"])

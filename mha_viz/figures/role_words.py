@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.numerals import percent
 
@@ -17,6 +18,12 @@ SHORT = {
     "previous": "prev",
     "entropy": "broad",
     "third_person": "coref",
+}
+NO_BETTER = "no better than a simple rule"
+STANDINGS = {  # in plain words
+    ESTABLISHED: "It holds on two corpora of different origin.",
+    SUGGESTED: "One corpus speaks for it; nobody has checked it on a second one.",
+    NO_BETTER: "The nearest word of a part of speech is right as often, on one of the corpora at least.",
 }
 DIRECTIONS = {
     "dep_to_head": "from the dependent to its head",
@@ -30,40 +37,71 @@ def short(finding: Finding) -> str:
     return SHORT.get(finding.detail, finding.detail.split()[0])
 
 
+def standing(finding: Finding) -> str:
+    """How far a role can be trusted: "established", "suggested" or "no better than a simple rule"."""
+    return NO_BETTER if finding.beats_upos is False else finding.status
+
+
 def told(finding: Finding) -> str:
-    """A role in a sentence, with its numbers."""
+    """A role in a sentence: how far it can be trusted, and its numbers."""
+    return f"{_trusted(finding)}: {_measured(finding)}"
+
+
+def _trusted(finding: Finding) -> str:
+    if finding.beats_upos is False:
+        return f"{NO_BETTER} ({finding.upos_rule})"
+    if finding.status == ESTABLISHED:
+        return f"established on {' and '.join(finding.corpora)}"
+    return f"suggested by {' and '.join(finding.corpora) or 'one corpus'}"
+
+
+def _measured(finding: Finding) -> str:
     score, baseline = percent(finding.score), percent(finding.baseline)
     if finding.role == "syntax":
         relation, direction = finding.detail.split()
         return (
-            f"coincides with {relation} ({DIRECTIONS[direction]}): right in {score} of {finding.n:,} held-out cases "
-            f"({_interval(finding)}); best fixed offset {baseline}"
+            f"coincides with {relation} ({DIRECTIONS[direction]}), right in {score} of {finding.n:,} {_cases(finding)} "
+            f"({_interval(finding)}); best fixed offset {baseline}{_upos(finding)}{_untrained(finding)}"
         )
     if finding.role == "coreference":
         return (
-            f"coincides with coreference: from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"held-out cases ({_interval(finding)}); better baseline {baseline}"
+            f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
+            f"{_cases(finding)} ({_interval(finding)}); better baseline {baseline}{_untrained(finding)}"
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if math.isnan(finding.low):
-            return f"position: {score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
-        return f"position: its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
+            return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+        return f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
     if finding.role == "delimiter":
-        return (
-            f"delimiter: {score} of its attention goes to {SHORT[finding.detail]} "
-            f"({baseline} if it looked everywhere equally)"
-        )
-    return f"broad: its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
+        return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
+    return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
+
+
+def _cases(finding: Finding) -> str:
+    return "held-out cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
+
+
+def _upos(finding: Finding) -> str:
+    return f", {finding.upos_rule} {percent(finding.upos)}" if finding.upos_rule else ""
+
+
+def _untrained(finding: Finding) -> str:
+    return "" if math.isnan(finding.untrained) else f", best untrained head {percent(finding.untrained)}"
 
 
 def _interval(finding: Finding) -> str:
     return f"95% interval {percent(finding.low)} to {percent(finding.high)}"
 
 
+def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The roles by gain; those that a simple rule matches come last."""
+    return sorted(findings, key=lambda f: (f.beats_upos is False, -f.gain))
+
+
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
-    """The roles of each head that has any, largest gain first."""
+    """The roles of each head that has any, the strongest first."""
     grouped: dict[Head, list[Finding]] = {}
-    for finding in sorted(findings, key=lambda f: -f.gain):
+    for finding in strongest_first(findings):
         grouped.setdefault(finding.head, []).append(finding)
     return grouped

@@ -3,6 +3,9 @@
 Weights use a one-hue sequential ramp whose lightness changes evenly, so that it reads without colour. Differences
 diverge from the colour of weight 0 to blue and to orange, which colour-blind readers tell apart. Heads of a layer
 have 16 distinct colours in alternating lightness (hues in OKLCH); later ones repeat.
+
+Without colour the two ends of a difference are alike, and so are some heads: cells that are less than 0 carry a minus,
+and the lines of the second, third and fourth head that are drawn together are dashed.
 """
 
 from __future__ import annotations
@@ -16,11 +19,15 @@ import numpy as np
 
 from mha_viz.drawing.marks import Pixels
 
+# Lengths that are drawn and left out, in pixels: of the first, second, third and fourth head drawn together, and again.
+DASHES: tuple[tuple[int, ...], ...] = ((), (9, 4), (2, 3), (12, 3, 2, 3))
+
 
 class Theme(NamedTuple):
     """One colour scheme. ``ramp``: from weight 0 to weight 1. ``heads``: colour of head number i % 16.
 
     ``signed``: from difference -1 over 0 to +1. ``ink``, ``muted``, ``accent`` are of text, ``paper`` of the sheet.
+    ``dashes``: of the lines of heads that are drawn together, in their order.
     """
 
     ramp: tuple[str, ...]
@@ -30,6 +37,7 @@ class Theme(NamedTuple):
     muted: str
     accent: str
     paper: str
+    dashes: tuple[tuple[int, ...], ...] = DASHES
 
 
 LIGHT = Theme(

@@ -33,7 +33,7 @@ def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
         attention = encoder.encode(row.text)
     except TextError:
         return
-    pieces = [_pieces(attention.text, at) for at in (row.pronoun[1], *(_last_word(n[0], n[1]) for n in (row.a, row.b)))]
+    pieces = [_pieces(attention.text, *_last_word(form, start)) for form, start, *_ in (row.pronoun, row.a, row.b)]
     if attention.text.cut or not all(pieces):
         return
     a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
@@ -42,17 +42,21 @@ def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
     tally.gap["scored"][number] = True
 
 
-def _last_word(name: str, start: int) -> int:
-    """A character of the last word of a name: its last letter or digit."""
-    return start + max((i for i, character in enumerate(name) if character.isalnum()), default=0)
+def _last_word(span: str, start: int) -> tuple[int, int]:
+    """Where the last blank-separated word inside a span begins and ends, in characters; ``start`` is that of the
+    span."""
+    last = span.split()[-1] if span.split() else span
+    begin = start + span.rindex(last)
+    return begin, begin + len(last)
 
 
-def _pieces(text: TokenizedText, at: int) -> list[int]:
-    """The pieces of the word that holds the character at ``at``; none when it was cut off."""
-    word = next(
-        (t.word for t in text.tokens if t.start is not None and t.end is not None and t.start <= at < t.end), None
-    )
-    return [i for i, token in enumerate(text.tokens) if word is not None and token.word == word]
+def _pieces(text: TokenizedText, begin: int, end: int) -> list[int]:
+    """The pieces that overlap these characters; none when they were cut off."""
+    return [
+        i
+        for i, token in enumerate(text.tokens)
+        if token.start is not None and token.end is not None and token.start < end and token.end > begin
+    ]
 
 
 def _weight(attention: Attention, query: list[int], key: list[int]) -> np.ndarray:

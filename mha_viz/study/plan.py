@@ -45,10 +45,7 @@ def _chunks(
         return
     lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
     special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
-    most = min(CHUNK, encoder.limit - special)
-    for number, length in enumerate(lengths):
-        if length is not None and length > most:
-            left_out.append(f"line {corpus.sentences[number].line}: {length} pieces, for coreference at most {most}.")
+    most = min(CHUNK, encoder.limit) - special
     for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], most):
         current = chunk(corpus.sentences, numbers)
         try:

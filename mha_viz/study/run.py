@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.intervals import Documents, documents_of
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.reduce import Batch
-from mha_viz.analysis.syntax import Relations, Tree
+from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations, Tree
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, turn
@@ -55,24 +56,25 @@ def study(
     *,
     resume: Path | None = None,
     batch: int = BATCH,
+    control: bool = True,
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Profile:
     """The profile of a model over a corpus.
+
+    ``control``: whether the untrained model is measured too; without it no table says what it gets right.
 
     ``resume``: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
     ``batch``: the maximum number of pieces per batch, which affects speed and memory but no result. ``progress`` is
     called after each batch. Raises Cancelled soon after ``cancelled`` returns True, and CorpusError when no sentence
     can be read.
     """
-    run = _Run(encoder, corpus, resume, batch, progress, cancelled)
-    untrained = encoder.untrained(SEED)
+    passes = PASSES if control else PASSES[:1]
+    run = _Run(encoder, corpus, resume, batch, progress, cancelled, passes)
+    models = (encoder, encoder.untrained(SEED)) if control else (encoder,)
     with turn.crew() as workers:
-        tallies = [
-            run.measure(pass_name, model, workers)
-            for pass_name, model in zip(PASSES, (encoder, untrained), strict=True)
-        ]
-    measured = Measured(corpus, run.relations, *tallies)
+        trained, *untrained = [run.measure(name, model, workers) for name, model in zip(passes, models, strict=True)]
+    measured = Measured(corpus, run.relations, run.documents, trained, untrained[0] if control else None)
     profile = Profile(facts(encoder, corpus, run.plan, DEFINITIONS, SEED), *tables(measured, encoder))
     run.delete_sums()
     return profile
@@ -80,7 +82,7 @@ def study(
 
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
     """The sums of a model over a corpus, without the untrained weights."""
-    run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False)
+    run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False, PASSES[:1])
     with turn.crew() as workers:
         return run.measure(PASSES[0], encoder, workers)
 
@@ -94,12 +96,14 @@ class _Run:
         size: int,
         progress: Callable[[Progress], None],
         cancelled: Callable[[], bool],
+        passes: Sequence[str],
     ) -> None:
         self.corpus, self.resume, self.size = corpus, resume, size
-        self.progress, self.cancelled = progress, cancelled
+        self.progress, self.cancelled, self.passes = progress, cancelled, passes
         self.plan = plan(encoder, corpus) if isinstance(corpus, Corpus) else Plan((), (), ())
         self.relations = Relations(corpus.sentences if isinstance(corpus, Corpus) else ())
         self.trees = _trees(corpus, self.relations)
+        self.documents = _documents(corpus, self.relations, encoder.layers * encoder.heads)
         self.key = {
             "model": [encoder.name, encoder.revision],
             "corpus": corpus.digest,
@@ -110,7 +114,7 @@ class _Run:
             [1] * len(corpus.rows) if isinstance(corpus, Gap) else [len(s) if s else 0 for s in self.plan.sentences]
         )
         self.lengths = np.array(lengths, np.int64), np.array([len(text) for _, text in self.plan.chunks], np.int64)
-        self.total = len(PASSES) * int(sum(lengths.sum() for lengths in self.lengths))
+        self.total = len(passes) * int(sum(lengths.sum() for lengths in self.lengths))
         self.done = 0
         self._saved = time.monotonic()
         if self.total == 0:
@@ -149,9 +153,9 @@ class _Run:
             tally.save(sums_file, self.key)
             self._saved = time.monotonic()
 
-    def _tally(self, encoder: Encoder) -> Tally:
-        sentences = len(self.corpus.rows) if isinstance(self.corpus, Gap) else len(self.plan.sentences)
-        return Tally(encoder.layers * encoder.heads, self.relations, sentences, len(self.plan.chunks))
+    def _tally(self, encoder: Encoder, sentences: Sequence[int] | None = None) -> Tally:
+        heads, chunks = encoder.layers * encoder.heads, len(self.plan.chunks)
+        return Tally(heads, self.relations, self.documents, chunks, sentences)
 
     def _report(self, sums: Tally) -> None:
         """Report the pieces of text, or rows of GAP, in these sums as done."""
@@ -175,18 +179,18 @@ class _Run:
             yield partial(self._chunks, encoder, numbers)
 
     def _rows(self, encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Tally:
-        part = self._tally(encoder)
+        part = self._tally(encoder, numbers)
         add_gap(encoder, gap, numbers, part)
         return part
 
     def _sentences(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
-        part = self._tally(encoder)
+        part = self._tally(encoder, numbers)
         part.add(_batch(encoder, [self.plan.sentences[number] for number in numbers], numbers), self.trees)
         return part
 
     def _chunks(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
-        part = self._tally(encoder)
         chunks = [self.plan.chunks[number] for number in numbers]
+        part = self._tally(encoder, [chunk.numbers[0] for chunk, _ in chunks])
         part.add_chunks(
             _batch(encoder, [text for _, text in chunks], numbers),
             dict(zip(numbers, (c for c, _ in chunks), strict=True)),
@@ -195,7 +199,7 @@ class _Run:
 
     def delete_sums(self) -> None:
         """Delete the intermediate sums of a finished study."""
-        for pass_name in PASSES if self.resume else ():
+        for pass_name in self.passes if self.resume else ():
             (self.resume / f".{pass_name}.npz").unlink(missing_ok=True)  # type: ignore[operator]
 
 
@@ -207,6 +211,12 @@ def _trees(corpus: Corpus | Gap, relations: Relations) -> dict[int, Tree]:
     if not isinstance(corpus, Corpus) or not corpus.has_trees:
         return {}
     return {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences)}
+
+
+def _documents(corpus: Corpus | Gap, relations: Relations, heads: int) -> Documents:
+    if isinstance(corpus, Gap):
+        return Documents([""] * len(corpus.rows))
+    return documents_of(corpus.sentences, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
 
 
 def _batch(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: tuple[int, ...]) -> Batch:

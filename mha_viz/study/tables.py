@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import math
 import platform
@@ -13,8 +14,9 @@ import pandas as pd
 
 from mha_viz.analysis import patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.profile import HEADINGS, UNTRAINED
-from mha_viz.analysis.syntax import DIRECTIONS, OFFSETS, SIDES, Gold, Relations, gold
+from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Relations, best_offset, best_upos, cases, gold
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
@@ -26,21 +28,13 @@ Rows = Iterator[tuple[Any, ...]]
 
 
 class Measured(NamedTuple):
-    """A corpus and the sums of the model over it, with trained and with untrained weights."""
+    """A corpus and the sums of the model over it, with trained and, where they were measured, untrained weights."""
 
     corpus: Corpus | Gap
     relations: Relations
+    documents: Documents
     trained: Tally
-    untrained: Tally
-
-
-class _Syntax(NamedTuple):
-    """Correct predictions [half, direction, row, head] of both passes, and the gold counts."""
-
-    relations: Relations
-    gold: Gold
-    correct: np.ndarray
-    untrained: np.ndarray
+    untrained: Tally | None
 
 
 def facts(encoder: Encoder, corpus: Corpus | Gap, plan: Plan, definitions: str, seed: int) -> dict[str, Any]:
@@ -94,15 +88,19 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
     corpus = measured.corpus
     has_trees, has_chains = (isinstance(corpus, Corpus) and has for has in _annotations(corpus))
     syntax = _syntax(measured) if has_trees else None
-    trained, untrained = (_pass_tables(tally, heads, measured) for tally in (measured.trained, measured.untrained))
+    trained = _pass_tables(measured.trained, heads, measured)
     if syntax is not None:
         trained |= _syntax_tables(syntax, heads)
     if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
-    for tally, frames in ((measured.trained, trained), (measured.untrained, untrained)):
-        counts = None if syntax is None else syntax.correct if tally is measured.trained else syntax.untrained
-        frames["roles"] = _frame("roles", _roles(_pass_roles(tally, syntax, counts, has_chains), heads))
+    trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
+    if measured.untrained is None:
+        return trained, {}
+    untrained = _pass_tables(measured.untrained, heads, measured)
+    if syntax is not None:
+        syntax = dataclasses.replace(syntax, correct=measured.untrained.syntax.sums["correct"], untrained=None)
+    untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
 
 
@@ -110,15 +108,26 @@ def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
     return (corpus.has_trees, corpus.has_chains) if isinstance(corpus, Corpus) else (False, False)
 
 
-def _pass_roles(tally: Tally, syntax: _Syntax | None, correct: np.ndarray | None, has_chains: bool) -> list[roles.Role]:
-    """The roles of one pass."""
-    sums, chains = tally.patterns.sums, tally.coreference.sums
-    heads_with_roles = [*roles.positional(sums), *roles.delimiting(sums), *roles.broad(sums)]
-    if syntax is not None and correct is not None:
-        heads_with_roles += roles.syntactic(syntax.relations, syntax.gold, correct)
-    if has_chains:
-        heads_with_roles += roles.coreferential(chains["n"], chains["correct"], chains["baseline"])
-    return heads_with_roles
+def _role_tables(
+    measured: Measured, tally: Tally, syntax: roles.SyntaxCounts | None, heads: list[Head], control: Tally | None
+) -> dict[str, pd.DataFrame]:
+    """The candidates and the suggested roles of one pass."""
+    patterns_of_control = control.patterns.sums if control else None
+    without_halves = [
+        role
+        for measure in (roles.positional, roles.delimiting, roles.broad)
+        for role in measure(tally.patterns.sums, patterns_of_control)
+    ]
+    if _annotations(measured.corpus)[1]:
+        chains_of_control = control.coreference.sums if control else None
+        without_halves += roles.coreferential(tally.coreference.sums, measured.documents, chains_of_control)
+    candidates = [*without_halves, *(roles.candidate_syntax(syntax) if syntax else ())]
+    suggested = [*without_halves, *(roles.suggested_syntax(syntax) if syntax else ())]
+    standing = (roles.SUGGESTED, measured.corpus.name)
+    return {
+        "candidates": _frame("candidates", _roles(candidates, heads)),
+        "roles": _frame("roles", ((*line, *standing, line[4]) for line in _roles(suggested, heads))),
+    }
 
 
 def _frame(name: str, lines: Rows) -> pd.DataFrame:
@@ -138,12 +147,12 @@ def _pass_tables(tally: Tally, heads: list[Head], measured: Measured) -> dict[st
     if measured.corpus.has_trees:
         frames["uas"] = _frame("uas", _counted(heads, tally.syntax.sums["edge_count"], tally.syntax.sums["edges"]))
     if measured.corpus.has_chains:
-        frames["coreference"] = _frame("coreference", _coreference(tally, heads))
+        frames["coreference"] = _frame("coreference", _coreference(tally, measured.documents, heads))
     return frames
 
 
 def _ratio(correct: Any, n: Any) -> float:
-    return int(correct) / int(n) if n else math.nan
+    return int(correct) / int(n) if n and correct is not None else math.nan
 
 
 def _counted(heads: list[Head], n: Any, correct: Any) -> Rows:
@@ -154,9 +163,13 @@ def _counted(heads: list[Head], n: Any, correct: Any) -> Rows:
 def _position(tally: Tally, heads: list[Head]) -> Rows:
     sums = tally.patterns.sums
     mass, maxima = roles.share(sums["mass"], sums["mass_rows"]), roles.share(sums["maxima"], sums["maxima_rows"])
+    in_word, rows = (
+        roles.share(sums["mass_in_word"], sums["mass"]),
+        roles.share(sums["rows_in_word"], sums["mass_rows"]),
+    )
     for at, head in enumerate(heads):
         for i, offset in enumerate(patterns.OFFSETS):
-            yield (*head, offset, mass[at, i], maxima[at, i])
+            yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
 
 
 def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> Rows:
@@ -182,18 +195,19 @@ def _distance(tally: Tally, heads: list[Head]) -> Rows:
 # ---- syntax ---------------------------------------------------------------------------------------------
 
 
-def _syntax(measured: Measured) -> _Syntax:
+def _syntax(measured: Measured) -> roles.SyntaxCounts:
     relations, corpus = measured.relations, measured.corpus
     assert isinstance(corpus, Corpus)
     read = [(number, corpus.sentences[number]) for number in np.flatnonzero(measured.trained.done).tolist()]
-    by_row = [
-        np.einsum("hdrk,rt->hdtk", tally.syntax.sums["correct"], relations.member)
-        for tally in (measured.trained, measured.untrained)
-    ]
-    return _Syntax(relations, gold(relations, read), *by_row)
+    of_gold = relations, gold(relations, read), measured.documents, cases(relations, read, measured.documents)
+    trained = roles.SyntaxCounts(*of_gold, measured.trained.syntax.sums["correct"])
+    if measured.untrained is None:
+        return trained
+    control = dataclasses.replace(trained, correct=measured.untrained.syntax.sums["correct"])
+    return dataclasses.replace(trained, untrained=control.by_row)
 
 
-def _syntax_tables(syntax: _Syntax, heads: list[Head]) -> dict[str, pd.DataFrame]:
+def _syntax_tables(syntax: roles.SyntaxCounts, heads: list[Head]) -> dict[str, pd.DataFrame]:
     return {
         "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
         "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
@@ -201,27 +215,29 @@ def _syntax_tables(syntax: _Syntax, heads: list[Head]) -> dict[str, pd.DataFrame
     }
 
 
-def _syntax_rows(syntax: _Syntax, heads: list[Head]) -> Rows:
-    n, correct = syntax.gold.n.sum(axis=0), syntax.correct.sum(axis=0)
+def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
+    n, correct = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0)
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             for at, head in enumerate(heads):
                 right, cases = int(correct[d, r, at]), int(n[d, r])
-                yield (*row, direction, *head, cases, right, _ratio(right, cases), *roles.wilson(right, cases))
+                bounds = syntax.intervals[d, r, :, at]
+                yield (*row, direction, *head, cases, right, _ratio(right, cases), *wilson(right, cases), *bounds)
 
 
-def _baselines(syntax: _Syntax, heads: list[Head]) -> Rows:
+def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
     n = syntax.gold.n.sum(axis=0)
     offset, upos = syntax.gold.offset.sum(axis=0), syntax.gold.upos.sum(axis=0)
-    untrained = syntax.untrained.sum(axis=0)
+    untrained = None if syntax.untrained is None else syntax.untrained.sum(axis=0)
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             cases = int(n[d, r])
-            best = int(offset[d, r].argmax())
-            yield (*row, direction, "offset", f"{OFFSETS[best]:+d}", cases, *_score(offset[d, r, best], cases))
-            side, tag = np.unravel_index(int(upos[d, r].argmax()), upos[d, r].shape)
-            name = f"{SIDES[side]} {syntax.relations.upos[tag]}"
-            yield (*row, direction, "pos", name, cases, *_score(upos[d, r, side, tag], cases))
+            best, right = best_offset(offset[d, r])
+            yield (*row, direction, "offset", f"{best:+d}", cases, *_score(right, cases))
+            side, tag, right = best_upos(upos[d, r])
+            yield (*row, direction, "pos", f"{SIDES[side]} {syntax.relations.upos[tag]}", cases, *_score(right, cases))
+            if untrained is None:
+                continue
             head = int(untrained[d, r].argmax())
             yield (*row, direction, "untrained", str(heads[head]), cases, *_score(untrained[d, r, head], cases))
 
@@ -230,10 +246,10 @@ def _score(correct: Any, cases: int) -> tuple[int, float]:
     return int(correct), _ratio(correct, cases)
 
 
-def _chosen(syntax: _Syntax, heads: list[Head]) -> Rows:
-    for choice in roles.choose(syntax.relations, syntax.gold, syntax.correct):
+def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
+    for choice in roles.choose(syntax.relations, syntax.gold, syntax.by_row):
         (n_even, n_odd), (even, odd) = choice.n, choice.correct
-        untrained = syntax.untrained[1, choice.direction, choice.row].max()
+        untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
         yield (
             *syntax.relations.rows[choice.row],
             DIRECTIONS[choice.direction],
@@ -242,7 +258,7 @@ def _chosen(syntax: _Syntax, heads: list[Head]) -> Rows:
             _ratio(even, n_even),
             n_odd,
             _ratio(odd, n_odd),
-            *roles.wilson(odd, n_odd),
+            *wilson(odd, n_odd),
             *(_ratio(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
         )
 
@@ -250,11 +266,15 @@ def _chosen(syntax: _Syntax, heads: list[Head]) -> Rows:
 # ---- coreference, roles ---------------------------------------------------------------------------------
 
 
-def _coreference(tally: Tally, heads: list[Head]) -> Rows:
-    n, correct = (tally.coreference.sums[name].sum(axis=0) for name in ("n", "correct"))
+def _coreference(tally: Tally, documents: Documents, heads: list[Head]) -> Rows:
+    by_document = [tally.coreference.sums[name].sum(axis=1) for name in ("n", "correct")]  # halves together
+    n, correct = (counts.sum(axis=0) for counts in by_document)
+    bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
+    for i in np.flatnonzero(n >= roles.CASES).tolist():
+        bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
     for at, head in enumerate(heads):
         for i, name in enumerate(TYPES):
-            yield (*head, name, int(n[i]), *_score(correct[i, at], int(n[i])))
+            yield (*head, name, int(n[i]), *_score(correct[i, at], int(n[i])), *bounds[i, :, at])
 
 
 def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
@@ -262,11 +282,14 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
         yield from _gap_baselines(measured, measured.corpus, heads)
         return
     sums = measured.trained.coreference.sums
-    n, baseline = sums["n"].sum(axis=0), sums["baseline"].sum(axis=0)
-    untrained = measured.untrained.coreference.sums["correct"].sum(axis=0)
+    n, baseline = sums["n"].sum(axis=(0, 1)), sums["baseline"].sum(axis=(0, 1))
+    control = measured.untrained
+    untrained = None if control is None else control.coreference.sums["correct"].sum(axis=(0, 1))
     for i, name in enumerate(TYPES):
         for b, rule in enumerate(BASELINES):
             yield (name, rule, "", int(n[i]), *_score(baseline[i, b], int(n[i])))
+        if untrained is None:
+            continue
         head = int(untrained[i].argmax())
         yield (name, "untrained", str(heads[head]), int(n[i]), *_score(untrained[i, head], int(n[i])))
 
@@ -274,6 +297,8 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
 def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> Rows:
     rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
     yield ("gap", "nearest", "name nearer in characters", len(rows), *_score(sum(map(nearest_name, rows)), len(rows)))
+    if measured.untrained is None:
+        return
     n, correct = int(measured.untrained.gap["n"].sum()), measured.untrained.gap["correct"].sum(axis=0)
     head = int(correct.argmax())
     yield ("gap", "untrained", str(heads[head]), n, *_score(correct[head], n))
@@ -281,17 +306,19 @@ def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> Rows:
 
 def _coreference_chosen(measured: Measured, heads: list[Head]) -> Rows:
     """For every kind of mention, or for GAP: the best head on the even half, and its accuracy on the odd half."""
-    corpus = measured.corpus
+    corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
-        sums, untrained = measured.trained.gap, measured.untrained.gap
+        sums = measured.trained.gap
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
         rules = (sum(map(nearest_name, odd)), None)
-        yield from _chosen_row("gap", sums["n"], sums["correct"], rules, untrained["correct"][1], heads)
+        untrained = None if control is None else int(control.gap["correct"][1].max())
+        yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads)
         return
-    sums, untrained = measured.trained.coreference.sums, measured.untrained.coreference.sums
+    sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.sums.items()}
     for i, name in enumerate(TYPES):
-        rules = tuple(sums["baseline"][1, i].tolist())
-        yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, untrained["correct"][1, i], heads)
+        untrained = None if control is None else int(control.coreference.sums["correct"][:, 1, i].sum(axis=0).max())
+        rules = (*sums["baseline"][1, i].tolist(), untrained)
+        yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads)
 
 
 def _chosen_row(
@@ -299,7 +326,6 @@ def _chosen_row(
     n: np.ndarray,
     correct: np.ndarray,
     rules: tuple[int | None, ...],
-    untrained: np.ndarray,
     heads: list[Head],
 ) -> Rows:
     n_even, n_odd = (int(count) for count in n)
@@ -307,13 +333,15 @@ def _chosen_row(
         return
     head = int(correct[0].argmax())
     right = int(correct[1, head])
-    beside = (math.nan if rule is None else rule / n_odd for rule in (*rules, int(untrained.max())))
+    beside = (_ratio(rule, n_odd) for rule in rules)
     accuracy = (n_even, int(correct[0, head]) / n_even, n_odd, right / n_odd)
-    yield (name, *heads[head], *accuracy, *roles.wilson(right, n_odd), *beside)
+    yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *beside)
 
 
 def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> Rows:
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
-        interval = role.interval or (math.nan, math.nan)
-        yield (*heads[role.head], role.role, role.detail, role.score, role.baseline, role.gain, role.n, *interval)
+        interval, rule = role.interval or (math.nan, math.nan), role.rule or (None, math.nan, None)
+        name, right, beaten = rule
+        measured = (role.score, role.baseline, role.gain, role.n, *interval)
+        yield (*heads[role.head], role.role, role.detail, *measured, right, name, beaten, role.untrained)

@@ -82,11 +82,12 @@ def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
     row, direction = relations.rows.index(Row("base", "nsubj")), DIRECTIONS.index("dep_to_head")
     counted = gold(relations, list(enumerate(corpus.sentences)))
     n = int(counted.n[:, direction, row].sum())
-    correct = np.einsum("hrk,r->k", tally.syntax.sums["correct"][:, direction], relations.member[:, row])
+    hits = tally.syntax.sums["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]
+    correct = relations.member[:, row] @ hits
     return n, correct, _share(counted.offset[:, direction, row].sum(axis=0).max(), n)
 
 
 def _antecedent(tally: Tally) -> tuple[int, np.ndarray, float]:
     sums, at = tally.coreference.sums, TYPES.index("pronoun")
-    n = int(sums["n"][:, at].sum())
-    return n, sums["correct"][:, at].sum(axis=0), _share(sums["baseline"][:, at, 0].sum(), n)
+    n = int(sums["n"][..., at].sum())
+    return n, sums["correct"][:, :, at].sum(axis=(0, 1)), _share(sums["baseline"][:, :, at, 0].sum(), n)

@@ -23,7 +23,6 @@ from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_f
 from mha_viz.assets import asset
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
 from mha_viz.models import catalog, hub
-from mha_viz.numerals import percent
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Once, Shelf, lasting, office
@@ -77,39 +76,10 @@ class Evidence(NamedTuple):
         """The roles that were found, each kind in the first profile that has any."""
         return _findings(self)
 
-    def beside(self, finding: Finding) -> str:
-        """What the other baselines get right, over all sentences; empty where a role has none."""
-        if finding.role == "syntax":
-            rules = {"pos": "the rule “nearest word of the right kind”", "untrained": "the best untrained head"}
-        elif finding.role == "coreference":
-            rules = {"untrained": "the best untrained head"}
-        else:
-            return ""
-        accuracy = _baselines(self).get(finding.detail, {})
-        rules_in_words = [f"{words} {percent(accuracy[rule])}" for rule, words in rules.items() if rule in accuracy]
-        return f"; over all sentences: {', '.join(rules_in_words)}" if rules_in_words else ""
-
 
 @lasting(READY)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
     return _united(profile.findings() for profile in evidence.profiles)
-
-
-@lasting(READY)
-def _baselines(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """The accuracy of each baseline, for each detail of a finding: "relation direction", or a kind of mention."""
-    accuracy: dict[str, dict[str, float]] = {}
-    table = evidence.table("syntax_baselines")
-    if table is not None:
-        table = table[table["level"].isin(("base", "full"))]
-        columns = (table[name] for name in ("relation", "direction", "baseline", "accuracy"))
-        for relation, direction, baseline, share in zip(*columns, strict=True):
-            accuracy.setdefault(f"{relation} {direction}", {}).setdefault(baseline, share)
-    table = evidence.table("coreference_baselines")
-    if table is not None:
-        for mention, baseline, share in zip(table["mention_type"], table["baseline"], table["accuracy"], strict=True):
-            accuracy.setdefault(mention, {})[baseline] = share
-    return accuracy
 
 
 @cache

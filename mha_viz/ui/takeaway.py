@@ -20,7 +20,7 @@ from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As, Panel, mismatch
-from mha_viz.figures.layout import ONE_COLUMN_MM, TWO_COLUMN_MM, Size
+from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
 from mha_viz.figures.view import SETTINGS, View, focus, units
 from mha_viz.ui.parts import complain, remark
 
@@ -38,6 +38,7 @@ MIME = {
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
 MOST_WRITTEN = 2_000_000  # weights in a file of text: 60 MB, and seconds in which everybody else waits
 _turn = threading.BoundedSemaphore(2)  # files that are made at a time, whoever asks
+AS_FIT = "as fit"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
@@ -49,8 +50,9 @@ class Offer:
     label: str
     file: str
     weights: int
-    make: Callable[[Size], Figure]
-    code: Callable[[Size, str], str]
+    make: Callable[..., Figure]  # from a Size; of panels that stand in rows, also ``columns``
+    code: Callable[..., str]  # from a Size and the name of a file; likewise
+    panels: int = 0
 
 
 def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
@@ -97,18 +99,19 @@ def of_panels(
             "The comparison",
             "comparison",
             sum(_weights(panel.attention) for panel in panels),
-            lambda size: figure_api.compare(panels, **beside, **_settings(view), **_settings(size)),
-            lambda size, file: recipe.of_panels(panels, view, size, beside, "compare", file),
+            lambda size, **rows: figure_api.compare(panels, **beside, **rows, **_settings(view), **_settings(size)),
+            lambda size, file, **rows: recipe.of_panels(panels, view, size, beside | rows, "compare", file),
+            len(panels),
         )
     ]
     if pair is not None:
         offers.append(_difference(panels, view, pair, pin_of))
 
-    def everything(size: Size, dpi: int) -> bytes:
+    def everything(size: Size, dpi: int, **rows: Any) -> bytes:
         diff = pair
         if diff and mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted
-        return figure_api.archive(panels, dpi, diff=diff, **given, **_settings(view), **_settings(size))
+        return figure_api.archive(panels, dpi, diff=diff, **given, **rows, **_settings(view), **_settings(size))
 
     _expander(offers, everything if is_tray else None)
 
@@ -157,7 +160,7 @@ def _settings(of: View | Size) -> dict[str, Any]:
     return {name: getattr(of, name) for name in of.__dataclass_fields__}
 
 
-def _expander(offers: Sequence[Offer], everything: Callable[[Size, int], bytes] | None = None) -> None:
+def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None = None) -> None:
     with st.expander(
         "Download figure and numbers", on_change="rerun", key="takeaway", icon=":material/download:"
     ) as box:
@@ -169,31 +172,40 @@ def _expander(offers: Sequence[Offer], everything: Callable[[Size, int], bytes] 
             label = st.radio("Figure", labels, key="take_figure", horizontal=True)
             offer = offers[labels.index(label)] if label in labels else offers[0]
             size = _size()
+            rows = _rows(offer.panels)
             dpi = DPI[st.selectbox("Resolution of PNG", list(DPI), index=1, key="take_dpi", width=160)]
         try:
-            _inside(offer, size, dpi, left, right)
+            _inside(offer, size, rows, dpi, left, right)
         except MhaVizError as error:
             complain(error)
         if everything is not None:
-            _zip(partial(everything, size, dpi))
+            _zip(partial(everything, size, dpi, **rows))
 
 
-def _inside(offer: Offer, size: Size, dpi: int, left: Any, right: Any) -> None:
-    figure = offer.make(size)
+def _rows(panels: int) -> dict[str, int]:
+    """How many panels stand in a row; nothing where as many as fit do."""
+    if panels < 2:
+        return {}
+    given = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
+    return {"columns": given} if isinstance(given, int) else {}
+
+
+def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
+    figure = offer.make(size, **rows)
     with right:
         _preview(figure)
     with left:
         _downloads(figure, offer, dpi)
-    for line in fonts.missing(figure.drawing.texts()):
+    for line in (*figure.warnings, *fonts.missing(figure.drawing.texts())):
         remark(line)
     st.caption("Caption")
     st.code(figure.caption, language=None, wrap_lines=True)
     st.caption("Reproduce in Python")
-    st.code(offer.code(size, f"{offer.file}.svg"), language="python", wrap_lines=True)
+    st.code(offer.code(size, f"{offer.file}.svg", **rows), language="python", wrap_lines=True)
 
 
 def _size() -> Size:
-    columns = st.columns([3, 2, 2])
+    columns = st.columns([3, 2, 2, 2])
     width = WIDTHS[columns[0].selectbox("Width", list(WIDTHS), index=1, key="take_width")]
     if not width:
         unit = columns[0].radio(
@@ -203,9 +215,10 @@ def _size() -> Size:
         given = columns[0].number_input(f"Width in {unit}", *limits, key=f"take_{unit}")
         width = given if unit == "mm" else 25.4 * given
     font = columns[1].number_input("Label size, pt", 4.0, 20.0, 8.0, 0.5, key="take_font")
-    look = columns[2].selectbox("Theme", ["light", "dark"], key="take_look")
+    high = columns[2].number_input("Largest height, mm", 20.0, 10_000.0, PAGE_MM, 10.0, key="take_height")
+    look = columns[3].selectbox("Theme", ["light", "dark"], key="take_look")
     clear = st.checkbox("Transparent background", key="take_clear")
-    return Size(width, font, "dark" if look == "dark" else "light", clear)
+    return Size(width, font, "dark" if look == "dark" else "light", clear, high)
 
 
 def _preview(figure: Figure) -> None:

@@ -129,7 +129,7 @@ def drawn(attention: Attention, view: View) -> dict[str, Any]:
     part = block(attention, HEADS[0], view, axes)
     pixels = palette(LIGHT.ramp)[shades(part.w, view.scale)]
     heat, _ = matrix_marks(Matrix(pixels, axes, held), WIDTH, LIGHT, largest=44)
-    strands = [strand(attention, head, view, axes, LIGHT) for head in HEADS]
+    strands = [strand(attention, head, view, axes, LIGHT, place=place) for place, head in enumerate(HEADS)]
     ends_and_links, _ = link_marks(strands, axes, held, WIDTH, LIGHT)
     links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which stand beside the canvas
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]

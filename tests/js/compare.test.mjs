@@ -16,6 +16,7 @@ import {
   scaleWords,
   sharedShades,
   signedShades,
+  toldApart,
   topOf,
   unitsOf,
   unpackPanels,
@@ -56,6 +57,7 @@ function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) 
     key: typed,
     model: "m",
     revision: "",
+    steps: "",
     text: typed,
     pair: "",
     layers: 2,
@@ -482,4 +484,18 @@ test("panels stand in one to four columns, with the fewest holes", () => {
   );
   assert.equal(columns(350, 5, 350, 30), 1);
   assert.equal(columns(200, 3, 350, 30), 1);
+});
+
+test("panels that differ in what was done to one reading are told apart by that", () => {
+  const [raw, done] = [read([["cats"]]), { ...read([["cats"]]), steps: "by words, special hidden" }];
+  const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
+  const set = setOf([raw, done], [[0, 1], [1, 1]], { aligned: same }); // prettier-ignore
+  assert.deepEqual(
+    toldApart(set, [0, 1]).map(({ more }) => more),
+    ["as read", "by words, special hidden"],
+  );
+  assert.deepEqual(
+    toldApart(setOf([raw], [[0, 1], [0, 1]]), [0, 1]).map(({ more }) => more), // prettier-ignore
+    ["", ""],
+  );
 });

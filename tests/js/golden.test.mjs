@@ -7,10 +7,13 @@ const wide = (font, text) => 0.5 * +/(\d+(?:\.\d+)?)px/.exec(font)[1] * text.len
 
 class Recorder {
   constructor(canvas) {
-    Object.assign(this, { canvas, marks: [], at: [0, 0], turn: 0, kept: [], globalAlpha: 1 });
+    Object.assign(this, { canvas, marks: [], at: [0, 0], turn: 0, kept: [], globalAlpha: 1, dash: [] });
   }
   setTransform() {}
   clearRect() {}
+  setLineDash(dash) {
+    this.dash = dash;
+  }
   save() {
     this.kept.push([this.at, this.turn]);
   }
@@ -87,6 +90,7 @@ class Recorder {
         colour: this.strokeStyle,
         width: this.lineWidth,
         opacity: this.globalAlpha,
+        dash: this.dash,
       });
   }
   createImageData(width, height) {
@@ -153,9 +157,10 @@ const look = {
 
 function scene({ pin, ...view }) {
   const axes = units(reading, view);
-  const heads = golden.open.map((head) => {
+  const heads = golden.open.map((head, place) => {
     const part = block(reading, head, view, axes);
-    return { head, colour: theme.heads[head], part, mask: chosen(part, view.links), shade: shades(part, view.scale) };
+    const line = { colour: theme.heads[head], dash: theme.dashes[place] };
+    return { head, ...line, part, mask: chosen(part, view.links), shade: shades(part, view.scale) };
   });
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
   const find = (list, token) => (token === undefined ? null : list.findIndex((u) => u.tokens.includes(+token)));
@@ -310,6 +315,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
         shade,
         mask: chosen(parts[panel], view.links),
         colour: theme.heads[head % set.readings[i].heads],
+        dash: [],
       };
       drawLinks(canvas, { ...axes, heads: [drawn], focus: focusIn(i) }, room(linksLabel), 0);
       assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links[panel]));
@@ -317,8 +323,9 @@ for (const [name, expected] of Object.entries(golden.together)) {
   });
   if (expected.diff) {
     test(`difference, ${name}`, () => {
-      const { rows, d, R, C } = subtracted;
-      const scene = { rows, cols: rows, head: { part: { w: d, R, C }, shade: signedShades(subtracted) } };
+      const { rows, d, R, C, top: most } = subtracted;
+      const head = { part: { w: d, R, C }, shade: signedShades(subtracted), largest: most };
+      const scene = { rows, cols: rows, head };
       const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), {
         ...look,
         veil: 0.5,

@@ -19,7 +19,7 @@ const REPLACED = "Compare two sentences that differ only in words replaced one f
 export function subtracted(set, view) {
   const result = view.diff && difference(set, view, view.diff);
   if (!result?.partner) return result;
-  const head = { part: { w: result.d, R: result.R, C: result.C }, shade: signedShades(result) };
+  const head = { part: { w: result.d, R: result.R, C: result.C }, shade: signedShades(result), largest: result.top };
   return { ...result, head, largest: largest(result, LARGEST) };
 }
 
@@ -36,7 +36,7 @@ export function drawDifference(app) {
   part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
-  part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}  `, amount(`−${number(result.top)}`));
+  part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}, marked −  `, amount(`−${number(result.top)}`));
   part.diffMore.replaceChildren(amount(`+${number(result.top)}`), `  more in panel ${diff[1] + 1}`);
   part.list.replaceChildren(...result.largest.map((cell) => listed(app, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));

@@ -33,6 +33,7 @@ export function derive(app) {
     shade: sharedShades(parts[index], scale, top),
     mask: as === "links" ? chosen(parts[index], links) : null,
     colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
+    dash: [],
   }));
   app.derived = { key, units, heads, top, standing: {}, diff: subtracted(set, view) };
 }

@@ -257,16 +257,18 @@ function icon(name) {
   return svg;
 }
 
-// The model and the sentence, where panels differ in them; words that other panels lack stand out.
+// The model, the sentence and what was done to it, where panels differ in them; words that other panels lack stand out.
 /** @type {(set: Panels, index: number) => HTMLElement | null} */
 function whoseOf(set, index) {
   const reading = readingOf(set, index);
   const others = set.readings.filter((other) => other !== reading);
   const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
   const said = others.some((other) => !sameText(other, reading));
-  if (!others.length || (!model && !said)) return null;
+  const done = others.some((other) => other.steps !== reading.steps);
+  if (!model && !said && !done) return null;
   const parts = model ? [make("span", { class: "model" }, typedText(called(reading.model)))] : [];
   if (said) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
+  if (done) parts.push(make("span", { class: "steps" }, typedText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
 

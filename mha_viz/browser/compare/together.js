@@ -166,7 +166,8 @@ export function toldApart(set, pair) {
   const [a, b] = [set.readings[i], set.readings[j]];
   if (names[0] !== names[1]) return names.map((name) => ({ name, more: "" }));
   if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${called(model)}` }));
-  const own = [only(set, i, j), only(set, j, i)];
+  let own = [only(set, i, j), only(set, j, i)];
+  if (own[0] === own[1]) own = [a, b].map(({ steps }) => steps || "as read");
   return own.map((more, at) => ({ name: names[at], more: own[0] === own[1] ? "" : more }));
 }
 

@@ -18,24 +18,26 @@ import { drawHeatmap, labelStep } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
 import { hiddenNote, readout, table } from "../words.js";
-import { isComparable, headColour, layerOf, showAlone, toggleHead } from "./heads.js";
+import { drawn, headColour, headDash, isComparable, layerOf, showAlone, toggleHead } from "./heads.js";
 import { setControls } from "./page.js";
 import { chips, shownRoles } from "./roles.js";
+
+const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // as the dashes of figures/theme.py
 
 // The rows, the columns and the open heads of the view: made once for each view.
 /** @type {(app: ExplorerApp) => NonNullable<ExplorerApp["derived"]>} */
 export function derive(app) {
   const { reading, look, derived } = app;
   const { view } = app.stage;
-  const { unit, special, side, links, scale, on } = view;
-  const here = on.filter((head) => reading.matrices.has(head));
+  const { unit, special, side, links, scale } = view;
+  const here = drawn(view).filter((head) => reading.matrices.has(head));
   const key = JSON.stringify([unit, special, side, links, scale, here, look.theme]);
   if (derived?.key === key && derived.reading === reading) return derived;
   const axes = units(reading, view);
   const heads = here.map((head) => {
     const part = block(reading, head, view, axes);
-    const colour = headColour(look, reading, head);
-    return { head, colour, part, mask: chosen(part, links), shade: shades(part, scale) };
+    const [colour, dash] = [headColour(look, reading, head), headDash(look, view, head)];
+    return { head, colour, dash, part, mask: chosen(part, links), shade: shades(part, scale) };
   });
   app.derived = { key, reading, axes, heads };
   return app.derived;
@@ -110,10 +112,15 @@ function drawHeadBar(app) {
   while (part.bar.children.length > reading.heads) part.bar.lastChild.remove();
   for (let i = part.bar.children.length; i < reading.heads; i++) part.bar.append(headSwitch(app, i));
   Array.from(part.bar.children).forEach((button, i) => {
-    button.setAttribute("aria-pressed", view.on.includes(first + i));
+    const place = drawn(view).indexOf(first + i);
+    const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
+    button.setAttribute("aria-pressed", String(place >= 0));
     button.style.setProperty("--colour", headColour(look, reading, i));
-    button.title = `${headName(reading, first + i)}: click shows or hides it, double click shows it alone`;
-    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram`);
+    if (line === null) delete button.dataset.line;
+    else button.dataset.line = String(line);
+    const how = line === null ? "" : `, ${LINES[line]} lines`;
+    button.title = `${headName(reading, first + i)}${how}: click shows or hides it, double click shows it alone`;
+    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
   });
 }
 

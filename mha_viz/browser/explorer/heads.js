@@ -7,6 +7,11 @@ import { shownRoles, spoken } from "./roles.js";
 export const layerOf = (reading, head) => Math.floor(head / reading.heads);
 /** @type {(look: Look, reading: Reading, head: number) => string} */
 export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
+// The heads of the link diagram in the order of their lines, the opened one first: as in files.
+/** @type {(view: ReadingView) => number[]} */
+export const drawn = ({ head, on }) => (on.includes(head) ? [head, ...on.filter((other) => other !== head)] : on);
+/** @type {(look: Look, view: ReadingView, head: number) => number[]} */
+export const headDash = (look, view, head) => look.dashes[drawn(view).indexOf(head) % look.dashes.length];
 
 /** @type {(reading: Reading, metric: Metric, head: number) => string} */
 export function measured(reading, metric, head) {

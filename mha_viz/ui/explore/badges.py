@@ -12,7 +12,7 @@ from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.role_words import COLOURS, short, told
+from mha_viz.figures.role_words import COLOURS, short, standing, strongest_first, told
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui.cache import office
@@ -53,7 +53,7 @@ def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
 
 def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
     """The roles one by one, the strongest first."""
-    findings = tuple(sorted(findings, key=lambda f: -f.gain))
+    findings = tuple(strongest_first(findings))
     hits = _hits(findings, attention, gold)
     badges = []
     for finding, shows in zip(findings, active(findings, attention), strict=True):
@@ -63,9 +63,9 @@ def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | No
                 "head": finding.head.layer * attention.heads + finding.head.head,
                 "role": finding.role,
                 "short": short(finding),
-                "words": f"{told(finding)}. {why}",
+                "words": f"{finding.role}, {told(finding)}. {why}",
                 "active": state != REST,
-                "said": state,
+                "said": f"{standing(finding)}, {state}",
             }
         )
     return badges

@@ -15,6 +15,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head, told
 from mha_viz.models import catalog
+from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, theme
@@ -40,7 +41,7 @@ def summary(evidence: Evidence, head: Head) -> None:
     """The roles of one head in words, and the way to see it at work."""
     st.markdown(f"#### {both(head)}")
     findings = by_head(evidence.findings()).get(head, [])
-    sentences = [f"* {plain(told(f) + evidence.beside(f))}" for f in findings]
+    sentences = [f"* {f.role}, {plain(told(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
     parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
     st.page_link(frame.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
@@ -66,6 +67,11 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.markdown("**Where it looks**, in pieces from the token itself")
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
         st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
+        before = position[position["offset"] == -1].iloc[0]
+        st.caption(
+            f"The token before is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
+            f"{percent(before['mass_in_word'])} of this head’s weight on it stays within the word."
+        )
     with right:
         st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()

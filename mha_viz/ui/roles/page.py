@@ -13,7 +13,7 @@ from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import COLOURS, by_head, told
+from mha_viz.figures.role_words import COLOURS, standing, strongest_first, told
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
@@ -24,21 +24,15 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import lasting, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, complain_later, guarded, picked_head, plain, remark, say_complaint, theme
-from mha_viz.ui.roles import filters, head_card, learning, relations
-from mha_viz.ui.studies import READY, Evidence, given, sentences_given, studies
+from mha_viz.ui.roles import filters, head_card, headline, learning, relations, replications
+from mha_viz.ui.studies import Evidence, given, sentences_given, studies
 from mha_viz.uploads import Source
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
 CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
-FEW = 1000  # pieces of text
 FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
-CAUTION = (
-    "A head is named after a relation when its pattern coincides with it at least ten points more often than the best "
-    "fixed offset does (after coreference: than the nearest mention, or the nearest with the same form). This does not "
-    "prove that the model uses it, and the other simple rules that are listed may do better."
-)
 
 
 def show(where: Address) -> None:
@@ -56,7 +50,7 @@ def show(where: Address) -> None:
     evidence = _evidence(model, corpus)
     if evidence is None:
         return
-    _headline(model, evidence)
+    headline.show(model, evidence)
     if corpus not in CORPORA:
         st.button("Another file", key="another_file", on_click=_on_file)
     left, right = st.columns([7, 4], gap="large")
@@ -75,6 +69,7 @@ def show(where: Address) -> None:
         with st.container(key="learning"):
             learning.show()
     relations.show(evidence)
+    replications.show(model, evidence)
     relations.compare(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
@@ -286,44 +281,6 @@ def _start_file(model: catalog.Model, source: Source) -> None:
 # ---- The map --------------------------------------------------------------------------------------------
 
 
-def _headline(model: catalog.Model, evidence: Evidence) -> None:
-    profile = evidence.profiles[0]
-    layers, heads = profile.shape
-    st.markdown(f"### What the {layers * heads} heads of {plain(model.label)} do")
-    for paragraph in _summary(evidence):
-        st.markdown(paragraph)
-    rows = profile.facts["counts"].get("pieces", FEW)
-    if rows < FEW:
-        remark(f"This corpus has {rows:,} pieces: too few for position, delimiter and broad roles to mean much.")
-    left_out = sum(p.facts["left_out"] for p in evidence.profiles)
-    if left_out:
-        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
-        remark(f"{left_out} left out: {' '.join(first)}")
-
-
-@lasting(READY)
-def _summary(evidence: Evidence) -> tuple[str, ...]:
-    """How many heads have each kind of role, and how many with random weights: a paragraph each."""
-    layers, heads = evidence.profiles[0].shape
-    findings = by_head(evidence.findings())
-    counts = {role: sum(any(f.role == role for f in of_head) for of_head in findings.values()) for role in COLOURS}
-    listed = ", ".join(f"**{count}** {role}" for role, count in counts.items() if count)
-    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
-    first = (
-        f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
-        f"{listed or 'no head has a role'}; for **{layers * heads - len(findings)}** no role was found. "
-        f"A head can have several roles. {CAUTION}"
-    )
-    untrained = evidence.profiles[0].untrained.get("roles")
-    if untrained is None:
-        return (first,)
-    kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
-    listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
-    if list(kinds.items()) == [("broad", layers * heads)]:
-        listed = f"all {layers * heads} heads are broad, that is, they look everywhere"
-    return first, f"For comparison, with random weights: {listed or 'no head has a role'}."
-
-
 def _map(evidence: Evidence, chosen: Head | None) -> None:
     kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
@@ -352,7 +309,7 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
 @lasting(CHARTS)
 def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
     """The map of roles; nobody may change it, for other visitors are shown it too."""
-    return role_map(_filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours, evidence.beside)
+    return role_map(_filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours)
 
 
 def _filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
@@ -378,20 +335,21 @@ def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     import pandas as pd
 
     findings = _filtered(evidence, kinds)
-    rows = [{"head": both(f.head), "role": f.role, "in words": told(f), "gain": f.gain, "n": f.n} for f in findings]
-    return pd.DataFrame(rows, columns=["head", "role", "in words", "gain", "n"])
+    columns = ["head", "role", "standing", "in words", "gain", "n"]
+    rows = [(both(f.head), f.role, standing(f), told(f), f.gain, f.n) for f in findings]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _hint(evidence: Evidence) -> None:
     """What there is to see, while no head is chosen: the strongest of each kind."""
     strongest: dict[str, Finding] = {}
-    for finding in sorted(evidence.findings(), key=lambda f: -f.gain):
+    for finding in strongest_first(evidence.findings()):
         strongest.setdefault(finding.role, finding)
     st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
     for role in COLOURS:
         if role in strongest:
             finding = strongest[role]
-            st.markdown(f"**{both(finding.head)}** {plain(told(finding) + evidence.beside(finding))}.")
+            st.markdown(f"**{both(finding.head)}** {role}, {plain(told(finding))}.")
 
 
 # ---- One head -------------------------------------------------------------------------------------------

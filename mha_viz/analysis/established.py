@@ -1,0 +1,82 @@
+"""What two corpora establish: roles whose rule is met on each. What one cannot measure stays suggested by the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mha_viz.analysis.profile import CORPORA, HEADINGS, Profile
+from mha_viz.analysis.roles import ESTABLISHED
+from mha_viz.errors import CorpusError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROLE = ["layer", "head", "role", "detail"]
+MEASURED_IN = {  # the table that a corpus has if it can measure a kind of role
+    "syntax": "uas",
+    "coreference": "coreference",
+    "position": "position",
+    "delimiter": "delimiter",
+    "broad": "entropy",
+}
+
+
+def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
+    """The profiles of a model on two corpora, each with its own numbers of the roles that both establish.
+
+    A role that only one of them can measure stays as that one suggests it. Raises CorpusError where the profiles are
+    of two models, or of one corpus.
+    """
+    check(one.facts, other.facts)
+    pairs = (one, other), (other, one)
+    corpora = CORPORA.join((one.corpus, other.corpus))
+    trained = [_roles(a.tables, b.tables, corpora) for a, b in pairs]
+    untrained = [_roles(a.untrained, b.untrained, corpora) for a, b in pairs]
+    first, second = (
+        dataclasses.replace(profile, tables={**profile.tables, **roles}, untrained={**profile.untrained, **control})
+        for (profile, _), roles, control in zip(pairs, trained, untrained, strict=True)
+    )
+    return first, second
+
+
+def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Raise CorpusError unless these facts of profiles are of one model and of two corpora."""
+    for name, kind in (("model", "model"), ("revision", "revision of the model")):
+        if one[name] != other[name]:
+            raise CorpusError(
+                f"The profile is of another {kind}: {other[name]}, not {one[name]}.",
+                "Name the profile of the same model on another corpus.",
+            )
+    if one["sha256"] == other["sha256"]:
+        raise CorpusError(f"The profile is of the same corpus, {other['corpus']}.", "Name a corpus of another origin.")
+
+
+def _roles(
+    own: Mapping[str, pd.DataFrame], others: Mapping[str, pd.DataFrame], corpora: str
+) -> dict[str, pd.DataFrame]:
+    """The table ``roles`` of a profile beside another one; none where no untrained model was measured."""
+    import pandas as pd
+
+    if "roles" not in own or "roles" not in others:
+        return {}
+    shared = {role for role, table in MEASURED_IN.items() if table in own and table in others}
+    beside = others["candidates"][[*ROLE, "score", "beats_upos"]]
+    both = own["candidates"].merge(beside, on=ROLE, suffixes=("", "_there"))
+    both = both[both["role"].isin(shared)]
+    beats = [_both(*pair) for pair in zip(both["beats_upos"], both["beats_upos_there"], strict=True)]
+    established = both.assign(
+        beats_upos=pd.Series(beats, both.index, object),
+        status=ESTABLISHED,
+        corpora=corpora,
+        lowest_score=both[["score", "score_there"]].min(axis=1),
+    )[[*HEADINGS["roles"]]]
+    suggested = own["roles"][~own["roles"]["role"].isin(shared)]
+    parts = [part for part in (established, suggested) if len(part)] or [established]
+    return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
+
+
+def _both(here: object, there: object) -> bool | None:
+    """Whether the head beats the rule on both corpora; None where there is none."""
+    return bool(here) and bool(there) if isinstance(here, bool) and isinstance(there, bool) else None

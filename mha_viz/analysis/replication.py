@@ -1,0 +1,150 @@
+"""Whether the roles of a profile hold on another corpus.
+
+A role *holds* where the gain over the baseline of that corpus is five points or more. Else a simple rule does as well
+there, when the head does as before: the upper end of its interval reaches the lowest of its accuracies on the corpora
+that it was measured on. Else the head does not do it there. Roles by a threshold hold where the threshold is met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.analysis.profile import Finding, Profile
+from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GAIN = 0.05
+HOLDS, RULE, FAILS = "holds", "a simple rule does as well here", "the head does not do it here"
+FEW, ABSENT = f"fewer than {CASES} cases here", "not annotated here"
+OUTCOMES = (HOLDS, RULE, FAILS, FEW, ABSENT)
+HEADING = (
+    *("layer", "head", "role", "detail", "status", "outcome"),
+    *("score", "baseline", "n", "score_here", "baseline_here", "n_here", "ci_low_here", "ci_high_here"),
+)
+
+
+class Measurement(NamedTuple):
+    """What a head scores on a corpus; the interval is NaN where the score is no share of cases, and the baseline where
+    it is not kept."""
+
+    score: float
+    baseline: float
+    n: int
+    low: float = math.nan
+    high: float = math.nan
+
+
+class Replication(NamedTuple):
+    """A role as it was found, what its head scores on another corpus (None where that is not annotated), and which of
+    OUTCOMES this is."""
+
+    finding: Finding
+    here: Measurement | None
+    outcome: str
+
+
+def replicate(findings: Iterable[Finding], here: Profile) -> tuple[Replication, ...]:
+    """Every role beside what its head does in the profile of another corpus, ``here``, of the same model."""
+    measured = _Measured(here)
+    return tuple(_replicated(finding, measured.of(finding)) for finding in findings)
+
+
+def _replicated(finding: Finding, here: Measurement | None) -> Replication:
+    if here is None:
+        return Replication(finding, here, ABSENT)
+    if here.n < CASES:
+        return Replication(finding, here, FEW)
+    if finding.role not in ("syntax", "coreference"):
+        return Replication(finding, here, HOLDS if _meets(finding, here.score) else FAILS)
+    if here.score - here.baseline >= GAIN - ROUNDING:
+        return Replication(finding, here, HOLDS)
+    lowest = finding.score if math.isnan(finding.lowest) else finding.lowest
+    return Replication(finding, here, RULE if here.high >= lowest else FAILS)
+
+
+def _meets(finding: Finding, score: float) -> bool:
+    if finding.role == "position":
+        return score > MASS if math.isnan(finding.low) else score >= SHARE
+    return score > DELIMITER if finding.role == "delimiter" else score >= BROAD
+
+
+class _Measured:
+    """The tables of a profile by head."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._tables = profile.tables
+        self._rows = int(profile.facts["counts"].get("pieces", 0))
+        self._index: dict[str, Any] = {}
+
+    def of(self, finding: Finding) -> Measurement | None:
+        """What the head of a role scores; None where the corpus lacks what that takes."""
+        if finding.role == "syntax":
+            return self._syntax(finding)
+        if finding.role == "coreference":
+            return self._coreference(finding)
+        table = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}[finding.role]
+        if table not in self._tables:
+            return None
+        if finding.role == "position":
+            offset = next(offset for offset, detail in POSITIONS.items() if detail == finding.detail)
+            line = self._line(table, ["layer", "head", "offset"], (*finding.head, offset))
+            score = line["mass" if math.isnan(finding.low) else "share_of_maxima"]
+        else:
+            column = finding.detail if finding.role == "delimiter" else "normalised"
+            score = self._line(table, ["layer", "head"], finding.head)[column]
+        baseline = float(self._tables[table]["normalised"].mean()) if finding.role == "broad" else math.nan
+        return Measurement(float(score), baseline, self._rows)
+
+    def _syntax(self, finding: Finding) -> Measurement | None:
+        if "syntax" not in self._tables:
+            return None
+        relation, direction = finding.detail.split(" ")
+        level = "full" if ":" in relation else "base"
+        columns = ["level", "relation", "direction"]
+        cell = self._line("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
+        if cell is None:
+            return Measurement(math.nan, math.nan, 0)
+        offset = self._line("syntax_baselines", [*columns, "baseline"], (level, relation, direction, "offset"))
+        return _counted(cell, float(offset["accuracy"]))
+
+    def _coreference(self, finding: Finding) -> Measurement | None:
+        if "coreference" not in self._tables:
+            return None
+        cell = self._line("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
+        rules = self._tables["coreference_baselines"]
+        rules = rules[(rules["mention_type"] == finding.detail) & (rules["baseline"] != "untrained")]
+        return _counted(cell, float(rules["accuracy"].max()))
+
+    def _line(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
+        """The line of a table with these values, None without one."""
+        if table not in self._index:
+            rows: pd.DataFrame = self._tables[table]
+            self._index[table] = {key: at for at, key in enumerate(zip(*(rows[c] for c in columns), strict=True))}
+        at = self._index[table].get(values)
+        return None if at is None else self._tables[table].iloc[at]
+
+
+def _counted(line: Any, baseline: float) -> Measurement:
+    return Measurement(
+        float(line["accuracy"]), baseline, int(line["n"]), float(line["role_low"]), float(line["role_high"])
+    )
+
+
+def table(replications: Iterable[Replication]) -> pd.DataFrame:
+    """A line per role, as HEADING."""
+    import pandas as pd
+
+    return pd.DataFrame([_cells(*replication) for replication in replications], columns=list(HEADING))
+
+
+def _cells(finding: Finding, here: Measurement | None, outcome: str) -> tuple[Any, ...]:
+    there = (finding.score, finding.baseline, finding.n)
+    measured = here or Measurement(np.nan, np.nan, 0)
+    return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured)

@@ -1,0 +1,51 @@
+// A drawing in a file that no server answers: its data lies in the page; what a person changes stays in the address.
+
+// The even bytes, then the odd ones, deflated, in base64: as `packed` of exports/page.py.
+/** @type {(text: string) => Promise<Uint8Array>} */
+async function inflated(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const half = Math.ceil(planes.length / 2);
+  const bytes = new Uint8Array(planes.length);
+  for (let i = 0; i < half; i++) bytes[2 * i] = planes[i];
+  for (let i = half; i < planes.length; i++) bytes[2 * (i - half) + 1] = planes[i];
+  return bytes;
+}
+
+// Unpack the data of the page and draw it with a component.
+/** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
+export async function openAlone(create) {
+  const content = JSON.parse(document.getElementById("said").textContent);
+  const root = document.getElementById("root");
+  let changed = "";
+  const locate = () => changed || location.hash.slice(1) || content.start;
+  const send = (name, value) => {
+    if (name !== "view") return;
+    changed = addressOf(value);
+    try {
+      history.replaceState(null, "", "#" + changed);
+    } catch {
+      /* inside a notebook a page has no address */
+    }
+  };
+  try {
+    const bytes = await inflated(content.packet);
+    const app = create(root, send, locate);
+    app.show(bytes);
+    window.addEventListener("hashchange", () => {
+      changed = "";
+      app.show(bytes);
+    });
+    document.documentElement.dataset.painted = "yes";
+  } catch (error) {
+    console.error(error);
+    root.textContent = "This drawing needs a browser of 2023 or later.";
+  }
+}
+
+/** @type {(view: Record<string, any>) => string} */
+function addressOf(view) {
+  const fields = Object.entries(view).filter(([name, value]) => name !== "of" && value !== null);
+  return new URLSearchParams([["v", "1"], ...fields]).toString();
+}

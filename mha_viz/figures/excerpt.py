@@ -1,0 +1,81 @@
+"""Which tokens of a long text a link diagram shows, where a page is not high enough for all of them in one column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz import numerals
+from mha_viz.drawing.marks import Note
+from mha_viz.figures.view import Focus
+
+REMEDY = "For all of them raise max_height_mm or width_mm, or lower font_pt"
+
+
+class Excerpt(NamedTuple):
+    """Rows and columns that stand together, each without gaps."""
+
+    rows: range
+    cols: range
+
+
+def excerpts(
+    w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int
+) -> tuple[list[Excerpt], tuple[Note, ...]]:
+    """The excerpts of ``w`` [row, column] of at most ``fit`` tokens on either side, and what they leave out.
+
+    All of it where it fits; else one around what is held; else up to ``across`` of equal height beside each other.
+    A side that fits is whole in each.
+    """
+    lengths = w.shape
+    longest = max(lengths)
+    if longest <= fit:
+        return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
+    if held is not None:
+        return _around(w, held, fit)
+    count = min(math.ceil(longest / fit), across)
+    drawn = min(longest, count * fit)
+    sides = [list(_parts(length, fit, count, drawn / longest)) for length in lengths]
+    parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
+    missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
+    tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
+    stand = f"stand in {count} columns" if count > 1 else "are drawn"
+    left = f"{missing} of the attention is left out."
+    return parts, (Note(f"{tokens} {stand}; {left}", f"{REMEDY}, or pin a token."),)
+
+
+def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
+    """A side cut into ``count`` parts, which hold the share ``drawn`` of it; the whole side each time where it fits."""
+    if length <= fit:
+        yield from [range(length)] * count
+        return
+    ends = [math.floor(length * drawn * i / count + 0.5) for i in range(count + 1)]
+    yield from (range(start, end) for start, end in pairwise(ends))
+
+
+def _around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Excerpt], tuple[Note, ...]]:
+    """What is held in the middle, and on the other side the tokens that take most of its attention together."""
+    of_held = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
+    across = None if of_held.ndim == 0 else of_held
+    part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))
+    inside = of_held if across is None else across[part.rows if held.row is None else part.cols]
+    missing = numerals.percent(1 - float(inside.sum()) / max(float(of_held.sum()), 1e-12))
+    says = f"Of {max(w.shape)} tokens {fit} on either side are drawn, around what is held; "
+    return [part], (Note(f"{says}{missing} of its attention is left out.", f"{REMEDY}."),)
+
+
+def _window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
+    """At most ``fit`` tokens in a row: around token ``at``, else those with the largest sum of weights."""
+    if length <= fit:
+        return range(length)
+    if at is not None or weights is None:
+        start = max(0, min((at or 0) - fit // 2, length - fit))
+    else:
+        sums = np.convolve(weights, np.ones(fit), "valid")
+        start = int(sums.argmax())
+    return range(start, start + fit)

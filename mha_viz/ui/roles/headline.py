@@ -1,0 +1,78 @@
+"""The top of the Roles page: how many heads have which roles, how far these can be trusted, and what limits them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
+from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
+from mha_viz.models import catalog
+from mha_viz.numerals import counted
+from mha_viz.ui.cache import lasting
+from mha_viz.ui.parts import plain, remark
+from mha_viz.ui.studies import READY, Evidence
+
+FEW = 1000  # pieces of text
+RULE = (
+    "A head is named after a relation where its accuracy lies at least ten points above the best fixed offset, by the "
+    "lower end of a 95% interval over documents (after coreference: ten points above the nearest mention and the "
+    "nearest with the same form). That does not prove that the model uses it. And a role speaks of running text like "
+    "that it was measured on: in lists, titles or formulaic text a simple rule may do as well, or the head may fail."
+)
+
+
+def show(model: catalog.Model, evidence: Evidence) -> None:
+    """Counts of roles, in words, and remarks on what the corpus lacks."""
+    profile = evidence.profiles[0]
+    layers, heads = profile.shape
+    st.markdown(f"### What the {layers * heads} heads of {plain(model.label)} do")
+    for paragraph in _summary(evidence):
+        st.markdown(paragraph)
+    pieces = profile.facts["counts"].get("pieces", FEW)
+    if pieces < FEW:
+        remark(f"This corpus has {pieces:,} pieces: too few for position, delimiter and broad roles to mean much.")
+    left_out = sum(p.facts["left_out"] for p in evidence.profiles)
+    if left_out:
+        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
+        remark(f"{left_out} left out: {' '.join(first)}")
+
+
+@lasting(READY)
+def _summary(evidence: Evidence) -> tuple[str, ...]:
+    """What was measured, how many roles have which standing, and what the untrained model has: a paragraph each."""
+    layers, heads = evidence.profiles[0].shape
+    findings = evidence.findings()
+    named = len({finding.head for finding in findings})
+    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
+    measured = f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
+    without = f"for **{layers * heads - named}** no role was found."
+    with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
+    lines = [f"* {line}" for line in map(_line, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
+    untrained = evidence.profiles[0].untrained.get("roles")
+    paragraphs = (f"{measured}{with_roles}", "\n".join(lines), RULE)
+    if untrained is None:
+        return tuple(filter(None, paragraphs))
+    kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
+    listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
+    if list(kinds.items()) == [("broad", layers * heads)]:
+        listed = f"all {layers * heads} heads are broad, that is, they look everywhere"
+    return (*filter(None, paragraphs), f"For comparison, with random weights: {listed or 'no head has a role'}.")
+
+
+def _line(status: str, findings: Sequence[Finding]) -> str:
+    """How many roles of each kind have this standing, and what it means; empty without one."""
+    those = [finding for finding in findings if standing(finding) == status]
+    if not those:
+        return ""
+    kinds = [[finding for finding in those if finding.role == role] for role in COLOURS]
+    listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
+    return f"**{status}**: {listed}. {STANDINGS[status]}"
+
+
+def _count(findings: Sequence[Finding]) -> str:
+    heads = len({finding.head for finding in findings})
+    on_heads = counted(heads, "head")
+    return on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"

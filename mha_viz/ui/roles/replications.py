@@ -1,0 +1,104 @@
+"""Whether the roles of a model hold on another corpus: a table beside the profile's roles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.replication import OUTCOMES, Replication, replicate
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import standing
+from mha_viz.models import catalog
+from mha_viz.ui.annotated import built_in
+from mha_viz.ui.cache import lasting
+from mha_viz.ui.parts import complain, guarded, plain
+from mha_viz.ui.roles import filters
+from mha_viz.ui.studies import Evidence, given, studies
+
+TABLES = 8  # kept ready
+PERCENT = "percent"
+
+
+def show(model: catalog.Model, evidence: Evidence) -> None:
+    """The roles of the model's own profile on the corpus that is shown, or the way to choose one."""
+    known = _known(model)
+    if known is None:
+        return
+    here = evidence.profiles[0]
+    if here.facts["sha256"] in {profile.facts["sha256"] for profile in known.profiles}:
+        _empty(known)
+        return
+    st.markdown(f"### Do the roles of {plain(known.label)} hold here?")
+    replications = _replications(known, here)
+    if not replications:
+        st.markdown(f"No role was found on {plain(known.label)}, so there is none to look for here.")
+        return
+    outcomes = Counter(replication.outcome for replication in replications)
+    counted = "; ".join(f"**{outcomes[outcome]}** {outcome}" for outcome in OUTCOMES if outcomes[outcome])
+    st.markdown(
+        f"Of {len(replications)} roles: {counted}. *Holds*: five points or more above the best fixed offset of this "
+        "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold). "
+        "Otherwise either the head does as before and a simple rule has become as good, or the head itself fails."
+    )
+    number = st.column_config.NumberColumn
+    shares = ("right there", "baseline there", "right here", "baseline here")
+    config = {name: number(name, format=PERCENT) for name in shares}
+    st.dataframe(_table(known, here), hide_index=True, width="stretch", column_config=config, key="replications")
+
+
+def _known(model: catalog.Model) -> Evidence | None:
+    """What the roles of a model were found on: the shipped profiles, or the built-in sentences."""
+    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    if shipped is not None:
+        return shipped
+    try:
+        profile = studies().profile(model, built_in().digest)
+    except MhaVizError as error:
+        complain(error)
+        return None
+    return None if profile is None else Evidence("the built-in sentences", (profile,))
+
+
+def _empty(known: Evidence) -> None:
+    with st.expander("Do these roles hold on another corpus?"):
+        st.markdown(
+            f"Measure a treebank of your own (CoNLL-U): beside its roles stands then which of those of "
+            f"{plain(known.label)} hold there."
+        )
+        st.button("Choose a file", key="replicate_file", on_click=_on_file)
+
+
+@guarded()
+def _on_file() -> None:
+    filters.go(corpus="file")
+
+
+@lasting(TABLES)
+def _replications(known: Evidence, here: Profile) -> tuple[Replication, ...]:
+    return replicate(known.findings(), here)
+
+
+@lasting(TABLES)
+def _table(known: Evidence, here: Profile) -> Any:
+    """A line per role; nobody may change it."""
+    import pandas as pd
+
+    lines = []
+    for finding, measured, outcome in _replications(known, here):
+        line = {
+            "head": both(finding.head),
+            "role": f"{finding.role}: {finding.detail.replace('_', ' ')}",
+            "standing": standing(finding),
+            "here": outcome,
+            "right there": finding.score,
+            "baseline there": finding.baseline,
+            "n there": finding.n,
+        }
+        if measured is not None:
+            line |= {"right here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
+        lines.append(line)
+    return pd.DataFrame(lines)

@@ -1,0 +1,217 @@
+"""What two corpora establish, and whether a role holds on a third: by hand, from tables of a few lines."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from mha_viz.analysis.established import establish
+from mha_viz.analysis.profile import HEADINGS, Finding, Profile
+from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, RULE, replicate, table
+from mha_viz.attention import Head
+from mha_viz.errors import CorpusError
+
+Line = dict[str, Any]
+
+
+def frame(name: str, *lines: Line) -> pd.DataFrame:
+    return pd.DataFrame([[line.get(column) for column in HEADINGS[name]] for line in lines], columns=[*HEADINGS[name]])
+
+
+def candidate(head: int, detail: str, score: float, beats: bool | None = None, role: str = "syntax") -> Line:
+    return {
+        **{"layer": 0, "head": head, "role": role, "detail": detail, "score": score, "baseline": 0.25},
+        **{"gain": score - 0.25, "n": 200, "upos_rule": "nearest VERB to the left", "beats_upos": beats},
+    }
+
+
+def profile(
+    corpus: str, *candidates: Line, suggested: tuple[Line, ...] = (), tables: str = "", **facts: Any
+) -> Profile:
+    """A profile with the tables by which it can measure a kind of role, all without a line."""
+    every = {name: frame(name) for name in ("uas", "position", "delimiter", "entropy", *tables.split())}
+    standing = {"status": "suggested", "corpora": corpus}
+    own = {
+        "candidates": frame("candidates", *candidates),
+        "roles": frame("roles", *({**line, **standing, "lowest_score": line["score"]} for line in suggested)),
+    }
+    described = {"model": "m", "revision": "r", "layers": 1, "heads": 9, "corpus": corpus, "sha256": corpus}
+    return Profile({**described, "counts": {"pieces": 500}, **facts}, {**every, **own}, {**every, **own})
+
+
+def found(of: Profile) -> list[tuple[Any, ...]]:
+    return [(f.head.head, f.detail, f.status, f.score, f.lowest, f.beats_upos) for f in of.findings()]
+
+
+# ---- Established -----------------------------------------------------------------------------------------------------
+
+
+def test_what_both_corpora_show_is_established_with_the_numbers_of_each() -> None:
+    one, other = establish(
+        profile("a", candidate(1, "obj head_row", 0.5, True), candidate(2, "obj head_row", 0.6, True)),
+        profile("b", candidate(2, "obj head_row", 0.7, True), candidate(2, "det head_row", 0.9, True)),
+    )
+    assert found(one) == [(2, "obj head_row", "established", 0.6, 0.6, True)]
+    assert found(other) == [(2, "obj head_row", "established", 0.7, 0.6, True)]
+    assert one.findings()[0].corpora == other.findings()[0].corpora == ("a", "b")
+    assert len(one.untrained["roles"]) == 1
+
+
+@pytest.mark.parametrize(("here", "there"), [(True, False), (False, True), (False, False)])
+def test_a_rule_that_does_as_well_on_one_corpus_is_not_beaten(here: bool, there: bool) -> None:
+    pair = establish(
+        profile("a", candidate(2, "obj head_row", 0.6, here)), profile("b", candidate(2, "obj head_row", 0.7, there))
+    )
+    assert [line[-1] for of in pair for line in found(of)] == [False, False]
+
+
+def test_thresholds_need_both_corpora_too() -> None:
+    sep, broad = candidate(1, "sep", 0.7, None, "delimiter"), candidate(1, "entropy", 0.8, None, "broad")
+    one, _ = establish(profile("a", sep, broad, suggested=(sep, broad)), profile("b", broad))
+    assert found(one) == [(1, "entropy", "established", 0.8, 0.8, None)]
+
+
+def test_what_one_corpus_alone_can_measure_stays_suggested() -> None:
+    she = candidate(3, "third_person", 0.6, None, "coreference")
+    with_chains = profile("b", she, suggested=(she,), tables="coreference")
+    one, other = establish(profile("a"), with_chains)
+    assert found(one) == []
+    assert found(other) == [(3, "third_person", "suggested", 0.6, 0.6, None)]
+    again = establish(one, other)[1]
+    assert found(again) == found(other)
+    _, both = establish(profile("a", she, tables="coreference"), with_chains)
+    assert found(both)[0][2] == "established"
+
+
+def test_a_profile_without_roles_changes_nothing() -> None:
+    gap = Profile(profile("gap").facts, {"gap": frame("gap")}, {"gap": frame("gap")})
+    one, other = establish(profile("a"), gap)
+    assert (found(one), set(other.tables)) == ([], {"gap"})
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"model": "n"}, "another model: n, not m"),
+        ({"revision": "s"}, "another revision of the model: s, not r"),
+        ({"sha256": "a"}, "the same corpus"),
+    ],
+)
+def test_profiles_that_cannot_be_compared_are_refused(facts: Line, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        establish(profile("a"), profile("b", **facts))
+
+
+# ---- Replicated ------------------------------------------------------------------------------------------------------
+
+KEYS = {"level": "base", "relation": "obj", "direction": "dep_to_head"}
+
+
+def role(kind: str, detail: str, score: float, low: float = math.nan, lowest: float = math.nan) -> Finding:
+    return Finding(Head(0, 1), kind, detail, score, 0.3, score - 0.3, 200, low, low, lowest=lowest)
+
+
+def here(**tables: pd.DataFrame) -> Profile:
+    return Profile(profile("c").facts, tables)
+
+
+def treebank(accuracy: float, offset: float, high: float, n: int = 100) -> Profile:
+    cell = {**KEYS, "layer": 0, "head": 1, "n": n, "accuracy": accuracy, "role_low": 0.0, "role_high": high}
+    rule = {**KEYS, "baseline": "offset", "n": n, "accuracy": offset}
+    return here(syntax=frame("syntax", cell), syntax_baselines=frame("syntax_baselines", rule))
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "offset", "high", "n", "outcome"),
+    [
+        (0.60, 0.50, 0.7, 100, HOLDS),
+        (0.55, 0.50, 0.7, 100, HOLDS),  # five points
+        (0.54, 0.50, 0.58, 100, RULE),  # its interval reaches 0.58, the lowest of its accuracies
+        (0.54, 0.50, 0.57, 100, FAILS),
+        (0.80, 0.86, 0.85, 100, RULE),  # the offset has become as good
+        (0.20, 0.10, 0.99, 99, FEW),
+        (0.15, 0.10, 0.99, 100, HOLDS),  # the gain alone decides
+    ],
+)
+def test_the_three_outcomes(accuracy: float, offset: float, high: float, n: int, outcome: str) -> None:
+    finding = role("syntax", "obj dep_to_head", 0.7, lowest=0.58)
+    (found_,) = replicate([finding], treebank(accuracy, offset, high, n))
+    assert found_.outcome == outcome
+    assert found_.here is not None
+    assert found_.here[:3] == (accuracy, offset, n)
+
+
+def test_without_a_second_corpus_its_own_accuracy_is_the_lowest() -> None:
+    finding = role("syntax", "obj dep_to_head", 0.7)
+    assert replicate([finding], treebank(0.5, 0.5, 0.7))[0].outcome == RULE
+    assert replicate([finding], treebank(0.5, 0.5, 0.69))[0].outcome == FAILS
+
+
+def test_a_relation_that_the_corpus_lacks_has_no_case() -> None:
+    (found_,) = replicate([role("syntax", "nmod:poss head_row", 0.7)], treebank(0.6, 0.5, 0.7))
+    assert (found_.outcome, found_.here and found_.here.n) == (FEW, 0)
+
+
+def test_what_is_not_annotated_is_said() -> None:
+    kinds = [("syntax", "obj head_row"), ("coreference", "third_person"), ("broad", "entropy"), ("position", "next")]
+    assert [r.outcome for r in replicate([role(*kind, 0.9) for kind in kinds], here())] == [ABSENT] * 4
+
+
+def test_coreference_goes_by_the_better_baseline() -> None:
+    cell = {
+        "layer": 0,
+        "head": 1,
+        "mention_type": "third_person",
+        "n": 100,
+        "accuracy": 0.6,
+        "role_low": 0.5,
+        "role_high": 0.7,
+    }
+    rules = [
+        {"mention_type": "third_person", "baseline": name, "accuracy": accuracy}
+        for name, accuracy in (("nearest", 0.4), ("same_form", 0.52), ("untrained", 0.9))
+    ]
+    tables = {
+        "coreference": frame("coreference", cell),
+        "coreference_baselines": frame("coreference_baselines", *rules),
+    }
+    (found_,) = replicate([role("coreference", "third_person", 0.8)], here(**tables))
+    assert found_.here is not None
+    assert (found_.outcome, found_.here.baseline) == (HOLDS, 0.52)
+
+
+@pytest.mark.parametrize(
+    ("finding", "score", "outcome"),
+    [
+        (role("position", "previous", 0.9), 0.51, HOLDS),
+        (role("position", "previous", 0.9), 0.50, FAILS),  # more than half
+        (role("position", "previous", 0.9, low=0.89), 0.90, HOLDS),  # by the share of maxima
+        (role("position", "previous", 0.9, low=0.89), 0.89, FAILS),
+        (role("delimiter", "cls", 0.9), 0.61, HOLDS),
+        (role("delimiter", "cls", 0.9), 0.60, FAILS),
+        (role("broad", "entropy", 0.9), 0.78, HOLDS),
+        (role("broad", "entropy", 0.9), 0.77, FAILS),
+    ],
+)
+def test_thresholds_are_met_or_not(finding: Finding, score: float, outcome: str) -> None:
+    by_mass = math.isnan(finding.low)
+    shares = {"mass": score if by_mass else 0.0, "share_of_maxima": 0.0 if by_mass else score}
+    at = {"layer": 0, "head": 1}
+    tables = {
+        "position": frame("position", {**at, "offset": -1, **shares}, {**at, "offset": 1, "mass": 0.9}),
+        "delimiter": frame("delimiter", {**at, "cls": score, "sep": 0.0}),
+        "entropy": frame("entropy", {**at, "nats": 1.0, "normalised": score}),
+    }
+    assert replicate([finding], here(**tables))[0].outcome == outcome
+
+
+def test_the_table_shows_both_corpora() -> None:
+    finding = role("syntax", "obj dep_to_head", 0.7)
+    lines = table(replicate([finding], treebank(0.6, 0.5, 0.65)))
+    assert list(lines.columns) == list(HEADING)
+    (line,) = lines.to_dict("records")
+    assert (line["score"], line["baseline"], line["n"]) == (0.7, 0.3, 200)
+    assert (line["score_here"], line["baseline_here"], line["n_here"], line["outcome"]) == (0.6, 0.5, 100, HOLDS)

@@ -1,0 +1,106 @@
+"""95 % intervals: Wilson's as published, and the bootstrap over documents with numbers worked out by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha_viz.analysis.intervals import DRAWS, Documents, documents_of, wilson
+from mha_viz.corpus.treebank import Sentence, Word
+from tests import brute
+
+
+@pytest.mark.parametrize(
+    ("correct", "n", "low", "high"),
+    [  # Newcombe 1998, Statistics in Medicine 17: 857-872, table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_the_interval_is_wilsons_as_published(correct: int, n: int, low: float, high: float) -> None:
+    assert wilson(correct, n) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_without_a_case_anything_is_possible() -> None:
+    assert wilson(0, 0) == (0, 1)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
+    correct, n = case
+    low, high = wilson(correct, n)
+    assert 0 <= low <= correct / n + 1e-12
+    assert correct / n - 1e-12 <= high <= 1
+    assert (1 - high, 1 - low) == pytest.approx(wilson(n - correct, n))
+    assert (low, high) == pytest.approx(brute.wilson(correct, n), abs=1e-12)
+
+
+# ---- Documents -------------------------------------------------------------------------------------------------------
+
+
+def test_documents_are_numbered_in_the_order_of_the_file() -> None:
+    documents = Documents(["b", "b", "a", "b"])
+    assert (documents.numbers.tolist(), documents.count) == ([0, 0, 1, 0], 2)
+    assert Documents([]).count == 1
+
+
+def test_with_more_than_can_be_held_neighbouring_documents_are_one() -> None:
+    documents = Documents(list("abcdefg"), most=3)
+    assert (documents.numbers.tolist(), documents.count) == ([0, 0, 0, 1, 1, 2, 2], 3)
+    assert Documents(list("abc"), most=3).count == 3
+    sentences = [Sentence((Word("x"),), document=str(number)) for number in range(60)]
+    assert documents_of(sentences, cells=10**6).count == 30
+    assert documents_of(sentences, cells=1000).count == 60
+
+
+def test_every_draw_has_as_many_documents_as_the_corpus() -> None:
+    draws = Documents(list("abcde")).draws
+    assert draws.shape == (2000, 5) == (DRAWS, 5)
+    assert (draws.sum(axis=1) == 5).all()
+    assert draws.mean(axis=0) == pytest.approx([1] * 5, abs=0.1)
+
+
+def test_a_corpus_without_documents_has_wilsons_interval() -> None:
+    bounds = Documents([""] * 9).interval(np.array([[60, 50]]), np.array([100]))
+    assert bounds.T.tolist() == [pytest.approx(wilson(60, 100)), pytest.approx(wilson(50, 100))]
+
+
+def test_documents_that_agree_leave_no_doubt_and_those_that_differ_leave_all() -> None:
+    documents = Documents(list("abcd"))
+    even = documents.interval(np.full((4, 1), 25), np.full(4, 50))
+    assert even[:, 0].tolist() == [0.5, 0.5]
+    # right throughout in two documents, never in the others: of 4⁴ draws 1 in 16 has none of the first two
+    apart = documents.interval(np.array([[50], [50], [0], [0]]), np.full(4, 50))
+    assert apart[:, 0].tolist() == [0, 1]
+
+
+def test_the_bounds_are_those_of_all_draws_that_there_can_be() -> None:
+    right, n = np.array([3, 9, 4]), np.array([10, 10, 20])
+    drawn = list(itertools.product(range(3), repeat=3))
+    accuracies = sorted(right[list(d)].sum() / n[list(d)].sum() for d in drawn)
+    # 27 draws: 9, 9, 9 (0.9) and 4, 4, 4 (0.2) come up once in 27, more often than the 2.5 % that are cut off
+    assert (accuracies[0], accuracies[-1]) == (0.2, 0.9)
+    low, high = Documents(list("abc")).interval(right[:, None], n)[:, 0]
+    assert (low, high) == pytest.approx((0.2, 0.9))
+
+
+def test_a_draw_without_a_case_is_left_out() -> None:
+    bounds = Documents(list("ab")).interval(np.array([[7], [0]]), np.array([10, 0]))
+    assert bounds[:, 0].tolist() == [0.7, 0.7]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=6))
+def test_the_bounds_are_those_of_the_plain_loops(counts: list[tuple[int, int]]) -> None:
+    cases = [(min(right, n), n) for right, n in counts]
+    bounds = Documents([str(i) for i in range(len(cases))]).interval(
+        np.array([[right] for right, _ in cases]), np.array([n for _, n in cases])
+    )
+    assert bounds[:, 0] == pytest.approx(brute.bootstrap(cases), abs=1e-12)

@@ -1,0 +1,55 @@
+"""Colours as a grey printer and as readers with one kind of cone missing see them.
+
+Matrices: G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color
+Vision Deficiency", IEEE Transactions on Visualization and Computer Graphics 15(6), 2009, pp. 1291-1298: severity 1.0,
+from linear RGB to linear RGB. The curve of sRGB, and luminance: IEC 61966-2-1. Contrast: WCAG 2.2, "contrast ratio".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Colours = npt.NDArray[np.float64]  # [..., rgb], sRGB from 0 to 255
+
+LUMINANCE = (0.2126, 0.7152, 0.0722)
+SEEN = {
+    "grey": np.array([LUMINANCE, LUMINANCE, LUMINANCE]),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+
+
+def linear(colours: npt.ArrayLike) -> Colours:
+    """Light of sRGB colours, 0 to 1."""
+    share = np.asarray(colours, np.float64) / 255
+    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+
+
+def seen(colours: npt.ArrayLike, by: str) -> Colours:
+    """The light that is left of sRGB colours [..., rgb], 0 to 1: by "grey" or a kind of colour blindness."""
+    return np.clip(linear(colours) @ SEEN[by].T, 0, 1)
+
+
+def lightness(colours: npt.ArrayLike, by: str) -> Colours:
+    """The luminance [...] of sRGB colours as seen."""
+    light: Colours = seen(colours, by) @ np.array(LUMINANCE)
+    return light
+
+
+def contrast(one: npt.ArrayLike, other: npt.ArrayLike, by: str) -> Colours:
+    """From 1 (alike) to 21."""
+    a, b = lightness(one, by), lightness(other, by)
+    ratio: Colours = (np.maximum(a, b) + 0.05) / (np.minimum(a, b) + 0.05)
+    return ratio
+
+
+def rgb(colour: str) -> list[int]:
+    return list(bytes.fromhex(colour.removeprefix("#")))

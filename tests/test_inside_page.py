@@ -161,7 +161,7 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     said = visit(step="softmax").said
     assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in said
     assert f"gives **{own:.1%}** of its attention" in said
-    assert "This is the matrix that\nExplore draws" in said
+    assert "This is the matrix\nthat Explore draws" in said
     said = visit(step="softmax", divide="no").said
     assert "This is the matrix" not in said
     assert "the model's own differs" not in said
@@ -306,9 +306,9 @@ def test_another_sentence_forgets_the_tokens() -> None:
         ({"head": "L9H0"}, "names a head that does not exist (L9H0); L3H1 (4-2) is shown instead"),
         ({"head": "L0H99"}, "names a head that does not exist (L0H99)"),
         ({"head": "first"}, "names a head that does not exist (head=first)"),
-        ({"q": "99"}, "asks for tokens that are not there (q=99)"),
-        ({"k": "-1"}, "asks for tokens that are not there (k"),
-        ({"q": "<b>", "k": "1e3"}, "asks for tokens that are not there (q"),
+        ({"q": "99"}, "names tokens that do not exist (q=99)"),
+        ({"k": "-1"}, "names tokens that do not exist (k"),
+        ({"q": "<b>", "k": "1e3"}, "names tokens that do not exist (q"),
     ],
 )
 def test_what_is_not_there_is_said(url: dict[str, str], said: str) -> None:

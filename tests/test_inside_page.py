@@ -168,7 +168,7 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     assert r"A = \mathrm{softmax}" not in said
     assert r"$$\mathrm{softmax}\left(q k^\top\right)" in said
     assert f"would give **{without:.1%}** of its attention" in said
-    assert f"in\nthe model it gives {own:.1%}" in said
+    assert f"in the model it gives {own:.1%}" in said
     assert "Explore, and the steps after this, show the model itself." in said
 
 

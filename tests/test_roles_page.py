@@ -82,8 +82,8 @@ def test_a_head_without_a_role_says_so() -> None:
         ("L3H1", "#### L3H1 (4-2)"),
         ("l2h0", "#### L2H0 (3-1)"),
         ("L9H99", "L9H99 does not exist: the heads are L0H0 to L5H11."),
-        ("six", "“six” is not the name of a head."),
-        ("<img src=x>", "“<img src=x>” is not the name of a head."),
+        ("six", "“six” is not the name of a head, a relation"),
+        ("<img src=x>", "“<img src=x>” is not the name of a head, a relation"),
     ],
 )
 def test_a_head_is_found_by_its_name(typed: str, said: str) -> None:
@@ -91,6 +91,33 @@ def test_a_head_is_found_by_its_name(typed: str, said: str) -> None:
     page.at.text_input(key="find").set_value(typed).run()
     page.check()
     assert said in page.said
+
+
+@pytest.mark.parametrize(
+    ("typed", "heads", "said"),
+    [
+        ("pronoun", ["L2H4", "L3H1"], "coincides with coreference"),
+        ("the word before", ["L0H2"], "the token before"),
+        ("object", ["L3H1"], "coincides with object (obj)"),
+    ],
+)
+def test_plain_words_find_heads_with_their_numbers(typed: str, heads: list[str], said: str) -> None:
+    page = visit(find=typed)
+    answers = [button.label for button in page.at.button if (button.key or "").startswith("answer_")]
+    assert set(heads) <= set(answers)
+    assert said in page.said.replace("\\", "")
+    press(page, next(button.key for button in page.at.button if button.label == heads[0]))
+    assert page.url["find"] == heads[0]
+    assert f"#### {heads[0]}" in page.said
+
+
+def test_plain_words_for_which_no_head_has_a_role_point_to_the_table() -> None:
+    page = visit(find="vocative")
+    assert "No head has a role for “person spoken to → the clause” here." in page.said
+    page = visit(relation="subject")
+    shown = next(table.value for table in page.at.dataframe if "in words" in table.value and "best head" in table.value)
+    assert "nsubj" in set(shown["relation"])
+    assert "subject → its verb" in set(shown["in words"])
 
 
 def test_two_numbers_ask_which_numbering_is_meant() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
+from mha_viz.figures.glosses import labelled
 from mha_viz.numerals import percent
 
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
@@ -60,8 +61,9 @@ def _measured(finding: Finding) -> str:
     if finding.role == "syntax":
         relation, direction = finding.detail.split()
         return (
-            f"coincides with {relation} ({DIRECTIONS[direction]}), right in {score} of {finding.n:,} {_cases(finding)} "
-            f"({_interval(finding)}); best fixed offset {baseline}{_upos(finding)}{_untrained(finding)}"
+            f"coincides with {labelled(relation)}, {DIRECTIONS[direction]}, right in {score} of {finding.n:,} "
+            f"{_cases(finding)} ({_interval(finding)}); best fixed offset {baseline}{_upos(finding)}"
+            f"{_untrained(finding)}"
         )
     if finding.role == "coreference":
         return (

@@ -74,7 +74,9 @@ def kinds(place: Any) -> tuple[str, ...]:
 def relation(place: Any) -> str:
     """The part of a relation's name that is typed at ``place``, in small letters."""
     st.session_state["relation"] = asked().relation
-    typed = place.text_input("Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="nsubj")
+    typed = place.text_input(
+        "Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="subject, or nsubj"
+    )
     return str(typed).strip().lower()
 
 

@@ -11,6 +11,7 @@ from mha_viz.analysis.profile import Finding, Profile
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import asked_for, gloss
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, standing, strongest_first, told
@@ -31,6 +32,8 @@ from mha_viz.uploads import Source
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
 CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
+FIND = "What the head does, in plain words, or its name: L3H1 counts from 0, 4-2 as papers do, from 1."
+LISTED = 6  # heads in the answer to plain words
 FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 
@@ -357,7 +360,7 @@ def _hint(evidence: Evidence) -> None:
 
 def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
-    typed = filters.find(st, placeholder="L3H1, or 4-2", help="L3H1 counts from 0, 4-2 as papers do, from 1.")
+    typed = filters.find(st, placeholder="subject, pronoun, L3H1 or 4-2", help=FIND)
     heads = evidence.profiles[0].heads()
     if not typed:
         return asked if asked in heads else None
@@ -367,8 +370,37 @@ def _wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
         return _there(Head(int(exact[1]), int(exact[2])), heads)
     if pair:
         return _which(int(pair[1]), int(pair[2]), heads)
-    remark(f"“{typed[:40]}” is not the name of a head. Write L3H1 (layer 3, head 1, counted from 0) or 4-2.")
+    _answer(evidence, typed)
     return None
+
+
+def _answer(evidence: Evidence, typed: str) -> None:
+    """The heads that plain words ask for, the best first, each with its numbers."""
+    details = asked_for(typed)
+    meaning = gloss(details[0]) if details else None
+    if meaning is None:
+        remark(
+            f"“{typed[:40]}” is not the name of a head, a relation or a kind of token. Write a name such as L3H1, or "
+            "what the head does: subject, pronoun, previous word, comma."
+        )
+        return
+    answers = [f for f in strongest_first(evidence.findings()) if f.detail.split()[0] in details]
+    answers.sort(key=lambda f: details.index(f.detail.split()[0]))
+    if not answers:
+        remark(
+            f"No head has a role for “{meaning.link}” here. The table of relations below says how well the best head "
+            "does, and which simple rule does better."
+        )
+    for finding in answers[:LISTED]:
+        with st.container(horizontal=True, vertical_alignment="top"):
+            st.button(
+                str(finding.head),
+                key=f"answer_{finding.head}_{finding.detail}",
+                help="Show what this head does",
+                on_click=filters.go,
+                kwargs={"find": str(finding.head)},
+            )
+            st.markdown(plain(told(finding)))
 
 
 def _there(head: Head, heads: tuple[Head, ...]) -> Head | None:

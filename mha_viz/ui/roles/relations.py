@@ -15,6 +15,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import asked_for, gloss
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.ui.cache import lasting
@@ -58,7 +59,9 @@ def _syntax(evidence: Evidence) -> None:
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
     table = _readable(evidence, level)
-    table = table[table["relation"].str.contains(typed, regex=False)] if typed else table
+    if typed:
+        meant = asked_for(typed)
+        table = table[table["relation"].str.contains(typed, regex=False) | table["relation"].isin(meant)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
         remark(f"No relation{matches} has at least {FEWEST} held-out cases.")
@@ -86,6 +89,7 @@ def _readable(evidence: Evidence, level: str) -> Any:
     table = pd.DataFrame(
         {
             "relation": chosen["relation"],
+            "in words": [meaning.link if (meaning := gloss(name)) else "" for name in chosen["relation"]],
             "best head": [both(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
             "direction": chosen["direction"].map(DIRECTIONS),
             "score": chosen["accuracy_odd"],

@@ -118,7 +118,7 @@ def style(component: str) -> str:
 def joined_style(sheet: Path) -> str:
     """A style sheet with what it imports from others, by ``@import "./sheet.css";``, in place of the import: a sheet
     that travels inside a page can import nothing."""
-    return _STYLE_IMPORT.sub(lambda found: joined_style(sheet.parent / found[1]), sheet.read_text("utf-8"))
+    return _STYLE_IMPORT.sub(lambda match: joined_style(sheet.parent / match[1]), sheet.read_text("utf-8"))
 
 
 @cache

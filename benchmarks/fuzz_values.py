@@ -20,12 +20,14 @@ _TEXTS = [text for text in TEXTS.values() if 0 < len(text) <= 3_000 and text.isp
 _HEADS = ("L0H0", "L3H1", "l5h11", "L99H0", "4-2", "0-0", "13-13", "L1", "H", "L003H001", "٣-٤")
 _PARAMETERS = (
     "text pair model before head on pin link unit special links scale side typed tray second with show diff at as q k "
-    "step divide corpus kinds find relation level numbering experiment run arm tour learning"
+    "step divide corpus kinds find relation level numbering experiment run arm tour learning "
+    "shown off how roles task answer"
 )
 _VALUES = (
     "words pieces hide rescale all top3 min0.1 mass0.5 head row log fixed aa ab L3H1 L0H2 q3k4 q99 0-1 1-0 9-9 none "
     "tray layer similar word models map heatmap links minilm toy toy@400 gold grammar file identical penalty count "
-    "linear x scores softmax output cost 0 1 2 7 300 no default steps-100 weight-0.5 syntax nsubj"
+    "linear x scores softmax output cost 0 1 2 7 300 no default steps-100 weight-0.5 syntax nsubj "
+    "norm rollout L3H1.L5H11 zero mean uniform on"
 )
 
 

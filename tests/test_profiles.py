@@ -81,6 +81,37 @@ def test_a_home_that_is_not_there_needs_no_tidying(home: Path) -> None:
     assert not home.exists()
 
 
+def refused(path: Path, *_: object, **__: object) -> None:
+    raise PermissionError(13, "Permission denied", str(path))
+
+
+def test_where_nothing_can_be_deleted_tidying_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = folder(home, "a", 400, 99, ".trained.npz")
+    folder(home, "b", 800, 98)
+    folder(home, "c", 700, 1)
+    unlink, tried = Path.unlink, []
+
+    def unlink_elsewhere(path: Path, missing_ok: bool = False) -> None:
+        tried.append(path)
+        (refused if path.parent == first else unlink)(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink_elsewhere)
+    part = folder(home, "d", 1, 97, ".syntax.csv.77.part")
+    tidy()
+    assert {path.name for path in tried} == {".trained.npz", ".syntax.csv.77.part"}
+    assert not part.exists()  # whichever of the two came first
+    assert "b" not in names(home)  # the budget is kept all the same
+    assert "c" in names(home)
+
+
+@pytest.mark.parametrize("method", ["rglob", "is_dir"])
+def test_a_folder_that_cannot_be_read_is_passed_over(home: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(home, "a", 3_000, 99)
+    monkeypatch.setattr(Path, method, refused)
+    tidy()
+    assert names(home) == {"a"}
+
+
 def test_a_link_to_a_folder_elsewhere_is_left_alone(home: Path, tmp_path: Path) -> None:
     elsewhere = folder(tmp_path / "elsewhere", "mine", 3_000, 99)
     home.mkdir()

@@ -60,16 +60,16 @@ def used(folder: Path) -> None:
 def tidy(at_work: Path | None = None) -> None:
     """Delete unfinished sums after a day, and of the profiles what is beyond the budget, never those in ``at_work``.
 
-    Raises SettingError.
+    A folder that cannot be read or written, or that another process deletes meanwhile, is passed over. Raises
+    SettingError.
     """
     most = budget()
-    folders = [
-        path for path in _listed(home()) if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
-    ]
+    folders = [path for path in _listed(home()) if _is_profile(path)]
     for folder in folders:
         if folder != at_work:
-            _forget_unfinished(folder)
-    sizes = {folder: sum(_size(path) for path in folder.rglob("*")) for folder in folders if folder.is_dir()}
+            with contextlib.suppress(OSError):
+                _forget_unfinished(folder)
+    sizes = {folder: _total(folder) for folder in folders}
     total = sum(sizes.values())
     for folder in sorted(sizes, key=_last_use):
         if total <= most:
@@ -96,6 +96,21 @@ def _listed(folder: Path) -> Iterator[Path]:
         yield from folder.iterdir()
     except OSError:  # not there, or not ours
         return
+
+
+def _is_profile(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # the folder that it is in was closed to us
+        return NAME.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
+    return False
+
+
+def _total(folder: Path) -> int:
+    """The bytes of all files below a folder, as far as they can be read."""
+    total = 0
+    with contextlib.suppress(OSError):  # another process deletes the folder
+        for path in folder.rglob("*"):
+            total += _size(path)
+    return total
 
 
 def _size(path: Path) -> int:

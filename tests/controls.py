@@ -120,6 +120,10 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
         labels = [option if isinstance(option, str) else option.content for option in proto.options]
         usual: Sequence[Any] = [[label] for label in _ends(labels)]
         return "string_array_value", [[text] for text in ODD_TEXTS] + [[], labels[:2] * 2] if odd else usual
+    if kind == "multiselect":
+        labels = list(proto.options)
+        chosen = [*([label] for label in _ends(labels)), labels[:3], []]
+        return "string_array_value", [*([text] for text in ODD_TEXTS), labels[:2] * 2] if odd else chosen
     if kind == "number_input":
         return "double_value", (-1e300, 1e300, 0.5, -0.0, 1e18) if odd else (2, 1, 97)
     if kind == "plotly_chart" and proto.selection_mode:

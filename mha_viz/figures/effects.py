@@ -24,59 +24,9 @@ def head_grid(values: Numbers, unit: str, off: Collection[Head], theme: Theme) -
     where it is NaN. Heads that are off are framed. A cell's ``customdata`` is the head's name, ``unit`` stands in its
     hover text."""
     layers, heads = values.shape
-    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     top = float(np.nanmax(values, initial=0.0)) or 1.0
-    colours = [[step / (len(theme.ramp) - 1), colour] for step, colour in enumerate(theme.ramp)]
-    cell = (64, 40) if heads <= 12 and layers <= 12 else (50, 28)
-    size = 11 if heads <= 12 else 9
-    map_of_numbers = {
-        "type": "heatmap",
-        "z": values,
-        "zmin": 0,
-        "zmax": top,
-        "colorscale": colours,
-        "showscale": False,
-        "xgap": 2,
-        "ygap": 2,
-        "hoverinfo": "skip",
-    }
-    cells = {
-        "type": "scatter",
-        "x": [head.head for head in every],
-        "y": [head.layer for head in every],
-        "mode": "text+markers",
-        "text": ["off" if head in off else short(values[head]) for head in every],
-        "textfont": {"size": size, "color": [_ink(values[head] / top, theme) for head in every]},
-        "marker": {"symbol": "square", "size": 28, "opacity": 0},
-        "customdata": [str(head) for head in every],
-        "hovertext": [_hover(head, values[head], unit, head in off) for head in every],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "showlegend": False,
-    }
-    ticks: dict[str, Any] = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-    ticks["tickfont"] = {"size": 11, "color": theme.muted}
-    layout = {
-        "width": LEFT + cell[0] * heads + 10,
-        "height": TOP + cell[1] * layers + BELOW,
-        "margin": {"l": LEFT, "r": 10, "t": TOP, "b": BELOW},
-        **paper(theme),
-        "xaxis": {
-            **ticks,
-            "side": "top",
-            "tickvals": list(range(heads)),
-            "ticktext": [f"H{head}" for head in range(heads)],
-            "range": [-0.5, heads - 0.5],
-        },
-        "yaxis": {
-            **ticks,
-            "tickvals": list(range(layers)),
-            "ticktext": [f"L{layer}" for layer in range(layers)],
-            "range": [layers - 0.5, -0.5],
-        },
-        "shapes": [_frame(head, theme) for head in sorted(off)],
-        "showlegend": False,
-    }
-    return go.Figure([map_of_numbers, cells], layout)
+    traces = [_colours(values, top, theme), _numbers(values, top, unit, off, theme)]
+    return go.Figure(traces, _layout(layers, heads, off, theme))
 
 
 def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figure:
@@ -111,6 +61,68 @@ def short(value: float) -> str:
     """A number of a cell in thousandths, with two digits where it has so many: "79", "2.1", "0.4"; nothing for NaN."""
     thousandths = 1000 * value
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
+
+
+def _colours(values: Numbers, top: float, theme: Theme) -> dict[str, Any]:
+    """The coloured squares; ``top`` has the strongest colour."""
+    return {
+        "type": "heatmap",
+        "z": values,
+        "zmin": 0,
+        "zmax": top,
+        "colorscale": [[step / (len(theme.ramp) - 1), colour] for step, colour in enumerate(theme.ramp)],
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "hoverinfo": "skip",
+    }
+
+
+def _numbers(values: Numbers, top: float, unit: str, off: Collection[Head], theme: Theme) -> dict[str, Any]:
+    """The number on each square, with what a pointer over it shows and a click on it sends."""
+    layers, heads = values.shape
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    ink = [_ink(values[head] / top, theme) for head in every]
+    return {
+        "type": "scatter",
+        "x": [head.head for head in every],
+        "y": [head.layer for head in every],
+        "mode": "text+markers",
+        "text": ["off" if head in off else short(values[head]) for head in every],
+        "textfont": {"size": 11 if heads <= 12 else 9, "color": ink},
+        "marker": {"symbol": "square", "size": 28, "opacity": 0},
+        "customdata": [str(head) for head in every],
+        "hovertext": [_hover(head, values[head], unit, head in off) for head in every],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dict[str, Any]:
+    """Size, axes, and frames around heads that are off."""
+    width, height = (64, 40) if heads <= 12 and layers <= 12 else (50, 28)  # of a square
+    return {
+        "width": LEFT + width * heads + 10,
+        "height": TOP + height * layers + BELOW,
+        "margin": {"l": LEFT, "r": 10, "t": TOP, "b": BELOW},
+        **paper(theme),
+        "xaxis": {**_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
+        "yaxis": {**_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},
+        "shapes": [_frame(head, theme) for head in sorted(off)],
+        "showlegend": False,
+    }
+
+
+def _axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
+    return {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+        "tickfont": {"size": 11, "color": theme.muted},
+        "tickvals": list(range(places)),
+        "ticktext": [f"{letter}{place}" for place in range(places)],
+    }
 
 
 def _hover(head: Head, value: float, unit: str, is_off: bool) -> str:

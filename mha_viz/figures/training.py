@@ -18,7 +18,6 @@ from mha_viz.figures.theme import Theme, faint, paper
 
 LN2 = 0.6931
 LABELLED = 8  # maps that have room for the words beside them
-SYMBOLS = ("circle-open", "square-open")  # of the word before, of the linked word
 RELATION_COLOURS = (1, 2)  # places in Theme.heads
 
 Array = npt.NDArray[Any]

@@ -6,7 +6,7 @@ from mha_viz.ui.explore import page as explore
 frame.view()
 what = request.asked()
 request.ask(what, explore.introduction(what))
-attention = inference.read(what.text, what.where)
+attention = inference.read_shown(what.text, what.where)
 if attention is not None:
     explore.draw(what, attention)
 explore.warm_up()

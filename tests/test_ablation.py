@@ -148,7 +148,7 @@ def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
     by = ablation.substitute(encoder, "zero")
     try:
         whole = encoder.states(SENTENCE)
-        states = ablation.states_at_random(encoder, heads, by, SENTENCE, draws=6)
+        states = ablation.states_at_random(encoder, heads, by, range(6), SENTENCE)
     finally:
         hook.remove()
     assert states.shape == (6, *whole.shape[1:])
@@ -157,14 +157,31 @@ def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
     assert torch.allclose(lost.norm(dim=-1), heads_of_layer.norm(dim=-1).expand(6, -1), rtol=1e-3)
     assert all(int(torch.linalg.matrix_rank(draw, rtol=1e-3)) <= 2 * 8 for draw in lost)
     assert len({draw.tobytes() for draw in states}) == 6
-    assert np.array_equal(states, ablation.states_at_random(encoder, heads, by, SENTENCE, draws=6))
+    assert np.array_equal(states, ablation.states_at_random(encoder, heads, by, range(6), SENTENCE))
 
 
 def test_draws_do_not_depend_on_the_size_of_a_batch(tiny: Tiny) -> None:
     encoder, by = tiny("bert"), ablation.substitute(tiny("bert"), "zero")
-    whole = ablation.states_at_random(encoder, [Head(0, 0)], by, SENTENCE, draws=5)
-    parts = ablation.states_at_random(encoder, [Head(0, 0)], by, SENTENCE, draws=5, at_once=2)
-    assert np.allclose(parts, whole, atol=1e-5)
+    whole = ablation.states_at_random(encoder, [Head(0, 0)], by, range(5), SENTENCE)
+    parts = [ablation.states_at_random(encoder, [Head(0, 0)], by, some, SENTENCE) for some in (range(2), range(2, 5))]
+    assert np.allclose(np.concatenate(parts), whole, atol=1e-5)
+
+
+def test_means_come_in_parts(tiny: Tiny) -> None:
+    means = ablation.Means(tiny("bert"))
+    for text in OTHERS:
+        means.add([text])
+    assert np.allclose(means.values(), ablation.means_over(tiny("bert"), OTHERS), atol=1e-7)
+
+
+def test_given_words_are_read_as_words(minilm: Encoder) -> None:
+    words = ("A", "well-known", "man", ".")
+    whole = minilm.encode_words(words)
+    without = ablation.without(minilm, ["L2H4"], "", words=words)
+    assert without.queries == whole.queries
+    assert without.made == ("without L2H4: zero", "given words")
+    assert np.array_equal(without.weights[:3], whole.weights[:3])
+    assert not np.allclose(without.weights[3:], whole.weights[3:], atol=1e-4)
 
 
 # ---- Effects --------------------------------------------------------------------------------------------------------

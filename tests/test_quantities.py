@@ -57,6 +57,14 @@ def test_norms_of_heads_that_share_values_are_those_of_a_loop(tiny: Tiny, tiny_f
             assert np.abs(norms.weights[layer, head] - expected.numpy()).max() <= 1e-5
 
 
+def test_norms_of_given_words_are_of_these_words(minilm: Encoder) -> None:
+    words = ("A", "well-known", "man", ".")
+    norms = norm_weighted(minilm, "", words=words)
+    assert norms.queries == minilm.encode_words(words).queries
+    assert norms.made == ("given words", "norm-weighted")
+    assert norms.key != norm_weighted(minilm, " ".join(words)).key
+
+
 def test_norms_of_a_pair_say_what_they_are(minilm: Encoder) -> None:
     norms = norm_weighted(minilm, "It is far.", "Is it?")
     assert (norms.quantity, norms.made) == ("norm", ("typed", "norm-weighted"))
@@ -99,8 +107,41 @@ def test_explore_draws_rollout_one_map_per_layer(minilm: Encoder, no_hub: None) 
     assert (header["quantity"], header["layers"], header["heads"]) == ("rollout", 6, 1)
     expected = rollout(minilm.encode(TEXT)).weights[5, 0]
     assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L5H0"})
+
+
+CONLLU = "\n".join(
+    f"{number}\t{word}\t_\tNOUN\t_\t_\t{0 if number == 3 else 3}\t{'root' if number == 3 else 'dep'}\t_\t_"
+    for number, word in enumerate(["A", "well-known", "man"], 1)
+)
+
+
+@pytest.mark.app
+@pytest.mark.parametrize("url", [{"shown": "norm"}, {"shown": "rollout"}, {"off": "L0H1"}])
+def test_a_pasted_sentence_keeps_its_words_and_obeys(url: dict[str, str], minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": CONLLU, **url})
+    header = page.shown().header
+    assert header["n"] == len(minilm.encode_words(["A", "well-known", "man"]).queries)
+    page.view(pin="q1", **{name: value for name, value in url.items() if name == "shown"})
+    assert page.url["pin"] == "q1"
+    page.view(shown=None)
+    assert "shown" not in page.url
+
+
+@pytest.mark.app
+@pytest.mark.parametrize("url", [{"shown": "norm"}, {"off": "L0H1"}])
+def test_what_is_not_the_whole_model_s_weight_is_not_compared(url: dict[str, str], no_hub: None) -> None:
+    page = PageSession({"text": TEXT, **url})
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
     assert "tray" not in page.url
+    assert "Heads are compared by their weights in the whole model" in page.said
+
+
+@pytest.mark.app
+@pytest.mark.parametrize("path", ["pages/20_compare.py", "pages/40_inside_a_head.py"])
+def test_other_pages_read_the_whole_model_s_weights(path: str, no_hub: None) -> None:
+    plain = PageSession({"text": TEXT}, path).said
+    for url in ({"shown": "rollout"}, {"shown": "norm"}, {"off": "L3H1"}):
+        assert PageSession({"text": TEXT, **url}, path).said == plain
 
 
 @pytest.mark.app

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects
@@ -18,6 +19,7 @@ from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.study import effects as study
 from mha_viz.ui.address import WAYS, read
+from mha_viz.ui.annotated import built_in
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -106,10 +108,10 @@ def test_nothing_comes_after_the_last_layer() -> None:
 def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     page = visit(off="L3H1", how=way)
     assert page.at.segmented_control[0].value == way
-    means = None
-    if way != "mean":
-        whole = study.effects(minilm, TEXT, method=way, means=means)
-        assert cells(page, "effects")["L4H4"] == charts.short(whole.sentence[4, 4])
+    sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
+    means = ablation.means_over(minilm, sentences) if way == "mean" else None
+    whole = study.effects(minilm, TEXT, method=way, means=means)
+    assert cells(page, "effects")["L4H4"] == charts.short(whole.sentence[4, 4])
     assert set(WAYS) == set(ablation.METHODS)
 
 
@@ -132,6 +134,32 @@ def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost() -> None:
     page.check()
     assert "72 heads would be off; a link holds 70." in page.said
     assert page.url["off"] == every
+
+
+def test_a_link_to_every_head_is_read_as_far_as_a_link_holds() -> None:
+    every = ".".join(f"L{layer}H{head}" for layer in range(6) for head in range(12))
+    page = visit(off=every)
+    assert list(cells(page, "effects").values()).count("off") == 70
+
+
+@pytest.mark.parametrize("shown", ["rollout", "norm"])
+def test_another_quantity_in_the_link_changes_nothing_here(shown: str) -> None:
+    text = f"Dogs bark at {shown}."
+    assert len(cells(visit(text=text, shown=shown, off="L3H1"), "effects")) == 72
+    assert len(cells(visit(text=text, off="L3H1"), "effects")) == 72
+
+
+def test_a_layer_that_is_not_there_is_left_aside() -> None:
+    page = visit(off="L3H1")
+    for layer in ("L999", "nonsense"):
+        _on_layer_of(page, layer)
+        assert page.url["off"] == "L3H1"
+
+
+def _on_layer_of(page: PageSession, layer: str) -> None:
+    state = WidgetState(id=page.at.selectbox[0].proto.id, string_value=layer)
+    page.at._run(WidgetStates(widgets=[state]))
+    page.check()
 
 
 @pytest.mark.parametrize("off", ["L99H0.L3H1", "L3H1.L3H99"])

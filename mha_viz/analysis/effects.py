@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mha_viz.attention import Head
 
+DRAWS = 20  # random directions beside heads
 PIECES = 512  # of all variants of a text that one batch may have
 
 Numbers = npt.NDArray[np.float64]
@@ -49,6 +50,12 @@ def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:
     for layer in range(layers):
         for first in range(0, heads, at_once):
             yield layer, range(first, min(heads, first + at_once))
+
+
+def draws(n: int) -> list[range]:
+    """The numbers of the random draws, so many at a time as fit into one batch of a text of ``n`` tokens."""
+    at_once = max(1, PIECES // n)
+    return [range(first, min(DRAWS, first + at_once)) for first in range(0, DRAWS, at_once)]
 
 
 def joined(parts: Iterable[tuple[int, Effects]]) -> Effects:

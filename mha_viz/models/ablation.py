@@ -55,25 +55,49 @@ def _uniform(causal: bool, _: int, values: torch.Tensor, outputs: torch.Tensor) 
     return values.mean(2, keepdim=True).transpose(1, 2).expand_as(outputs)
 
 
+class Means:
+    """The mean output of every head before W_O over all tokens of some texts, which come in parts."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._sums = torch.zeros(0)
+        self._tokens = 0
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Read more texts. Raises as ``encode``; then nothing of the text that could not be read is counted."""
+        for text in texts:
+            outputs: list[torch.Tensor] = []
+            reading, _ = self._encoder.through(text, tap=partial(_Outputs, sums=outputs))
+            sums = torch.stack(outputs)
+            self._sums = self._sums + sums if self._tokens else sums
+            self._tokens += len(reading.queries)
+
+    def values(self) -> Weights:
+        """[layer, head, d_head], summed in float64. Raises EmptyText where there was no text."""
+        if not self._tokens:
+            raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
+        means: Weights = (self._sums / self._tokens).float().cpu().numpy()
+        return means
+
+
+class _Outputs(Tap):
+    """Adds the sum over tokens of each layer's outputs, [head, d_head], to a list."""
+
+    def __init__(self, weights: torch.Tensor, sums: list[torch.Tensor]) -> None:
+        super().__init__(weights)
+        self._output_sums = sums
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self._output_sums.append(output.double().sum((0, 1)))
+        return output
+
+
 def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
-    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head], summed in float64.
-
-    Raises as ``encode``, and EmptyText where there is no text.
-    """
-    sums: dict[int, torch.Tensor] = {}
-    tokens = 0
-
-    class Sums(Tap):
-        def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
-            sums[index] = sums.get(index, 0) + output.double().sum((0, 1))
-            return output
-
-    for text in texts:
-        tokens += len(encoder.through(text, tap=Sums)[0].queries)
-    if not tokens:
-        raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
-    means: Weights = torch.stack([sums[layer] for layer in range(encoder.layers)]).div_(tokens).float().cpu().numpy()
-    return means
+    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head]. Raises as
+    ``encode``, and EmptyText where there is no text."""
+    means = Means(encoder)
+    means.add(texts)
+    return means.values()
 
 
 def without(
@@ -83,12 +107,15 @@ def without(
     pair: str = "",
     method: str = "zero",
     means: Weights | None = None,
+    words: Sequence[str] = (),
 ) -> Attention:
     """The attention of every head while ``heads`` are off, all at once. Their own weights are still computed, and have
-    no effect. Raises as ``encode`` and :func:`substitute`, and UnknownHead."""
+    no effect. ``words``: the sentence as words, in place of ``text``. Raises as ``encode`` and :func:`substitute`, and
+    UnknownHead."""
     off = existing(encoder, heads)
-    reading = encoder.through(text, pair, _replacing(off, substitute(encoder, method, means)))[0]
-    return replace(reading, made=(f"without {' '.join(map(str, off))}: {method}",)) if off else reading
+    reading = encoder.through(text, pair, _replacing(off, substitute(encoder, method, means)), words)[0]
+    step = (f"without {' '.join(map(str, off))}: {method}",) if off else ()
+    return replace(reading, made=(*step, *(("given words",) if words else ())))
 
 
 def states_without(encoder: Encoder, heads: Sequence[Head], by: Substitute, text: str, pair: str = "") -> Weights:
@@ -110,21 +137,14 @@ def _replacing(heads: Sequence[Head], by: Substitute) -> type[Tap]:
 
 
 def states_at_random(
-    encoder: Encoder,
-    heads: Sequence[Head],
-    by: Substitute,
-    text: str,
-    pair: str = "",
-    draws: int = 20,
-    seed: int = 0,
-    at_once: int = 20,
+    encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
 ) -> Weights:
-    """The last states [draw, n, d_model] when random directions are lost in place of ``heads``.
+    """The last states [draw, n, d_model] when random directions are lost in place of ``heads``, in one batch.
 
-    In each layer of theirs as many orthonormal directions of the concatenation as the heads have columns, drawn anew
-    for each draw, scaled for each token to the length of what it loses with the heads. Raises as ``encode``.
+    In each layer of theirs as many orthonormal directions of the concatenation as the heads have columns, which follow
+    from the seed, the layer and the number of the draw; scaled for each token to the length of what it loses with the
+    heads. Raises as ``encode``.
     """
-    generator = torch.Generator().manual_seed(seed)
 
     class AtRandom(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
@@ -133,16 +153,20 @@ def states_at_random(
                 return output
             lost = (output - by(index, value, output))[:, :, numbers].flatten(2).norm(dim=-1, keepdim=True)
             joined = output.flatten(2)  # [draw, n, d_model]
-            shape = len(output), joined.shape[-1], len(numbers) * output.shape[-1]
-            directions = torch.linalg.qr(torch.randn(shape, generator=generator))[0].to(joined)
+            shape = joined.shape[-1], len(numbers) * output.shape[-1]
+            directions = torch.stack([_directions(*shape, (seed, index, draw)) for draw in draws]).to(joined)
             part = joined @ directions @ directions.transpose(1, 2)
             part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
             changed: torch.Tensor = (joined - part).view_as(output)
             return changed
 
-    return np.concatenate(
-        [encoder.states(text, pair, AtRandom, min(at_once, draws - done)) for done in range(0, draws, at_once)]
-    )
+    return encoder.states(text, pair, AtRandom, len(draws))
+
+
+def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
+    """Orthonormal columns, [d_model, count]."""
+    normal = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
+    return torch.from_numpy(np.linalg.qr(normal)[0])
 
 
 def existing(encoder: Encoder, heads: Iterable[Head | tuple[int, int] | str]) -> tuple[Head, ...]:

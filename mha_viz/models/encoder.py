@@ -173,16 +173,20 @@ class Encoder:
         pieces = self.read_words(text)
         return Prepared(pieces.ids, pieces.types, pieces.tokenized(), ("given words",))
 
-    def through(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap) -> tuple[Attention, Tap]:
+    def through(
+        self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
+    ) -> tuple[Attention, Tap]:
         """As :meth:`encode`, with a tap of one's own, which may look at or change the heads on the way.
 
         ``tap``: what makes it from the memory for the weights, such as a subclass of :class:`mha_viz.Tap`, which has an
-        example. Returned are the reading, whose numbers are those that the tap left, and the tap.
+        example. ``words``: the sentence as words, in place of ``text``. Returned are the reading, whose numbers are
+        those that the tap left, and the tap.
         """
-        read = self._read(clean(text), clean(pair))
+        read = self.read_words(words) if words else self._read(clean(text), clean(pair))
         weights, used = self._run(read, tap)
-        made = ("typed",) if tap is Tap else ()
-        return Attention(self.name, self.revision, self._tokenized(text, pair, read), weights, made=made), used
+        tokens = read.tokenized() if isinstance(read, WordPieces) else self._tokenized(text, pair, read)
+        made = ("given words" if words else "typed",) if tap is Tap else ()
+        return Attention(self.name, self.revision, tokens, weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the vectors that enter one layer's attention and what it puts out.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,18 +13,20 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 
 
-def norm_weighted(encoder: Encoder, text: str, pair: str = "") -> Attention:
+def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
     """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ of every head, W_O being its own slice, without b_O (equation 3): [layer, head,
     query, key]. Rows do not sum to 1.
 
     It says how much a key gives a query, which is little where a large weight meets a short vector. It does not say
-    what the layers above make of it. Raises as ``encode``.
+    what the layers above make of it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
     """
-    reading, norms = encoder.through(text, pair, _Norms)
+    reading, norms = encoder.through(text, pair, _Norms, words)
     assert isinstance(norms, _Norms)
     lengths = [_lengths(values, encoder.w_o(layer)) for layer, values in enumerate(norms.values)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
-    return replace(reading, weights=weights, quantity="norm", made=("typed", "norm-weighted"))
+    return replace(
+        reading, weights=weights, quantity="norm", made=("given words" if words else "typed", "norm-weighted")
+    )
 
 
 class _Norms(Tap):

@@ -17,6 +17,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError, ReadingFailed
 from mha_viz.models import ablation, budget, catalog
+from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.norms import norm_weighted
 from mha_viz.reader import wire
@@ -30,7 +31,7 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
-        self._means: dict[str, Array] = {}
+        self._means: dict[str, tuple[Means, int]] = {}  # of a loaded model, and of how many built-in sentences
 
     @property
     def names(self) -> list[str]:
@@ -43,19 +44,24 @@ class Models:
             gc.freeze()  # spares the garbage collector half a million objects of the model libraries
         self._encoders.move_to_end(name)
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
-            self._encoders.popitem(last=False)
+            self._means.pop(self._encoders.popitem(last=False)[0], None)
         encoder = self._encoders[name]
         if encoder.folder is not None:  # the server frees space for downloads by last use
             budget.used(encoder.folder)
         return encoder
 
+    def measure(self, name: str, first: int, end: int) -> None:
+        """Read the built-in sentences from ``first`` to ``end`` (exclusive) for the mean outputs of a model's heads;
+        those that were read before are not read again."""
+        means, done = self._means.get(name, (Means(self[name]), 0))
+        means.add(" ".join(sentence.forms) for sentence in _built_in().sentences[max(first, done) : end])
+        self._means[name] = means, max(done, end)
+
     def means(self, name: str) -> Array:
-        """The mean outputs of a model's heads over the built-in sentences: [layer, head, d_head]."""
-        encoder = self[name]
+        """The mean outputs of a model's heads over the built-in sentences that were read: [layer, head, d_head]."""
         if name not in self._means:
-            texts = (" ".join(sentence.forms) for sentence in _built_in().sentences)
-            self._means[name] = ablation.means_over(encoder, texts)
-        return self._means[name]
+            raise ReadingFailed("The mean outputs of this model’s heads are not measured any more.", "Try again.")
+        return self._means[name][0].values()
 
 
 def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
@@ -65,11 +71,14 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
         return {}, []
     if request["ask"] == "point":
         return _point(encoder, request["first"], request["end"])
+    if request["ask"] == "means":
+        models.measure(request["model"], request["first"], request["end"])
+        return {}, []
     text, pair, words = request["text"], request["pair"], request["words"]
     if "method" in request:
         return _switched(models, request)
     if request["ask"] == "norms":
-        return wire.packed_attention(norm_weighted(encoder, text, pair))
+        return wire.packed_attention(norm_weighted(encoder, text, pair, words))
     if request["ask"] == "trace":
         return wire.packed_trace(encoder.trace(text, pair, request["layer"], words))
     return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))
@@ -80,14 +89,16 @@ def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
     from mha_viz.study import effects
 
     encoder = models[request["model"]]
-    texts, method = (request["text"], request["pair"]), request["method"]
-    means = models.means(request["model"]) if method == "mean" else None
+    method = request["method"]
+    how = request["text"], request["pair"], method, models.means(request["model"]) if method == "mean" else None
     if request["ask"] == "effects":
-        return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], *texts, method, means))
+        return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], *how))
     heads = [Head(*head) for head in request["heads"]]
-    if request["ask"] == "together":
-        return wire.packed_numbers(effects.together(encoder, heads, *texts, method, means))
-    return wire.packed_attention(ablation.without(encoder, heads, *texts, method, means))
+    if request["ask"] == "lost":
+        return wire.packed_numbers(effects.lost(encoder, heads, *how))
+    if request["ask"] == "random":
+        return wire.packed_numbers([effects.lost_at_random(encoder, heads, range(*request["draws"]), *how)])
+    return wire.packed_attention(ablation.without(encoder, heads, *how, words=request["words"]))
 
 
 def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mha_viz import process
-from mha_viz.analysis.effects import Effects, Together
+from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head, called
 from mha_viz.errors import ReadingFailed
@@ -49,9 +49,9 @@ class Reader:
         """The attention of every head on a text, or on a sentence given as ``words``."""
         return wire.attention_of(*self._ask_about("read", model, text, pair, words))
 
-    def norms(self, model: str, text: str, pair: str) -> Attention:
+    def norms(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
         """Norm-weighted attention (``models.norms``)."""
-        return wire.attention_of(*self._ask_about("norms", model, text, pair, ()))
+        return wire.attention_of(*self._ask_about("norms", model, text, pair, words))
 
     def trace(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
         """Every step inside one layer."""
@@ -63,14 +63,29 @@ class Reader:
             *self._ask_about("effects", model, text, pair, (), method=method, layer=layer, heads=[*heads])[1]
         )
 
-    def together(self, model: str, text: str, pair: str, method: str, heads: Sequence[Head]) -> Together:
-        """What switching off heads at once does (``study.effects.together``)."""
-        sentence, *arrays = self._ask_about("together", model, text, pair, (), method=method, heads=[*heads])[1]
-        return Together(float(sentence), *arrays)
+    def lost(self, model: str, text: str, pair: str, method: str, heads: Sequence[Head]) -> tuple[float, Array]:
+        """What switching off heads at once does to the sentence and to its tokens (``study.effects.lost``)."""
+        sentence, tokens = self._ask_about("lost", model, text, pair, (), method=method, heads=[*heads])[1]
+        return float(sentence), tokens
 
-    def without(self, model: str, text: str, pair: str, method: str, heads: Sequence[Head]) -> Attention:
+    def lost_at_random(
+        self, model: str, text: str, pair: str, method: str, heads: Sequence[Head], draws: range
+    ) -> Array:
+        """What some draws of random directions do instead (``study.effects.lost_at_random``)."""
+        more = {"method": method, "heads": [*heads], "draws": [draws.start, draws.stop]}
+        return self._ask_about("random", model, text, pair, (), **more)[1][0]
+
+    def without(
+        self, model: str, text: str, pair: str, words: Sequence[str], method: str, heads: Sequence[Head]
+    ) -> Attention:
         """The attention of every head while some are off."""
-        return wire.attention_of(*self._ask_about("without", model, text, pair, (), method=method, heads=[*heads]))
+        return wire.attention_of(*self._ask_about("without", model, text, pair, words, method=method, heads=[*heads]))
+
+    def measure_means(self, model: str, first: int, end: int) -> None:
+        """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
+        if model not in self._loaded:
+            self.load(model)
+        self._ask({"ask": "means", "model": model, "first": first, "end": end}, READ_SECONDS)
 
     def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
         """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""

@@ -14,8 +14,7 @@ from mha_viz.attention import Head, Weights
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 
-DRAWS = 20  # random directions beside heads
-SEED = 0
+SEED = 0  # of random directions
 
 
 def part(
@@ -69,15 +68,47 @@ def together(
 ) -> Together:
     """The effect of heads that are off at once, beside as much in random directions (DRAWS draws). Raises as
     :func:`mha_viz.models.ablation.without`."""
+    parts = [
+        lost_at_random(encoder, heads, draws, text, pair, method, means) for draws in draw_batches(encoder, text, pair)
+    ]
+    sentence, tokens = lost(encoder, heads, text, pair, method, means)
+    return Together(sentence, tokens, np.concatenate(parts))
+
+
+def draw_batches(encoder: Encoder, text: str, pair: str = "") -> list[range]:
+    """The numbers of the random draws, so many at a time as fit into one batch."""
+    return analysis.draws(len(encoder.tokenize(text, pair)))
+
+
+def lost(
+    encoder: Encoder,
+    heads: Sequence[Head],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+) -> tuple[float, Numbers]:
+    """``sentence`` and ``tokens`` of :func:`together`."""
     by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
     before = encoder.states(text, pair)[0].astype(np.float64)
     after = ablation.states_without(encoder, off, by, text, pair)[0].astype(np.float64)
-    at_once = max(1, analysis.PIECES // len(before))
-    draws = ablation.states_at_random(encoder, off, by, text, pair, DRAWS, SEED, at_once)
-    vector = before.mean(0)
-    return Together(
-        float(_apart(vector, after.mean(0))), _apart(before, after), _apart(vector, draws.astype(np.float64).mean(1))
-    )
+    return float(_apart(before.mean(0), after.mean(0))), _apart(before, after)
+
+
+def lost_at_random(
+    encoder: Encoder,
+    heads: Sequence[Head],
+    draws: range,
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+) -> Numbers:
+    """``random`` of :func:`together`, for some of the draws."""
+    by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
+    before = encoder.states(text, pair)[0].astype(np.float64)
+    states = ablation.states_at_random(encoder, off, by, draws, text, pair, SEED).astype(np.float64)
+    return _apart(before.mean(0), states.mean(1))
 
 
 def _apart(first: Numbers, second: Numbers) -> Numbers:

@@ -27,6 +27,7 @@ MAX_OTHER = 500  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
 OFF = re.compile(r"[Ll]\d{1,3}[Hh]\d{1,3}(?:\.[Ll]\d{1,3}[Hh]\d{1,3})*", re.ASCII)  # heads that are switched off
+MOST_OFF = 70  # heads that are switched off: more do not fit into MAX_OTHER
 WAYS = ("zero", "mean", "uniform")  # of switching a head off; the first is meant where a link names none
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
@@ -98,7 +99,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
         shown=good.get("shown", DEFAULTS["shown"]),
-        off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")})),
+        off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")}))[:MOST_OFF],
         how=how if how in WAYS else WAYS[0],
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )

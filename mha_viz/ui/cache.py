@@ -21,7 +21,7 @@ from weakref import WeakSet
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
-from mha_viz.analysis.effects import Effects, Together
+from mha_viz.analysis.effects import Effects, Numbers, Together
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
@@ -148,8 +148,10 @@ class Office:
         self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
-        self.effects: Shelf[tuple[object, ...], Effects] = Shelf(PACKET_BYTES, lambda all: sum(a.nbytes for a in all))
-        self._together: Shelf[tuple[object, ...], Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
+        self.effects: Shelf[tuple[object, ...], Effects] = Shelf(
+            PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole)
+        )
+        self.together: Shelf[tuple[object, ...], Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
         self._warming = False
         self._begin()
 
@@ -185,29 +187,38 @@ class Office:
     def without(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
         """The attention of ``model`` over a text while heads are off; Futures and errors as of :meth:`reading`."""
         key = (model.name, text, pair, off, how)
+        words = () if pair else words_of(text) or ()
 
         def work() -> Attention:
-            return self.readings.put(key, self._reader.without(model.name, text, pair, how, off))
+            return self.readings.put(key, self._reader.without(model.name, text, pair, words, how, off))
 
         return self._kept_or(self.readings.get(key), work)
 
     def norms(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
         """Norm-weighted attention of ``model`` over a text; Futures and errors as of :meth:`reading`."""
         key = (model.name, text, pair, "norm")
+        words = () if pair else words_of(text) or ()
 
         def work() -> Attention:
-            return self.readings.put(key, self._reader.norms(model.name, text, pair))
+            return self.readings.put(key, self._reader.norms(model.name, text, pair, words))
 
         return self._kept_or(self.readings.get(key), work)
 
-    def together(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Together]:
+    def lost(
+        self, model: catalog.Model, text: str, pair: str, how: str, off: tuple[Head, ...]
+    ) -> Future[tuple[float, Numbers]]:
         """What switching heads off at once does to a text; Futures and errors as of :meth:`reading`."""
-        key = (model.name, text, pair, off, how)
+        return self._submit(lambda: self._reader.lost(model.name, text, pair, how, off))
 
-        def work() -> Together:
-            return self._together.put(key, self._reader.together(model.name, text, pair, how, off))
+    def lost_at_random(
+        self, model: catalog.Model, text: str, pair: str, how: str, off: tuple[Head, ...], draws: range
+    ) -> Future[Numbers]:
+        """What some draws of random directions do instead; Futures and errors as of :meth:`reading`."""
+        return self._submit(lambda: self._reader.lost_at_random(model.name, text, pair, how, off, draws))
 
-        return self._kept_or(self._together.get(key), work)
+    def measure_means(self, model: catalog.Model, first: int, end: int) -> Future[None]:
+        """Read some of the built-in sentences for the method "mean"; Futures and errors as of :meth:`reading`."""
+        return self._submit(lambda: self._reader.measure_means(model.name, first, end))
 
     def some_effects(
         self, model: catalog.Model, text: str, pair: str, how: str, layer: int, heads: Sequence[int]

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from typing import TypeVar
 
 import streamlit as st
 
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
@@ -25,6 +28,7 @@ MULTILINGUAL = "bert-base-multilingual-cased"
 ENGLISH = frozenset(("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you"))
 LEAST_WORDS = 4  # of a text of which a language can be told
 IN_PIECES = 1 / 3  # of the words: English text stays below, German, French and Spanish are above for an English model
+PART = 50  # sentences of one request
 SOON = 0.4  # seconds without an answer before the page says that it is working
 
 R = TypeVar("R")
@@ -35,12 +39,8 @@ def read(text: str, where: Address) -> Attention | None:
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
-        if ready(model) and where.shown == "norm":
-            return _norms(model, text, where)
-        if ready(model) and where.off:
-            return _shown(_without(model, text, where), where)
         if office().kept(model, text, where.pair) or ready(model):
-            return _shown(_await(model, text, where.pair), where)
+            return _await(model, text, where.pair)
     except MhaVizError as error:
         complain(error)
         return _meanwhile(text, where, model)
@@ -48,25 +48,48 @@ def read(text: str, where: Address) -> Attention | None:
     return _meanwhile(text, where, model)
 
 
-def _norms(model: catalog.Model, text: str, where: Address) -> Attention:
-    """Norm-weighted attention, of all heads."""
-    if where.off:
-        remark("Norm-weighted attention is shown with all heads on.")
-    return wait(office().norms(model, text, where.pair), f"{model.label} is reading…")
+def read_shown(text: str, where: Address) -> Attention | None:
+    """As :func:`read`, with the quantity that the URL asks for and without the heads that it switches off."""
+    model = None
+    with suppress(MhaVizError):
+        model = catalog.resolve(where.model) if where.model else catalog.default()
+    if model is None or not ready(model) or not (where.off or where.shown != DEFAULTS["shown"]):
+        return read(text, where)
+    try:
+        return _shown(model, text, where)
+    except MhaVizError as error:
+        complain(error)
+        return read(text, where)
 
 
-def _shown(attention: Attention, where: Address) -> Attention:
-    return rollout(attention) if where.shown == "rollout" else attention
-
-
-def _without(model: catalog.Model, text: str, where: Address) -> Attention:
-    """The reading while heads are off, with a word on which."""
-    future = office().without(model, text, where.pair, where.off, where.how)
-    attention = wait(future, f"{model.label} is reading…")
+def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
+    """The reading of another quantity, or while heads are off, with a word on which."""
+    words = f"{model.label} is reading…"
+    if where.shown == "norm":
+        if where.off:
+            remark("Norm-weighted attention is shown with all heads on.")
+        return wait(office().norms(model, text, where.pair), words)
+    if not where.off:
+        return rollout(_await(model, text, where.pair))
+    attention = wait(without(model, text, where.pair, where.off, where.how), words)
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
         st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
-    return attention
+    return rollout(attention) if where.shown == "rollout" else attention
+
+
+def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
+    """The reading while heads are off; where they put out their mean, it is measured first."""
+    if how == "mean":
+        measure_means(model)
+    return office().without(model, text, pair, off, how)
+
+
+def measure_means(model: catalog.Model) -> None:
+    """What the heads of a model put out on average over the built-in sentences, measured part by part, so that others
+    are answered in between. Raises what the model raises."""
+    for first in range(0, len(built_in().sentences), PART):
+        wait(office().measure_means(model, first, first + PART), "Measuring what the heads put out on average…")
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:

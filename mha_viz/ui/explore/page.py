@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
+from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
 from mha_viz.tensors import QUANTITIES
@@ -123,9 +123,12 @@ def _on_tray() -> None:
     """Put a head of the reading on screen into the tray."""
     event = message("explorer", "tray")
     what = asked()
-    if what.where.shown != DEFAULTS["shown"]:
-        return  # the page has no button for it: heads are compared by their weights
     try:
+        if what.where.off or what.where.shown != DEFAULTS["shown"]:
+            raise SettingError(
+                "Heads are compared by their weights in the whole model; the drawing shows something else.",
+                "Switch all heads on and show weights, then add the head.",
+            )
         pin = Pin(
             what.to_pin(what.shown), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
         )

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, joined
+from mha_viz.analysis.effects import Effects, Together, batches, draws, joined
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.errors import Cancelled, MhaVizError, SettingError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.ui import address, frame, inference
-from mha_viz.ui.address import WAYS
-from mha_viz.ui.cache import office
+from mha_viz.ui.address import MOST_OFF, WAYS
+from mha_viz.ui.cache import Once, office
+from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, picked_head, remark, say_complaint, theme
 from mha_viz.ui.request import Asked
 
-MOST = 70  # heads that a link holds
 CHANGE = "1 − cosine"
+EFFECTS = Rules(
+    one="study of effects",
+    many="studies of effects",
+    stop="Wait until it is done, or leave its page.",
+    places=16,
+    forgotten=lambda: 10.0,
+)
+Key = tuple[str, str]  # of a reading, and the way in which heads are switched off
 ABOUT = {
     "zero": "A head that is off puts out zero.",
     "mean": "A head that is off puts out its mean over the built-in sentences, whatever the text.",
@@ -49,7 +56,7 @@ def show(what: Asked) -> None:
     say_complaint()
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
-    attention = inference.read(what.shown, replace(what.where, off=()))
+    attention = inference.read(what.shown, what.where)
     if attention is None:
         return
     inference.say_cut(attention, what.where)
@@ -97,7 +104,6 @@ def _controls(attention: Attention, off: tuple[Head, ...], how: str) -> str:
             default=names,
             key=key,
             format_func=lambda name: both(Head.parse(name)),
-            max_selections=MOST,
             placeholder="None: choose here, or click a square",
             on_change=_on_chosen,
             args=(key,),
@@ -124,7 +130,7 @@ def _controls(attention: Attention, off: tuple[Head, ...], how: str) -> str:
             label_visibility="collapsed",
             width=170,
             on_change=_on_layer,
-            args=(f"layer_{key}", attention.heads),
+            args=(f"layer_{key}", attention.layers, attention.heads),
         )
         some = len(off) or 1
         st.button(
@@ -139,8 +145,10 @@ def _controls(attention: Attention, off: tuple[Head, ...], how: str) -> str:
 
 def _go(off: Sequence[Head]) -> None:
     heads = sorted(set(off))
-    if len(heads) > MOST:
-        raise SettingError(f"{len(heads)} heads would be off; a link holds {MOST}.", "Switch some of them on first.")
+    if len(heads) > MOST_OFF:
+        raise SettingError(
+            f"{len(heads)} heads would be off; a link holds {MOST_OFF}.", "Switch some of them on first."
+        )
     address.go(off=".".join(map(str, heads)) or None)
 
 
@@ -156,9 +164,9 @@ def _on_way(key: str) -> None:
 
 
 @guarded()
-def _on_layer(key: str, heads: int) -> None:
+def _on_layer(key: str, layers: int, heads: int) -> None:
     name = st.session_state[key]
-    if name is not None:
+    if name in [f"L{layer}" for layer in range(layers)]:
         _go([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
 
 
@@ -183,28 +191,75 @@ def _off_now() -> tuple[Head, ...]:
 # ---- What is known --------------------------------------------------------------------------------------
 
 
-def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
-    """What each head alone does to the text, computed part by part. Raises what the model raises."""
+class _Parts:
+    """The studies of effects that run on this server: one place for each visitor, one study at a time."""
+
+    def __init__(self) -> None:
+        self._desk: Desk[Key] = Desk(EFFECTS)
+
+    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str) -> Job:
+        """Begin the study of a reading, or join the one under way. Raises Busy."""
+        return self._desk.order(key, attention.text.text[:40], lambda job: _study(job, key, model, attention, way))
+
+
+@Once
+def _parts() -> _Parts:
+    return _Parts()
+
+
+def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str) -> None:
+    """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
     text = attention.text
-    key = (model.name, text.text, text.pair, way)
-    done = office().effects.get(key)
-    if done is not None:
-        return done
-    work = list(batches(attention.layers, attention.heads, len(text)))
+    batches_of_heads = list(batches(attention.layers, attention.heads, len(text)))
     parts = []
-    sign = st.empty()
-    for number, (layer, heads) in enumerate(work):
+    for number, (layer, heads) in enumerate(batches_of_heads):
+        if job.stopped():
+            raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
         future = office().some_effects(model, text.text, text.pair, way, layer, heads)
-        parts.append((layer, inference.wait(future, f"Switching off the heads of layer {layer}…")))
-        if number:
-            sign.progress((number + 1) / len(work), text=f"{number + 1} of {len(work)} parts of the work are done")
-    sign.empty()
-    return office().effects.put(key, joined(parts))
+        parts.append((layer, future.result()))
+        job.tell((number + 1) / len(batches_of_heads))
+    office().effects.put(key, joined(parts))
+
+
+def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
+    """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
+    key = (attention.key, way)
+    effects = office().effects.get(key)
+    if effects is not None:
+        return effects
+    if way == "mean":
+        inference.measure_means(model)
+    job = _parts().order(key, model, attention, way)
+    progress = st.empty()
+    try:
+        while not job.wait(inference.SOON):
+            job.look()
+            progress.progress(job.fraction, text=f"Switching off one head after the other: {job.fraction:.0%}")
+    finally:
+        if not job.finished:
+            job.let_go()
+    progress.empty()
+    effects = office().effects.get(key)
+    if effects is None:
+        raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")
+    return effects
 
 
 def _effect(model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str) -> Together:
-    future = office().together(model, attention.text.text, attention.text.pair, off, way)
-    return inference.wait(future, "Reading the text without these heads…")
+    """The effect of heads that are off at once, and of random directions, draw by draw."""
+    key, text = (attention.key, off, way), attention.text
+    effect = office().together.get(key)
+    if effect is not None:
+        return effect
+    if way == "mean":
+        inference.measure_means(model)
+    waiting = "Reading the text without these heads…"
+    sentence, tokens = inference.wait(office().lost(model, text.text, text.pair, way, off), waiting)
+    random_draws = [
+        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some), waiting)
+        for some in draws(len(text))
+    ]
+    return office().together.put(key, Together(sentence, tokens, np.concatenate(random_draws)))
 
 
 def _map(effects: Effects, off: tuple[Head, ...]) -> None:
@@ -273,7 +328,7 @@ def _thousandths(value: float) -> str:
 def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
     """What changes in tokens and in other heads, and the way to see it in Explore."""
     text = attention.text
-    without = inference.wait(office().without(model, text.text, text.pair, off, way), "Reading the text again…")
+    without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
     moved = per_head(attention, without)
     moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")

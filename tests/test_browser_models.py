@@ -52,7 +52,7 @@ def test_large_grids_fit_a_desktop(
     expect(page.locator(".overview header")).to_contain_text(f"{layers} layers × {heads} heads")
     box = visitor.grid.bounding_box()
     assert box
-    assert box["width"] <= 480
+    assert box["width"] <= DESKTOP["width"] * 0.55, "the opened head needs the rest"
     assert box["y"] + box["height"] <= DESKTOP["height"]
     assert (box["width"] - 30) / heads >= 20, "a head's picture is too small to read"
     assert visitor.pixels(visitor.grid)[1] > 20

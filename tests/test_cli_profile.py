@@ -215,7 +215,7 @@ def test_stopped_before_anything_was_done(
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mha_viz.study.profiling.study", interrupted)
+    monkeypatch.setattr("mha_viz.study.run.study", interrupted)
     assert profile(given(tmp_path, GOOD), tmp_path / "out") == 130
     assert "Stopped. Nothing was done yet." in capsys.readouterr().err
 

@@ -186,7 +186,7 @@ def test_hidden_tokens_come_with_their_share(sheet: Callable[..., Sheet]) -> Non
     shown = sheet(three(), special="hide")
     for number in (1, 2, 3):
         note = shown.panel(number).locator(".note")
-        expect(note).to_have_text(re.compile(r"^[\d.]+ % of this head’s attention is hidden\.$"))
+        expect(note).to_have_text(re.compile(r"^[\d.]+% of this head’s attention is hidden\.$"))
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "links"])
@@ -209,10 +209,10 @@ def test_columns_follow_the_width(sheet: Callable[..., Sheet]) -> None:
 
 def test_no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
     none = sheet([])
-    expect(none.page.locator(".hint")).to_contain_text("Nothing is compared yet")
+    expect(none.page.locator(".hint")).to_contain_text("No heads chosen yet")
     assert none.page.locator(".controls").is_hidden()
     one = sheet(three()[:1], editable=True)
-    expect(one.page.locator(".hint")).to_contain_text("One head is here")
+    expect(one.page.locator(".hint")).to_contain_text("Add a second head")
     assert one.page.locator(".subtract").is_hidden()
 
 
@@ -390,7 +390,7 @@ def test_two_panels_are_subtracted(sheet: Callable[..., Sheet]) -> None:
     expect(shown.page.locator(".difference h2")).to_contain_text("L0H2 minus L3H1")
     expect(shown.page.locator(".meaning")).to_have_text(
         re.compile(
-            r"^Jensen–Shannon divergence 0\.\d{3} nats, the mean over all pieces, special tokens included, "
+            r"^Jensen–Shannon divergence 0\.\d{3} nats, the mean over all pieces, including special tokens, "
             r"whatever is shown: 0 means the same rows, 0\.693 "
         )
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import streamlit as st
@@ -126,21 +124,3 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
             return said
 
     assert "Until the training is done, the saved default run is shown below." in run(watch())
-
-
-def test_no_browser_can_clear_the_caches(tmp_path: Path) -> None:
-    """The server counts how often a picture that Streamlit keeps for all visitors was at hand."""
-
-    async def numbers() -> str:
-        async with WebSession(server.url, "roles", model="toy") as visitor:
-            for message in (CLEAR, CLEAR + UNKNOWN_FIELD):
-                assert BackMsg.FromString(message).clear_cache
-                await visitor.send(message)
-            await visitor.go("about")
-            await visitor.go("roles")
-            return (await visitor.http("_stcore/metrics")).decode()
-
-    with AppServer(tmp_path, MHA_VIZ_METRICS="1") as server:
-        lookups = [line for line in run(numbers()).splitlines() if "lookups" in line and "_picture" in line]
-    counts = {re.findall(r'result="(\w+)"', line)[0]: line.split()[-1] for line in lookups}
-    assert counts == {"miss": "1", "hit": "1"}

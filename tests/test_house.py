@@ -224,6 +224,13 @@ def test_no_safeguard_is_turned_off() -> None:
     assert not found, "\n".join(found)
 
 
+def test_nothing_lies_in_caches_that_any_browser_can_clear() -> None:
+    cached = re.compile(r"\bcache_(data|resource)\b")
+    assert cached.search("@st.cache_data")
+    files = [path for path in _python_files() if cached.search(path.read_text("utf-8"))]
+    assert not [path for path in files if path.is_relative_to(ROOT / "mha_viz")]
+
+
 def test_scripts_build_nodes_and_never_markup() -> None:
     found = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
     assert not found, found

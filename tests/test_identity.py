@@ -238,9 +238,7 @@ def test_a_caption_says_how_a_reading_was_made(minilm: Encoder, tiny: Callable[[
 def test_what_a_reading_hides_is_said_whatever_the_view_keeps(minilm: Encoder) -> None:
     attention = minilm.encode(TYPED).without_special()
     share = 100 * attention.hidden[3, 1].mean()
-    said = (
-        f"Special tokens are hidden and rows rescaled to sum to 1; {share:.0f} % of this head’s attention was hidden."
-    )
+    said = f"Special tokens are hidden and rows rescaled to sum to 1; {share:.1f}% of this head’s attention was hidden."
     assert said in attention.heatmap(3, 1, unit="pieces").caption
 
 

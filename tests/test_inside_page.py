@@ -571,7 +571,7 @@ def test_the_products_sum_to_the_score(query: int, key: int) -> None:
     same(figure.data[2].y.sum(), trace.scores[HEAD, query, key])
     assert [drawn.yaxis for drawn in figure.data] == ["y", "y2", "y3"]
     assert titles(figure)[:2] == [f"q of {hovers(query)}", f"k of {hovers(key)}"]
-    assert f"which sum to <b>{trace.scores[HEAD, query, key]:.2f}</b>" in titles(figure)[2]
+    assert f"which sum to <b>{trace.scores[HEAD, query, key]:.2f}</b>".replace("-", "−") in titles(figure)[2]
 
 
 @pytest.mark.parametrize("divided", [True, False])

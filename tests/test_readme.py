@@ -38,7 +38,10 @@ GAP = (
     "1\tAnna met Eve; she left.\tshe\t14\tAnna\t0\tTRUE\tEve\t9\tFALSE\tx\n"
 )
 CORPORA = {
-    **dict.fromkeys(("treebank.conllu", "en_ewt-ud-test.conllu", "en_gum-ud-dev.conllu"), 4 * ANNA),
+    **dict.fromkeys(("treebank.conllu", "en_ewt-ud-test.conllu"), 4 * ANNA),
+    "en_gum-ud-dev.conllu": 4 * ANNA.replace("Anna", "Gus"),
+    "other.conllu": 4 * ANNA.replace("Anna", "Eve"),
+    "third.conllu": 4 * ANNA.replace("Anna", "Bob"),
     "gap-development.tsv": GAP,
 }
 

@@ -73,6 +73,7 @@ def test_the_formats_are_those_of_the_page() -> None:
     assert {*FORMATS, ".zip"} == set(MIME)
 
 
+@pytest.mark.filterwarnings("ignore::mha_viz.errors.MissingGlyphWarning")  # a machine may lack the fonts of a text
 @pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
 def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, number: int, text: str) -> None:
     """Every format of one figure, another from text to text, and of each other figure one format."""

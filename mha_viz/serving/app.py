@@ -12,7 +12,6 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime import Runtime
-from streamlit.runtime.app_session import AppSession
 
 from mha_viz.assets import app_root
 from mha_viz.serving import components
@@ -35,7 +34,6 @@ def app(settings: Settings) -> st.App:
         runtime = Runtime.instance()
         waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
         runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
-        AppSession._handle_clear_cache_request = _clear_nothing  # type: ignore[assignment, method-assign]
         components.announce(runtime.bidi_component_registry)
         sweeper = asyncio.create_task(sweep(seats, waiting, Downloads(runtime.media_file_mgr)))
         yield {}
@@ -56,10 +54,6 @@ def app(settings: Settings) -> st.App:
         exception_handlers=failures,
         on_script_error=_answered,
     )
-
-
-def _clear_nothing(_: AppSession) -> None:
-    """Refuse to clear the caches: any browser can send the request, and all visitors share the caches."""
 
 
 def _answered(error: Exception) -> bool:

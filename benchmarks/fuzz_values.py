@@ -82,6 +82,8 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("step", lambda: any_word(random, _VALUES)),
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
         ),
+        "mha_player": (("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),),
+        "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),  # it listens to nothing
         "mha_scheme": (("turned", lambda: random.choice(("dark", "light"))),),
     }
     event, value = random.choice(events[component])

@@ -53,7 +53,7 @@ def test_large_grids_fit_a_desktop(
     box = visitor.grid.bounding_box()
     assert box
     assert box["width"] <= DESKTOP["width"] * 0.55, "the opened head needs the rest"
-    assert box["y"] + box["height"] <= DESKTOP["height"]
+    assert layers > 12 or box["y"] + box["height"] <= DESKTOP["height"]  # more layers scroll rather than shrink
     assert (box["width"] - 30) / heads >= 20, "a head's picture is too small to read"
     assert visitor.pixels(visitor.grid)[1] > 20
     visitor.grid.press("ArrowDown")

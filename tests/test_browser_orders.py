@@ -30,7 +30,7 @@ def _press(name: str) -> Act:
 
 
 def _check(name: str) -> Act:
-    return lambda page, _: page.get_by_role("radio", name=name).locator("xpath=ancestor-or-self::*[1]").click()
+    return lambda page, _: page.get_by_role("radio", name=name).first.click()
 
 
 def _choose(label: str, *options: str) -> Act:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
 from typing import TypeVar
 
 import streamlit as st
@@ -50,16 +49,14 @@ def read(text: str, where: Address) -> Attention | None:
 
 def read_shown(text: str, where: Address) -> Attention | None:
     """As :func:`read`, with the quantity that the URL asks for and without the heads that it switches off."""
-    model = None
-    with suppress(MhaVizError):
-        model = catalog.resolve(where.model) if where.model else catalog.default()
-    if model is None or not ready(model) or not (where.off or where.shown != DEFAULTS["shown"]):
-        return read(text, where)
-    try:
-        return _shown(model, text, where)
-    except MhaVizError as error:
-        complain(error)
-        return read(text, where)
+    if where.off or where.shown != DEFAULTS["shown"]:
+        try:
+            model = catalog.resolve(where.model) if where.model else catalog.default()
+            if ready(model):
+                return _shown(model, text, where)
+        except MhaVizError as error:
+            complain(error)
+    return read(text, where)
 
 
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:

@@ -754,7 +754,7 @@ def test_sentences_of_one_word_have_no_syntax(small: Encoder) -> None:
 
 def test_plain_text_has_the_tables_that_need_no_gold(small: Encoder) -> None:
     profile = study(small, read_plain("Anna owns a mill.\nIt is old.\n"))
-    assert profile.tables.keys() == {"position", "delimiter", "entropy", "distance", "candidates", "roles"}
+    assert profile.tables.keys() == {"position", "delimiter", "entropy", "distance", "candidates", "roles", "evidence"}
     assert profile.facts["counts"]["sentences"] == 2
 
 

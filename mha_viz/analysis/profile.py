@@ -24,8 +24,12 @@ from mha_viz.heads import AnyHead, Head
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mha_viz.analysis.examples import Example
+    from mha_viz.corpus.treebank import Sentence
+
 CORPORA = "; "  # between the names of corpora
 FACTS = "profile.json"
+SENTENCES = "evidence.conllu"  # those of the table evidence, in its order of first and last
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean something else
 
@@ -57,6 +61,9 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "distance": ("head_a", "head_b", "js"),
         "candidates": _CANDIDATE,
         "roles": (*_CANDIDATE, "status", "corpora", "lowest_score"),
+        "evidence": (
+            *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "weight", "right"),
+        ),
     }
 )
 UNTRAINED = (
@@ -102,11 +109,13 @@ class Finding(NamedTuple):
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """``facts``: the contents of profile.json; ``tables``: those of HEADINGS that the corpus allows; ``untrained``: the
-    same measures of the untrained model, for the tables in UNTRAINED."""
+    same measures of the untrained model, for the tables in UNTRAINED. ``sentences``: those of the table ``evidence``, in
+    the order of :func:`mha_viz.analysis.examples.spans`; empty where the profile goes without them."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
     untrained: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    sentences: tuple[Sentence, ...] = ()
 
     @property
     def model(self) -> str:
@@ -150,6 +159,27 @@ class Profile:
             if {"layer", "head"} <= {*table.columns}
         }
 
+    def examples(self, head: AnyHead, role: str = "") -> tuple[Example, ...]:
+        """The cases that were kept for the roles of a head, with their sentences: right ones, wrong ones, and one at
+        random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". Raises UnknownHead."""
+        from mha_viz.analysis.examples import examples, spans
+
+        layer, number = Head.among(head, *self.shape, self.model)
+        table = self.tables.get("evidence")
+        if table is None or not self.sentences:
+            return ()
+        sentences = dict(zip(spans(table), self.sentences, strict=True))
+        rows = table[(table["layer"] == layer) & (table["head"] == number)]
+        shown = examples(rows, sentences)
+        return tuple(e for e in shown if not role or role in (e.role, e.detail, e.detail.split()[0]))
+
+    def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
+        """:meth:`examples` as a table, one row each: role, detail, kind ("right", "wrong", "random"), right, weight,
+        word, answer, gold, sentence. Empty where the profile holds no sentences. Raises UnknownHead."""
+        from mha_viz.analysis.examples import readable
+
+        return readable(self.examples(head, role))
+
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the profile to a folder, from which ``mha_viz.open_profile`` gives an equal one; its path. Raises
         ExportError."""
@@ -172,6 +202,10 @@ class Profile:
             for below, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
             for name, table in tables.items()
         }
+        if self.sentences:
+            from mha_viz.corpus.grammar import as_conllu
+
+            texts[SENTENCES] = as_conllu(self.sentences)
         return texts | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
 
     def write(self, folder: Path) -> None:
@@ -193,7 +227,7 @@ class Profile:
 
 def forget(folder: Path) -> None:
     """Delete the files of a profile, and of one that was not finished; other files stay. Raises OSError."""
-    for name in (FACTS, *_every_table()):
+    for name in (FACTS, SENTENCES, *_every_table()):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -243,7 +277,7 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
 def read_profile(folder: Path) -> Profile:
     """The profile in ``folder``. Raises CorpusError when there is none, or it is damaged."""
     try:
-        there = [name for name in (FACTS, *_every_table()) if (folder / name).is_file()]
+        there = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
         return profile_of({name: (folder / name).read_bytes().decode() for name in there})
     except (OSError, ValueError) as error:
         raise CorpusError(
@@ -264,9 +298,26 @@ def profile_of(files: Mapping[str, str]) -> Profile:
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
+        sentences = _sentences(files.get(SENTENCES, ""), tables)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    return Profile(facts, tables, untrained)
+    return Profile(facts, tables, untrained, sentences)
+
+
+def _sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
+    """The sentences of the evidence. Raises ValueError unless they are as many as the table names."""
+    if not text:
+        return ()
+    from mha_viz.analysis.examples import spans
+    from mha_viz.corpus.treebank import read_conllu
+
+    try:
+        sentences = read_conllu(text, SENTENCES).sentences
+    except CorpusError as error:
+        raise ValueError(error.problem) from error
+    if len(sentences) != len(spans(tables["evidence"])):
+        raise ValueError(f"{len(sentences)} sentences in {SENTENCES}, and others in evidence.csv")
+    return sentences
 
 
 def _every_table() -> list[str]:

@@ -158,7 +158,7 @@ def choose(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Choice
 def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """For every head and relation the direction that does best on the even sentences, if it gains ten points there and
     meets the rule on the odd ones."""
-    for at in _relations(counts.relations):
+    for at in named_rows(counts.relations):
         even = share(counts.by_row[0, :, at], counts.gold.n[0, :, at, None])  # [direction, head]
         best = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
@@ -168,12 +168,12 @@ def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
 
 def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Every head, relation and direction that meets the rule over all sentences."""
-    for at in _relations(counts.relations):
+    for at in named_rows(counts.relations):
         for direction in range(len(DIRECTIONS)):
             yield from _meeting(counts, direction, at, _gaining(counts, direction, at, ALL), ALL)
 
 
-def _relations(relations: Relations) -> list[int]:
+def named_rows(relations: Relations) -> list[int]:
     """The rows that roles are named after: of relations that mean the same cases, the shorter."""
     return [at for at, row in enumerate(relations.rows) if row.level == "base" or _has_subtype(row)]
 

@@ -448,15 +448,17 @@ def corpus(count: int = 400, seed: int = 0) -> Corpus:
 
 
 def as_conllu(sentences: Sequence[Sentence]) -> str:
-    """The sentences as CoNLL-U, each one a document, with coreference chains as in GUM."""
-    return "".join(f"# newdoc id = {s.document}\n" + "\n".join(_rows(s)) + "\n\n" for s in sentences)
+    """The sentences as CoNLL-U, each one a document if it names one, with coreference chains as in GUM."""
+    heading = "# newdoc id = {}\n".format
+    return "".join(heading(s.document) * bool(s.document) + "\n".join(_rows(s)) + "\n\n" for s in sentences)
 
 
 def _rows(sentence: Sentence) -> Iterator[str]:
     for index, word in enumerate(sentence.words):
-        head = 0 if word.head is None else word.head + 1
+        head = "_" if not word.relation else 0 if word.head is None else word.head + 1
         entity = _brackets(sentence.mentions, index)
-        fields = (index + 1, word.form, "_", word.upos, "_", word.features or "_", head, word.relation, "_", entity)
+        tags = word.upos or "_", "_", word.features or "_"
+        fields = (index + 1, word.form, "_", *tags, head, word.relation or "_", "_", entity)
         yield "\t".join(map(str, fields))
 
 

@@ -2,7 +2,8 @@
 
 The request is a line of JSON followed by the bytes of the file; without bytes the built-in sentences are measured.
 ``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or null. The
-answer is JSON: the files of the profile by path. It contains neither the name nor the words of an uploaded file.
+answer is JSON: the files of the profile by path. It contains neither the name nor the words of an uploaded file: of
+the evidence, only the numbers of sentences and words.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
 
 def _discreet(profile: Profile) -> Profile:
     lines = [without_words(line) for line in profile.facts["left_out_first"]]
-    return dataclasses.replace(profile, facts={**profile.facts, "left_out_first": lines})
+    return dataclasses.replace(profile, facts={**profile.facts, "left_out_first": lines}, sentences=())
 
 
 def without_words(line: str) -> str:

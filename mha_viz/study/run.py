@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.examples import spans
 from mha_viz.analysis.intervals import Documents, documents_of
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations, Tree
-from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.corpus.excerpts import excerpts
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
@@ -75,7 +77,10 @@ def study(
     with turn.crew() as workers:
         trained, *untrained = [run.measure(name, model, workers) for name, model in zip(passes, models, strict=True)]
     measured = Measured(corpus, run.relations, run.documents, trained, untrained[0] if control else None)
-    profile = Profile(facts(encoder, corpus, run.plan, DEFINITIONS, SEED), *tables(measured, encoder))
+    tables_of_model, tables_of_untrained = tables(measured, encoder)
+    sentences = _sentences(corpus, tables_of_model)
+    facts_of_study = facts(encoder, corpus, run.plan, DEFINITIONS, SEED)
+    profile = Profile(facts_of_study, tables_of_model, tables_of_untrained, sentences)
     run.delete_sums()
     return profile
 
@@ -98,7 +103,7 @@ class _Run:
         cancelled: Callable[[], bool],
         passes: Sequence[str],
     ) -> None:
-        self.corpus, self.resume, self.size = corpus, resume, size
+        self.encoder, self.corpus, self.resume, self.size = encoder, corpus, resume, size
         self.progress, self.cancelled, self.passes = progress, cancelled, passes
         self.plan = plan(encoder, corpus) if isinstance(corpus, Corpus) else Plan((), (), ())
         self.relations = Relations(corpus.sentences if isinstance(corpus, Corpus) else ())
@@ -155,7 +160,8 @@ class _Run:
 
     def _tally(self, encoder: Encoder, sentences: Sequence[int] | None = None) -> Tally:
         heads, chunks = encoder.layers * encoder.heads, len(self.plan.chunks)
-        return Tally(heads, self.relations, self.documents, chunks, sentences)
+        evidence = encoder is self.encoder and isinstance(self.corpus, Corpus)
+        return Tally(heads, self.relations, self.documents, chunks, sentences, evidence)
 
     def _report(self, sums: Tally) -> None:
         """Report the pieces of text, or rows of GAP, in these sums as done."""
@@ -201,6 +207,13 @@ class _Run:
         """Delete the intermediate sums of a finished study."""
         for pass_name in self.passes if self.resume else ():
             (self.resume / f".{pass_name}.npz").unlink(missing_ok=True)  # type: ignore[operator]
+
+
+def _sentences(corpus: Corpus | Gap, tables_of_model: Mapping[str, Any]) -> tuple[Sentence, ...]:
+    """The sentences of the table ``evidence``."""
+    if not isinstance(corpus, Corpus) or not len(tables_of_model["evidence"]):
+        return ()
+    return excerpts(corpus.sentences, spans(tables_of_model["evidence"]))
 
 
 def _remaining(done: Any) -> list[int]:

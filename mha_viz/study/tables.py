@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mha_viz.analysis import patterns, roles
+from mha_viz.analysis import evidence, patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.profile import HEADINGS, UNTRAINED
@@ -95,6 +95,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
     trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
+    trained |= _evidence(measured.trained, trained, encoder.heads)
     if measured.untrained is None:
         return trained, {}
     untrained = _pass_tables(measured.untrained, heads, measured)
@@ -102,6 +103,16 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         syntax = dataclasses.replace(syntax, correct=measured.untrained.syntax.sums["correct"], untrained=None)
     untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
+
+
+def _evidence(tally: Tally, roles_of_heads: dict[str, pd.DataFrame], heads: int) -> dict[str, pd.DataFrame]:
+    """The cases that were kept for each role and candidate."""
+    if tally.selection is None:
+        return {}
+    columns = ["layer", "head", "role", "detail"]
+    both = pd.concat([roles_of_heads[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
+    lines = evidence.lines(tally.selection, heads, both.itertuples(index=False))
+    return {"evidence": _frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)}
 
 
 def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:

@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import Chunk, Coreference
 from mha_viz.analysis.distance import Distances
+from mha_viz.analysis.evidence import Cases, Selection
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.patterns import Patterns
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree
 from mha_viz.files import whole_file
 
+CASES = "cases"  # of the evidence
 BY_DOCUMENT = ("syntax/correct", "coreference/correct", "coreference/n", "coreference/baseline")
 
 
@@ -27,7 +29,7 @@ class Tally:
     ``whole`` is False after an interrupted merge, when some sums include what others lack.
 
     ``present``: the numbers of the documents that have rows in the sums by document, ascending; all of them, or for a
-    part of the corpus those of its own sentences.
+    part of the corpus those of its own sentences. ``selection``: the cases that are kept as evidence, if any are to be.
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class Tally:
         documents: Documents,
         chunks: int,
         sentences: Sequence[int] | None = None,
+        evidence: bool = False,
     ) -> None:
-        """``sentences``: the numbers of those that will be added; None for any."""
+        """``sentences``: the numbers of those that will be added, None for any; ``evidence``: whether cases are
+        kept."""
         self.documents = documents
         some = np.arange(documents.count) if sentences is None else np.unique(documents.numbers[list(sentences)])
         self.present = some.astype(np.int64)
@@ -46,6 +50,7 @@ class Tally:
         self.distances = Distances(heads)
         self.syntax = Syntax(relations, heads, len(some))
         self.coreference = Coreference(heads, len(some))
+        self.selection = Selection(relations, heads) if evidence else None
         self.gap: Running = {
             "correct": np.zeros((2, heads), np.int64),
             "n": np.zeros(2, np.int64),
@@ -61,16 +66,23 @@ class Tally:
         with_tree = [
             (at, number) for at, number in enumerate(batch.numbers) if number in trees and len(trees[number].heads) > 1
         ]
-        blocks = (word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in with_tree)
+        blocks = [word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in with_tree]
         numbers = [number for _, number in with_tree]
-        self.syntax.add(blocks, [trees[number] for number in numbers], numbers, self._rows(numbers))
+        trees_here = [trees[number] for number in numbers]
+        self.syntax.add(blocks, trees_here, numbers, self._rows(numbers))
+        if self.selection is not None:
+            self.selection.add(batch)
+            self.selection.add_syntax(blocks, trees_here, numbers)
         self.done[list(batch.numbers)] = True
 
     def add_chunks(self, batch: Batch, chunks: Mapping[int, Chunk]) -> None:
         """Add chunks of several sentences; ``batch.numbers`` are the numbers of the chunks."""
         for at, number in enumerate(batch.numbers):
             (row,) = self._rows(chunks[number].numbers[:1])
-            self.coreference.add(word_block(batch.weights[:, at], batch.pieces[at].words), chunks[number], row)
+            block = word_block(batch.weights[:, at], batch.pieces[at].words)
+            self.coreference.add(block, chunks[number], row)
+            if self.selection is not None:
+                self.selection.add_coreference(block, chunks[number])
         self.chunks_done[list(batch.numbers)] = True
 
     def _rows(self, sentences: Sequence[int]) -> list[int]:
@@ -92,9 +104,11 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Add the sums of ``other``, over other sentences of the same corpus."""
-        self._add(other.arrays(), other.present)
+        self._add(other.arrays(), other.present, None if other.selection is None else other.selection.unsorted)
 
-    def _add(self, arrays: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.int64]) -> None:
+    def _add(
+        self, arrays: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.int64], cases: Cases | None = None
+    ) -> None:
         mine = self.arrays()
         expected = {
             name: (len(present), *array.shape[1:]) if name in BY_DOCUMENT else array.shape
@@ -103,18 +117,24 @@ class Tally:
         shapes = {name: array.shape for name, array in arrays.items()}
         if shapes != expected or not np.isin(present, self.present).all():
             raise ValueError("sums of another corpus")
+        if self.selection is not None and cases is not None:
+            self.selection.check(cases)
         rows = np.searchsorted(self.present, present)
         before, self.whole = self.whole, False
         for name, array in mine.items():
             at = rows if name in BY_DOCUMENT else ...
             array[at] = (array[at] | arrays[name]) if array.dtype == bool else array[at] + arrays[name]
+        if self.selection is not None and cases is not None:
+            self.selection.merge(cases)
         self.whole = before
 
     def save(self, path: Path, key: Mapping[str, Any]) -> None:
         """Write the sums to one file atomically. ``key`` identifies model, corpus and definitions."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
-            np.savez(file, key=np.array(json.dumps(key, sort_keys=True)), **self.arrays())  # type: ignore[arg-type]
+            cases = {} if self.selection is None else {CASES: self.selection.cases}
+            arrays = self.arrays() | cases
+            np.savez(file, key=np.array(json.dumps(key, sort_keys=True)), **arrays)  # type: ignore[arg-type]
 
     def resume(self, path: Path, key: Mapping[str, Any]) -> bool:
         """Add the sums of a file that :meth:`save` wrote with the same key; False when there is none."""
@@ -123,7 +143,9 @@ class Tally:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 if str(file["key"]) != json.dumps(key, sort_keys=True):
                     return False
-                self._add({name: file[name] for name in file.files if name != "key"}, self.present)
+                cases = None if self.selection is None else file[CASES]
+                arrays = {name: file[name] for name in file.files if name not in ("key", CASES)}
+                self._add(arrays, self.present, cases)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return False
         return True

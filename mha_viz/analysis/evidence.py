@@ -1,0 +1,275 @@
+"""Sentences for and against each role, chosen by a rule while a corpus streams by.
+
+A *case* is one question to a head, and its *answer* the token with the largest weight:
+
+* syntax: a word and a relation in one of the three directions, as :mod:`mha_viz.analysis.syntax` scores them;
+* coreference: a third-person pronoun among the earlier mentions, as :mod:`mha_viz.analysis.coreference`;
+* position: the row of a token that is not special, special columns left out; right where the answer is the previous,
+  same or next token;
+* delimiter: the row of a token that is not special; right where the answer is ``[CLS]``, ``[SEP]`` or punctuation;
+* broad: the row of a token that is not special; right where its entropy reaches 0.78 of the largest possible.
+
+Of every role and head the two right and the two wrong cases with the largest weights are kept, no two of them from one
+text, and one case at random. Weights are compared to four digits; of equal ones the first in the corpus counts. Which
+case is drawn depends on its place in the corpus and a seed alone. So the choice does not depend on the order of the
+batches, nor on the number of workers, and two selections merge into that of both corpora.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.coreference import Chunk
+from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
+from mha_viz.analysis.reduce import TINY, Batch
+from mha_viz.analysis.roles import BROAD, named_rows
+from mha_viz.analysis.syntax import DIRECTIONS, Relations, Tree, pointers
+from mha_viz.attention import Weights
+
+KINDS = ("right", "wrong", "random")
+PLACES = (2, 2, 1)  # cases of each kind that are kept for a role and head
+STEPS = 10_000  # weights are compared in steps of 1 / STEPS
+SEED = 0  # of the random cases
+WAITING = 300_000  # cases that wait to be sorted in
+ROOM = 1 << 16  # more cases than one text has of a role
+
+# ``slot``: role, head and kind; ``rank``: the largest are kept; ``first`` and ``last``: numbers of the sentences that
+# were read together; ``word`` and ``answer``: words of theirs, a special token before the first word is −1, one after
+# the last is their number; ``weight`` in steps.
+CASE = np.dtype([
+    ("slot", "<i8"), ("rank", "<i8"), ("first", "<i4"), ("last", "<i4"),
+    ("word", "<i4"), ("answer", "<i4"), ("weight", "<i4"), ("right", "?"),
+])  # fmt: skip
+
+Cases = npt.NDArray[Any]  # of CASE
+Integers = npt.NDArray[np.int64]
+
+
+class Selection:
+    """The cases that are kept of one pass: of each slot at most as many as it has places."""
+
+    def __init__(self, relations: Relations, heads: int) -> None:
+        rows = [relations.rows[row] for row in named_rows(relations)]
+        self.member = relations.member[:, named_rows(relations)].astype(bool)  # [relation, named row]
+        self.roles = (
+            *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
+            ("coreference", "third_person"),
+            *(("position", name) for name in POSITIONS.values()),
+            *(("delimiter", name) for name in DELIMITERS),
+            ("broad", "entropy"),
+        )
+        self.heads = heads
+        self._cases: Cases = np.empty(0, CASE)
+        self._more: list[Cases] = []  # not sorted in yet: sorting costs as much as reading a batch
+
+    @property
+    def cases(self) -> Cases:
+        """What is kept so far, sorted by slot and rank."""
+        self._sort()
+        return self._cases
+
+    @property
+    def unsorted(self) -> Cases:
+        """The same, perhaps with more that will not be kept; quicker."""
+        return np.concatenate((self._cases, *self._more))
+
+    def _sort(self) -> None:
+        if self._more:
+            self._cases, self._more = _best(np.concatenate((self._cases, *self._more))), []
+
+    def check(self, cases: Cases) -> None:
+        """Raise ValueError unless these are cases of such a selection."""
+        if cases.dtype != CASE or (len(cases) and cases["slot"].max() >= len(self.roles) * self.heads * len(KINDS)):
+            raise ValueError("cases of another corpus")
+
+    def merge(self, cases: Cases) -> None:
+        """Take in the cases of other sentences of the same corpus."""
+        self._more.append(cases)
+        if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
+            self._sort()
+
+    def add(self, batch: Batch) -> None:
+        """Take in the rows of a batch, whose sentences have their special tokens in the same places."""
+        self._take(list(self._of_rows(batch)))
+
+    def add_syntax(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
+        """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; their numbers."""
+        each = zip(blocks, trees, numbers, strict=True)
+        self._take([part for block, tree, number in each for part in self._of_tree(block, tree, number)])
+
+    def add_coreference(self, block: Weights, chunk: Chunk) -> None:
+        """Take in one chunk; ``block`` is [head, word, word]."""
+        self._take([self._of_chunk(block, chunk)])
+
+    def _take(self, parts: Sequence[Answers]) -> None:
+        if parts:
+            self.merge(self._best_of_each_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True)))))
+
+    # ---- Cases ------------------------------------------------------------------------------------------------------
+
+    def _of_tree(self, block: Weights, tree: Tree, number: int) -> Iterator[Answers]:
+        pointed = pointers(block)
+        row, column = block.max(axis=2), block.max(axis=1)  # [head, word]
+        dependents = np.flatnonzero(tree.heads >= 0)
+        case, named = np.nonzero(self.member[tree.relations[dependents]])
+        words, gold, count = dependents[case], tree.heads[dependents[case]], self.member.shape[1]
+        for direction, (answers, weights) in enumerate(((pointed.row, row), (pointed.column, column))):
+            right = answers[:, words] == gold
+            yield _answers(direction * count + named, number, words, answers[:, words], weights[:, words], right)
+        above = np.zeros((len(tree.heads), count), bool)  # [word, named row]: has a dependent that counts
+        np.logical_or.at(above, tree.heads[dependents], self.member[tree.relations[dependents]])
+        words, named = np.nonzero(above)
+        answers = pointed.row[:, words]
+        right = (tree.heads[answers] == words) & self.member[tree.relations[answers], named]
+        yield _answers(2 * count + named, number, words, answers, row[:, words], right)
+
+    def _of_chunk(self, block: Weights, chunk: Chunk) -> Answers:
+        anaphors = [anaphor for anaphor in chunk.anaphors if "third_person" in anaphor.types]
+        words = np.array([anaphor.word for anaphor in anaphors], np.intp)
+        answers = np.empty((self.heads, len(anaphors)), np.intp)
+        right = np.empty(answers.shape, bool)
+        for at, anaphor in enumerate(anaphors):
+            candidates = np.array(anaphor.candidates)
+            answers[:, at] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]  # of equal ones, the first
+            right[:, at] = np.isin(answers[:, at], list(anaphor.right))
+        weights = block[np.arange(self.heads)[:, None], words, answers]
+        role = self.roles.index(("coreference", "third_person"))
+        return _answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])
+
+    def _of_rows(self, batch: Batch) -> Iterator[Answers]:
+        """The cases of position, delimiters and broad heads; ``ordinary`` tokens are those that are not special."""
+        ordinary = np.flatnonzero([word is not None for word in batch.pieces[0].words])
+        if not ordinary.size:
+            return
+        rows = batch.weights[:, :, ordinary]  # [head, sentence, row, key]
+        words = np.stack([_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
+        inner = rows[..., ordinary]
+        answers, weights = inner.argmax(axis=3), inner.max(axis=3)  # [head, sentence, row]
+        for offset, name in POSITIONS.items():
+            there = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
+            there = there[ordinary[there + offset] - ordinary[there] == offset]  # no special token between
+            right = answers[..., there] == there + offset
+            answered = ordinary[answers[..., there]]
+            role = "position", name
+            yield self._rows(role, batch, words, ordinary[there], answered, weights[..., there], right)
+        answers, weights = rows.argmax(axis=3), rows.max(axis=3)
+        marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
+        on = answers < ordinary[0], answers > ordinary[-1], marks[np.arange(len(marks))[:, None], answers]
+        for name, right in zip(DELIMITERS, on, strict=True):
+            yield self._rows(("delimiter", name), batch, words, ordinary, answers, weights, right)
+        entropies = -np.vecdot(rows, np.log(rows + TINY))
+        right = entropies >= BROAD * math.log(rows.shape[3])
+        yield self._rows(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
+
+    def _rows(
+        self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
+    ) -> Answers:
+        """``words`` [sentence, token]; ``rows`` [row] and ``answers`` [head, sentence, row] are tokens."""
+        sentences = np.arange(len(words))[:, None]
+        return _answers(
+            self.roles.index(role),
+            np.repeat(batch.numbers, len(rows)),
+            words[:, rows].reshape(-1),
+            *(a.reshape(self.heads, -1) for a in (words[sentences, answers], weights, right)),
+        )
+
+    def _best_of_each_text(self, cases: Answers) -> Cases:
+        """Of each text, role, head and kind the case with the highest rank."""
+        order = np.lexsort((cases.first, cases.role))  # stable: within a group as they came
+        group_begins = _begins(cases.role[order]) | _begins(cases.first[order])
+        starts = np.flatnonzero(group_begins)
+        if not starts.size:
+            return np.empty(0, CASE)
+        places = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        ranks = cases.steps, cases.steps, np.broadcast_to(_drawn(cases.first, cases.word), cases.steps.shape)
+        parts = []
+        for kind, (rank, among) in enumerate(zip(ranks, (cases.right, ~cases.right, None), strict=True)):
+            keys = (rank if among is None else np.where(among, rank, -1))[:, order] * ROOM + (ROOM - 1 - places)
+            best = np.maximum.reduceat(keys, starts, axis=1)  # [head, group]
+            head, group = np.nonzero(best >= 0)
+            case = order[starts[group] + ROOM - 1 - best[head, group] % ROOM]
+            part = np.empty(len(head), CASE)
+            part["slot"] = (cases.role[case] * self.heads + head) * len(KINDS) + kind
+            part["rank"] = rank[head, case]
+            for name in ("first", "last", "word"):
+                part[name] = getattr(cases, name)[case]
+            for name, values in (("answer", cases.answer), ("weight", cases.steps), ("right", cases.right)):
+                part[name] = values[head, case]
+            parts.append(part)
+        return np.concatenate(parts)
+
+
+class Answers(NamedTuple):
+    """Cases of several texts and what every head answers: ``role`` (its number), ``first`` and ``last`` sentence and
+    ``word`` are [case]; ``answer``, ``steps`` (the weight) and ``right`` are [head, case]."""
+
+    role: Integers
+    first: Integers
+    last: Integers
+    word: Integers
+    answer: Integers
+    steps: Integers
+    right: npt.NDArray[np.bool_]
+
+
+def _answers(
+    role: Any, first: Any, words: Integers, answers: Any, weights: Weights, right: Any, last: int | None = None
+) -> Answers:
+    steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int64)
+    each = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
+    return Answers(*each, words, answers, steps, right)
+
+
+def _best(cases: Cases) -> Cases:
+    """Of each slot as many as it has places. Every text gives a slot one case at most."""
+    cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
+    begins = np.flatnonzero(_begins(cases["slot"]))
+    place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
+    return cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+
+
+def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """True where a value differs from the one before it."""
+    return np.append(np.ones(min(1, len(values)), bool), values[1:] != values[:-1])
+
+
+def _drawn(first: Integers, words: Integers) -> Integers:
+    """A number of 46 bits for each word that looks random and depends on its place and the seed alone (SplitMix64)."""
+    mixed = np.asarray(((SEED + 1) << 48) + (np.asarray(first, np.int64) << 16) + words).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(18)).astype(np.int64)
+
+
+def _words(words: Sequence[int | None]) -> Integers:
+    """[token]: its word; −1 for special tokens before the first word, the number of words for later ones."""
+    count, seen, numbers = len({word for word in words if word is not None}), False, []
+    for word in words:
+        seen = seen or word is not None
+        numbers.append(word if word is not None else count if seen else -1)
+    return np.array(numbers, np.int64)
+
+
+def lines(selection: Selection, heads: int, wanted: Iterable[tuple[int, int, str, str]]) -> Iterator[tuple[Any, ...]]:
+    """The rows of the table ``evidence`` for the roles in ``wanted``: layer, head, role and detail. ``heads``: in each
+    layer."""
+    starts: Mapping[int, tuple[int, int, str, str]] = {
+        (selection.roles.index((role, detail)) * selection.heads + layer * heads + head) * len(KINDS): (
+            *(layer, head, role, detail),
+        )
+        for layer, head, role, detail in wanted
+        if (role, detail) in selection.roles
+    }
+    for case in selection.cases:
+        slot = int(case["slot"])
+        kind = slot % len(KINDS)
+        if slot - kind in starts:
+            numbers = (int(case[name]) for name in ("first", "last", "word", "answer"))
+            yield (*starts[slot - kind], KINDS[kind], *numbers, int(case["weight"]) / STEPS, bool(case["right"]))

@@ -1,0 +1,91 @@
+"""The cases that were kept for a role, with their sentences: what one can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mha_viz.analysis.coreference import chunk
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.heads import Head
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mha_viz.corpus.excerpts import Span
+
+COLUMNS = ("role", "detail", "kind", "right", "weight", "word", "answer", "gold", "sentence")
+
+
+class Example(NamedTuple):
+    """One case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer`` (for "head_to_dep", of all
+    words that attend to it, ``answer`` does so most). A special token before the first word is −1, one after the last
+    the number of words. ``kind``: "right", "wrong" or "random"."""
+
+    head: Head
+    role: str
+    detail: str
+    kind: str
+    sentence: Sentence
+    word: int
+    answer: int
+    weight: float
+    right: bool
+
+    def form(self, word: int) -> str:
+        """A word as text."""
+        forms = self.sentence.forms
+        return "[CLS]" if word < 0 else "[SEP]" if word >= len(forms) else forms[word]
+
+    @property
+    def gold(self) -> tuple[int, ...]:
+        """The right answers, where the annotation of the sentence has them; for syntax and coreference."""
+        if self.role == "coreference":
+            anaphors = chunk([self.sentence], [0]).anaphors
+            return next((tuple(sorted(a.right)) for a in anaphors if a.word == self.word), ())
+        if self.role != "syntax":
+            return ()
+        relation, direction = self.detail.split()
+        if direction == "head_row":
+            return tuple(
+                number
+                for number, word in enumerate(self.sentence.words)
+                if word.head == self.word and relation in (word.relation, word.base)
+            )
+        head = self.sentence.words[self.word].head
+        return () if head is None else (head,)
+
+
+def spans(table: pd.DataFrame) -> list[Span]:
+    """The sentences of a table ``evidence``, in order: the first and the last number of those that were read
+    together."""
+    return sorted({(int(first), int(last)) for first, last in zip(table["first"], table["last"], strict=True)})
+
+
+def examples(table: pd.DataFrame, sentences: Mapping[Span, Sentence]) -> tuple[Example, ...]:
+    """The cases of a table ``evidence`` whose sentences are there and long enough."""
+    return tuple(
+        Example(
+            Head(int(line.layer), int(line.head)),
+            *(str(line.role), str(line.detail), str(line.kind)),
+            sentence,
+            *(int(line.word), int(line.answer), float(line.weight), bool(line.right)),
+        )
+        for line in table.itertuples(index=False)
+        if (sentence := sentences.get((int(line.first), int(line.last)))) is not None
+        and 0 <= line.word < len(sentence.words)
+    )
+
+
+def readable(shown: Sequence[Example]) -> pd.DataFrame:
+    """One row per example, as COLUMNS: words as text, several right answers with " / " between them."""
+    import pandas as pd
+
+    return pd.DataFrame([_line(example) for example in shown], columns=list(COLUMNS))
+
+
+def _line(example: Example) -> tuple[Any, ...]:
+    gold = " / ".join(map(example.form, example.gold))
+    words = example.form(example.word), example.form(example.answer), gold
+    numbers = example.right, example.weight
+    return (example.role, example.detail, example.kind, *numbers, *words, " ".join(example.sentence.forms))

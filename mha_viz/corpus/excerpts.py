@@ -1,0 +1,28 @@
+"""A few sentences of a corpus: those that were read together as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mha_viz.corpus.treebank import Mention, Sentence, Word
+
+Span = tuple[int, int]  # the numbers of the first and the last of consecutive sentences
+
+
+def joined(sentences: Sequence[Sentence]) -> Sentence:
+    """Consecutive sentences as one with several roots; its dependencies and mentions are theirs."""
+    words: list[Word] = []
+    mentions: list[Mention] = []
+    for sentence in sentences:
+        start = len(words)
+        words += [word if word.head is None else word._replace(head=word.head + start) for word in sentence.words]
+        mentions += [
+            Mention(mention.chain, *(place + start for place in (mention.start, mention.end, mention.word)))
+            for mention in sentence.mentions
+        ]
+    return Sentence(tuple(words), tuple(mentions), sentences[0].document, sentences[0].line)
+
+
+def excerpts(sentences: Sequence[Sentence], spans: Iterable[Span]) -> tuple[Sentence, ...]:
+    """The sentences from the first to the last number of each span, joined."""
+    return tuple(joined(sentences[first : last + 1]) for first, last in spans)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mha_viz.models.capture import Tap
     from mha_viz.models.encoder import Encoder, load
     from mha_viz.study.profiling import Profile, open_profile, profile
+    from mha_viz.study.search import search
 
 __all__ = [
     "Attention",
@@ -58,6 +59,7 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "profile",
+    "search",
 ]
 
 # Imported on first use: some of them bring torch, which takes seconds.
@@ -79,6 +81,7 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "profile": "mha_viz.study.profiling",
+        "search": "mha_viz.study.search",
     }
 )
 

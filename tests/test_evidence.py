@@ -110,7 +110,9 @@ def rows(head: int, number: int, a: Any, reading: brute.Reading) -> Iterator[Cas
     size = len(reading.words)
     plain = [i for i in range(size) if not reading.ends[i]]
     count = len({reading.words[i] for i in plain})
-    word = [-1 if end == "cls" else count if end == "sep" else w for end, w in zip(reading.ends, reading.words, strict=True)]
+    word = [
+        -1 if end == "cls" else count if end == "sep" else w for end, w in zip(reading.ends, reading.words, strict=True)
+    ]
     for i in plain:
         inner, answer = brute.best(a[i], plain), brute.best(a[i], range(size))
         for offset, name in ((-1, "previous"), (0, "same"), (1, "next")):
@@ -145,8 +147,8 @@ def test_every_choice_is_that_of_a_plain_loop(small: Encoder, folder: Path, text
     selection = one_pass(small, read_conllu(text)).selection
     assert selection is not None
     kept: dict[tuple[int, str], dict[str, list[Any]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
-    for layer, head, role, detail, kind, *case in every_line(selection, small.heads):
-        kept[layer * small.heads + head, f"{role} {detail}"][kind].append(case)
+    for layer, head, role, detail, kind, *rest in every_line(selection, small.heads):
+        kept[layer * small.heads + head, f"{role} {detail}"][kind].append(rest)
     assert kept.keys() == by_slot.keys()
     assert {role.split()[0] for _, role in kept} == {"syntax", "coreference", "position", "delimiter", "broad"}
     for slot, kinds in kept.items():
@@ -292,7 +294,11 @@ def test_examples_lead_to_the_weights_that_they_state(toy_profile: Profile) -> N
         for example in toy_profile.examples(head):
             block = toy.encode_words(example.sentence.forms).by_words().without_special()[head]
             if example.role in ("syntax", "coreference"):
-                link = (example.answer, example.word) if "head_to_dep" in example.detail else (example.word, example.answer)
+                link = (
+                    (example.answer, example.word)
+                    if "head_to_dep" in example.detail
+                    else (example.word, example.answer)
+                )
                 assert 0 < example.weight <= block[link] + 1e-4
 
 

@@ -108,7 +108,9 @@ class Selection:
 
     def _take(self, parts: Sequence[Answers]) -> None:
         if parts:
-            self.merge(self._best_of_each_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True)))))
+            self.merge(
+                self._best_of_each_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True))))
+            )
 
     # ---- Cases ------------------------------------------------------------------------------------------------------
 
@@ -221,8 +223,8 @@ def _answers(
     role: Any, first: Any, words: Integers, answers: Any, weights: Weights, right: Any, last: int | None = None
 ) -> Answers:
     steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int64)
-    each = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
-    return Answers(*each, words, answers, steps, right)
+    roles, firsts, lasts = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
+    return Answers(roles, firsts, lasts, words, answers, steps, right)
 
 
 def _best(cases: Cases) -> Cases:
@@ -230,7 +232,8 @@ def _best(cases: Cases) -> Cases:
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_begins(cases["slot"]))
     place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    return cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    best: Cases = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    return best
 
 
 def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

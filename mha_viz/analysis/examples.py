@@ -18,9 +18,9 @@ COLUMNS = ("role", "detail", "kind", "right", "weight", "word", "answer", "gold"
 
 
 class Example(NamedTuple):
-    """One case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer`` (for "head_to_dep", of all
-    words that attend to it, ``answer`` does so most). A special token before the first word is −1, one after the last
-    the number of words. ``kind``: "right", "wrong" or "random"."""
+    """One case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer`` (for "head_to_dep", of
+    all words that attend to it, ``answer`` does so most). A special token before the first word is −1, one after the
+    last the number of words. ``kind``: "right", "wrong" or "random"."""
 
     head: Head
     role: str
@@ -64,17 +64,19 @@ def spans(table: pd.DataFrame) -> list[Span]:
 
 def examples(table: pd.DataFrame, sentences: Mapping[Span, Sentence]) -> tuple[Example, ...]:
     """The cases of a table ``evidence`` whose sentences are there and long enough."""
-    return tuple(
-        Example(
-            Head(int(line.layer), int(line.head)),
-            *(str(line.role), str(line.detail), str(line.kind)),
-            sentence,
-            *(int(line.word), int(line.answer), float(line.weight), bool(line.right)),
-        )
-        for line in table.itertuples(index=False)
-        if (sentence := sentences.get((int(line.first), int(line.last)))) is not None
-        and 0 <= line.word < len(sentence.words)
-    )
+    cells = (dict(zip(table.columns, line, strict=True)) for line in table.itertuples(index=False, name=None))
+    cases = (_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
+    return tuple(example for example in cases if example is not None)
+
+
+def _example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | None:
+    """A row of the table with its sentence; None without one that is long enough."""
+    word, answer = int(case["word"]), int(case["answer"])
+    if sentence is None or not 0 <= word < len(sentence.words):
+        return None
+    head, weight = Head(int(case["layer"]), int(case["head"])), float(case["weight"])
+    role, detail, kind = (str(case[name]) for name in ("role", "detail", "kind"))
+    return Example(head, role, detail, kind, sentence, word, answer, weight, bool(case["right"]))
 
 
 def readable(shown: Sequence[Example]) -> pd.DataFrame:

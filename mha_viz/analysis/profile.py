@@ -109,8 +109,8 @@ class Finding(NamedTuple):
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """``facts``: the contents of profile.json; ``tables``: those of HEADINGS that the corpus allows; ``untrained``: the
-    same measures of the untrained model, for the tables in UNTRAINED. ``sentences``: those of the table ``evidence``, in
-    the order of :func:`mha_viz.analysis.examples.spans`; empty where the profile goes without them."""
+    same measures of the untrained model, for the tables in UNTRAINED. ``sentences``: those of the table ``evidence``,
+    in the order of :func:`mha_viz.analysis.examples.spans`; empty where the profile goes without them."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from mha_viz import process
-from mha_viz.cli import attention, exit_codes, figure, listing, profile, replicate, serve, toy
+from mha_viz.cli import attention, exit_codes, figure, listing, profile, replicate, search, serve, toy
 from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
@@ -38,6 +38,8 @@ EXAMPLES = """examples:
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz replicate profile/ third.conllu --out outcomes.csv
+  mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
+  mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
@@ -98,6 +100,8 @@ def _parser() -> Parser:
     profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus."
     replicate.options(command("replicate", replicate.run, summary))
+    summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
+    search.options(command("search", search.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from itertools import chain
@@ -21,8 +21,11 @@ from typing import Any, NamedTuple
 from mha_viz import apart, uploads
 from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
 from mha_viz.assets import asset
+from mha_viz.corpus.excerpts import Span
+from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
 from mha_viz.models import catalog, hub
+from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Once, Shelf, lasting, office
@@ -34,6 +37,7 @@ CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause
 KEPT_BYTES = 200_000_000  # in memory, of each kind
 SOURCE_BYTES = 60_000_000  # of files that were uploaded
+BYTES_OF_WORD = 500  # of an annotated word in memory
 MOST_WORDS = 100_000  # of a study for strangers
 GRACE = 20.0  # seconds in which a study that is stopped keeps its sums
 HIDDEN = 75.0  # seconds without a look after which a stranger counts as gone: a hidden tab looks once a minute
@@ -136,6 +140,9 @@ class Studies:
         self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda found: sum(p.row.nbytes * 2 for p in found if p))
         self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
         self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000, for_good=True)
+        self._excerpts: Shelf[str, Mapping[Span, Sentence]] = Shelf(
+            SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
+        )
         self._unkept: Shelf[str, MhaVizError] = Shelf(STUDIES.places, lambda _: 1, for_good=True)
         self._asked: dict[str, Future[Any]] = {}  # pointers under way
 
@@ -257,6 +264,20 @@ class Studies:
             except ExportError as error:
                 self._unkept.put(key, error)
             tidy(sums)
+
+    def excerpts(self, model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mapping[Span, Sentence]:
+        """Sentences of an uploaded file, for the visitor who has it alone: the caller knows who that is. Empty where
+        the file is no longer here. Raises CorpusError."""
+        key = profiles.key(model, digest)
+        source, sentences = self.source_measured(model, digest), self._excerpts.get(key)
+        if sentences is None and source is not None:
+            sentences = self._excerpts.put(key, read_excerpts(source.data, spans))
+        return sentences or {}
+
+    def source_measured(self, model: catalog.Model, digest: str) -> Source | None:
+        """An uploaded file that was measured, without its name, while it is here: for the visitor who has it alone."""
+        source = self._measured.get(profiles.key(model, digest))
+        return source if source is not None and source.data else None
 
     def pointers(self, model: catalog.Model) -> Future[Any]:
         """Where every head points in every sentence of the built-in corpus."""

@@ -50,7 +50,11 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
         return
     roles = _known_for(attention, head)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
+    linked, _, linked_way = st.query_params.get("gold", "").partition(".")  # of a link to evidence
+    if linked not in options and any(word.relation == linked != "" for word in gold.sentence.words):
+        options.append(linked)  # with its subtype
     usual = next((f.detail.split()[0] for f in roles if f.detail.split()[0] in options), options[0])
+    usual = linked if linked in options else usual
     relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
     relation = relation or options[0]
     ways = {f.detail.split()[0]: f.detail.split()[1] for f in roles if f.role == "syntax"}
@@ -58,6 +62,7 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
         spans = _coreferent(gold.sentence, attention, head)
     else:
         usual_way = ways.get(relation, DIRECTIONS[0])
+        usual_way = linked_way if relation == linked and linked_way in DIRECTIONS else usual_way
         way = right.selectbox(
             "Read",
             list(DIRECTIONS),

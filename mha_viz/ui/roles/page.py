@@ -26,6 +26,7 @@ from mha_viz.ui.cache import lasting, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, complain_later, guarded, picked_head, plain, remark, say_complaint, theme
 from mha_viz.ui.roles import filters, head_card, headline, learning, relations, replications
+from mha_viz.ui.roles.readable import FILES
 from mha_viz.ui.studies import Evidence, given, sentences_given, studies
 from mha_viz.uploads import Source
 
@@ -34,7 +35,6 @@ SOON = 0.1  # seconds between two looks at whether a file is read
 CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
 FIND = "What the head does, in plain words, or its name: L3H1 counts from 0, 4-2 as papers do, from 1."
 LISTED = 6  # heads in the answer to plain words
-FILES = "roles_files"  # measured during this visit: digest → name
 CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
 
 

@@ -1,0 +1,176 @@
+"""What a search by head looks for and finds: conditions on both ends of a link, links, and their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.corpus.treebank import Corpus, Sentence, Word, read_conllu
+from mha_viz.errors import CorpusError
+from mha_viz.heads import Head
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("weight", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
+TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
+TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_to_dep"
+
+
+class Conditions(NamedTuple):
+    """What a link must have at its ends; empty where anything will do.
+
+    ``query_…`` and ``key_…``: the word where the link begins and the one where it ends; a relation is that of this word
+    to its own head. ``relation``, ``dependent_…`` and ``governor_…``: the link joins a dependent and its head, the
+    governor, in either direction. Words and parts of speech are compared without regard to capitals, and "nsubj" means
+    "nsubj:pass" too.
+    """
+
+    query_word: str = ""
+    query_pos: str = ""
+    query_relation: str = ""
+    key_word: str = ""
+    key_pos: str = ""
+    key_relation: str = ""
+    relation: str = ""
+    dependent_word: str = ""
+    dependent_pos: str = ""
+    governor_word: str = ""
+    governor_pos: str = ""
+
+    def mask(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
+        """[query, key]: the pairs of words that meet all conditions."""
+        words = sentence.words
+        query, key, dependent, governor = (
+            np.array([self._fits(end, word) for word in words], bool)
+            for end in ("query", "key", "dependent", "governor")
+        )
+        allowed: npt.NDArray[np.bool_] = query[:, None] & key
+        if any(self[6:]):
+            edges = np.zeros(allowed.shape, bool)
+            for number, word in enumerate(words):
+                if word.head is not None and _is_relation(word, self.relation):
+                    edges[number, word.head] = dependent[number] and governor[word.head]
+            allowed &= edges | edges.T
+        return allowed
+
+    def _fits(self, end: str, word: Word) -> bool:
+        return (
+            _equal(word.form, getattr(self, f"{end}_word"))
+            and _equal(word.upos, getattr(self, f"{end}_pos"))
+            and _is_relation(word, getattr(self, f"{end}_relation", ""))
+        )
+
+    def check(self, corpus: Corpus) -> None:
+        """Raise CorpusError where the corpus lacks the annotation that the conditions ask for."""
+        wanted = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
+        wanted |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
+        tagged = corpus.has_trees or any(word.upos for sentence in corpus.sentences for word in sentence.words)
+        needs_tree = wanted - {"query_pos", "key_pos"}
+        for missing, what in ((not corpus.has_trees and needs_tree, "dependencies"), (not tagged and wanted, "tags")):
+            if missing:
+                name = min(missing)
+                raise CorpusError(f"{corpus.name} has no {what}, so {name} cannot be looked for.", "Give CoNLL-U.")
+
+
+def _equal(value: str, wanted: str) -> bool:
+    return not wanted or value.casefold() == wanted.casefold()
+
+
+def _is_relation(word: Word, wanted: str) -> bool:
+    return not wanted or (word.head is not None and wanted in (word.relation, word.base))
+
+
+class Link(NamedTuple):
+    """The strongest link of one sentence that meets the conditions: from the word ``query`` to the word ``key``.
+    ``number`` is that of the sentence in its corpus, from 0."""
+
+    weight: float
+    number: int
+    query: int
+    key: int
+    sentence: Sentence
+
+    @property
+    def relation(self) -> tuple[str, str]:
+        """The dependency that the link coincides with, and "dep_to_head" or "head_to_dep"; empty where with none."""
+        return coincides(self.sentence, self.query, self.key)
+
+
+def coincides(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
+    """The relation and the direction of the dependency between two words; empty where there is none."""
+    words = sentence.words
+    if words[query].head == key:
+        return words[query].relation, TO_HEAD
+    return (words[key].relation, TO_DEPENDENT) if words[key].head == query else ("", "")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Search:
+    """What was found so far. ``links``: the strongest ones, one for each sentence, the strongest first. ``matches``:
+    the links that meet the conditions, of ``links_read``; in ``matching_sentences`` of ``sentences_read``, of
+    ``sentences`` in all. ``counts``: matches by part of speech of query and key, relation, and direction."""
+
+    model: str
+    head: Head
+    corpus: str
+    conditions: Conditions
+    links: tuple[Link, ...]
+    matches: int
+    links_read: int
+    matching_sentences: int
+    sentences_read: int
+    sentences: int
+    counts: Mapping[tuple[str, str, str, str], int]
+
+    def table(self) -> pd.DataFrame:
+        """The links, one row each: weight, query, key, their parts of speech, the relation and direction of the
+        dependency that the link coincides with, the number of the sentence, and the sentence."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(link) for link in self.links], columns=list(COLUMNS))
+
+    def table_of_counts(self) -> pd.DataFrame:
+        """How many links meet the conditions, by parts of speech, relation and direction; the most frequent first."""
+        import pandas as pd
+
+        ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        columns = ["query_pos", "key_pos", "relation", "direction", "links"]
+        return pd.DataFrame([(*key, count) for key, count in ordered], columns=columns)
+
+    def __repr__(self) -> str:
+        return f"Search({self.model} {self.head} on {self.corpus}, {self.matches} links)"
+
+
+def _row(link: Link) -> tuple[Any, ...]:
+    query, key = (link.sentence.words[word] for word in (link.query, link.key))
+    forms = " ".join(link.sentence.forms)
+    return (link.weight, query.form, key.form, query.upos, key.upos, *link.relation, link.number, forms)
+
+
+# ---- As JSON, for another process ----------------------------------------------------------------------------------
+
+
+def packed(search: Search) -> dict[str, Any]:
+    """What a page shows of a result, as JSON holds it."""
+    from mha_viz.corpus.grammar import as_conllu
+
+    return {
+        **{name: getattr(search, name) for name in TOTALS},
+        "counts": [[*key, count] for key, count in search.counts.items()],
+        "links": [[link.weight, link.number, link.query, link.key] for link in search.links],
+        "text": as_conllu([link.sentence for link in search.links]),
+    }
+
+
+def unpacked(result: Mapping[str, Any]) -> tuple[Link, ...]:
+    """The links of a packed result."""
+    sentences = read_conllu(result["text"]).sentences if result["text"] else ()
+    return tuple(
+        Link(weight, number, query, key, sentence)
+        for (weight, number, query, key), sentence in zip(result["links"], sentences, strict=True)
+    )

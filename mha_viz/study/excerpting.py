@@ -1,0 +1,40 @@
+"""A few sentences of an uploaded file, parsed in a child process.
+
+The request is a line of JSON, ``spans`` of sentence numbers, followed by the bytes of the file; the answer is CoNLL-U,
+one sentence for each span.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mha_viz import apart
+from mha_viz.corpus import treebank
+from mha_viz.corpus.excerpts import Span, excerpts
+from mha_viz.corpus.grammar import as_conllu
+from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.errors import CorpusError
+from mha_viz.uploads import BOUNDS, NEUTRAL
+
+CHILD = "mha_viz.study.excerpting"
+
+
+def read_excerpts(data: bytes, spans: Sequence[Span]) -> dict[Span, Sentence]:
+    """The sentences of a file by their numbers. Raises CorpusError, and as :func:`mha_viz.apart.run`."""
+    text = apart.run(CHILD, json.dumps({"spans": list(spans)}).encode() + b"\n" + data, BOUNDS).decode()
+    return dict(zip(spans, treebank.read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}
+
+
+def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
+    """The requested sentences. Raises CorpusError."""
+    header, _, data = order.partition(b"\n")
+    corpus = treebank.read(data, NEUTRAL)
+    if not isinstance(corpus, Corpus):
+        raise CorpusError("A GAP table has no sentences.", "Choose a treebank or plain text.")
+    spans = [(int(first), int(last)) for first, last in json.loads(header)["spans"]]
+    return as_conllu(excerpts(corpus.sentences, spans)).encode()
+
+
+if __name__ == "__main__":
+    apart.serve(work)

@@ -1,0 +1,139 @@
+"""Search by head: the sentences of a corpus in which a head has its strongest links, by what stands at their ends.
+
+A *link* leads from each word, its query, to the word with the largest weight in its row, its key: on the block of the
+sentence's words, without special tokens and without the diagonal; of equal weights, the first. Weights are ranked to
+four digits; of equal ones the first sentence counts. Sentences are read in parts, and of each part only the strongest
+links and counts are kept, so that memory does not grow with the corpus.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.links import Conditions, Link, Search, coincides
+from mha_viz.analysis.reduce import word_block
+from mha_viz.analysis.syntax import pointers
+from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.errors import CorpusError, SettingError
+from mha_viz.heads import AnyHead, Head
+from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.plan import batches, plan
+from mha_viz.study.run import Progress
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Conditions", "Link", "Search", "search", "searching"]
+
+PART = 400  # sentences that are read before the next ones are split into pieces
+MOST = 20  # links that are listed where nothing else is asked for
+MOST_LISTED = 10_000
+
+
+def search(
+    corpus: Source,
+    head: AnyHead,
+    model: str | Encoder = catalog.DEFAULT,
+    *,
+    query_word: str = "",
+    query_pos: str = "",
+    query_relation: str = "",
+    key_word: str = "",
+    key_pos: str = "",
+    key_relation: str = "",
+    relation: str = "",
+    dependent_word: str = "",
+    dependent_pos: str = "",
+    governor_word: str = "",
+    governor_pos: str = "",
+    most: int = MOST,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+) -> Search:
+    """The sentences of a corpus where a head has its strongest links, with counts of all of them.
+
+    ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name such as "L3H1". The conditions are those of
+    :class:`Conditions`. ``most``: at most so many sentences are listed, one link each; ``progress`` is called after
+    each part of the corpus with ``done`` and ``total`` sentences.
+
+    Raises CorpusError, also where the corpus lacks the annotation that is asked for; UnknownHead; ModelError's family.
+
+    >>> mv.search("grammar", "L1H2", "toy", relation="nsubj", dependent_pos="PRON").table()["query"][0]
+    'They'
+    """
+    values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
+    conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
+    source = open_corpus(corpus)
+    encoder = model if isinstance(model, Encoder) else load(model, device)
+    *_, last = _reported(searching(encoder, source, head, conditions, most), progress)
+    return last
+
+
+def _reported(parts: Iterator[Search], progress: Callable[[Progress], None] | None) -> Iterator[Search]:
+    for part in parts:
+        if progress is not None:
+            progress(Progress(part.sentences_read, part.sentences))
+        yield part
+
+
+def searching(
+    encoder: Encoder, corpus: Corpus | Gap, head: AnyHead, conditions: Conditions, most: int = MOST
+) -> Iterator[Search]:
+    """What was found after each part of a corpus; the last one is of all of it. Raises as :func:`search`."""
+    if isinstance(corpus, Gap):
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
+    if not 1 <= most <= MOST_LISTED:
+        raise SettingError(f"most is {most}.", f"List 1 to {MOST_LISTED:,} sentences.")
+    chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
+    conditions.check(corpus)
+    return _searching(encoder, corpus, chosen, conditions, most)
+
+
+def _searching(encoder: Encoder, corpus: Corpus, head: Head, conditions: Conditions, most: int) -> Iterator[Search]:
+    links: list[Link] = []
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    read = matches = matching = 0
+    for start in range(0, len(corpus.sentences), PART):
+        part = corpus.sentences[start : start + PART]
+        for number, sentence, best, weights in _pointed(encoder, dataclasses.replace(corpus, sentences=part), head):
+            words = np.arange(len(best))
+            chosen = words[conditions.mask(sentence)[words, best]]
+            read += len(best)
+            matches += len(chosen)
+            matching += bool(len(chosen))
+            for query in chosen.tolist():
+                key = int(best[query])
+                ends = sentence.words[query].upos, sentence.words[key].upos
+                counts[*ends, *coincides(sentence, query, key)] += 1
+            if len(chosen):
+                query = int(chosen[weights[chosen].argmax()])
+                links.append(Link(float(weights[query]), start + number, query, int(best[query]), sentence))
+        links = sorted(links, key=lambda link: (-link.weight, link.number))[:most]
+        done = min(start + PART, len(corpus.sentences))
+        totals = matches, read, matching, done, len(corpus.sentences)
+        yield Search(encoder.name, head, corpus.name, conditions, tuple(links), *totals, dict(counts))
+
+
+def _pointed(
+    encoder: Encoder, corpus: Corpus, head: Head
+) -> Iterator[tuple[int, Sentence, npt.NDArray[np.intp], npt.NDArray[np.float64]]]:
+    """Of each sentence with two words or more that can be read: its number, itself, and [word] where each word points
+    and with which weight, to four digits."""
+    texts = plan(encoder, dataclasses.replace(corpus, has_chains=False)).sentences
+    todo = [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]
+    for numbers in batches(texts, todo, encoder.layers * encoder.heads):
+        pieces = [text for i in numbers if (text := texts[i]) is not None]
+        weights = encoder.batch(pieces)[head.layer, head.head]  # [sentence, query, key]
+        for at, number in enumerate(numbers):
+            block = word_block(weights[at][None], pieces[at].words)
+            best = pointers(block).row[0]
+            strength = block[0, np.arange(len(best)), best].astype(np.float64).round(4)
+            yield number, corpus.sentences[number], best, strength

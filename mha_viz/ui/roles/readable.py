@@ -1,0 +1,160 @@
+"""Sentences for and against the roles of one head, each a click away from its gold arcs on the Explore page.
+
+Whose sentences: those that come with a shipped profile, the built-in ones, and a visitor's own file. Of another
+visitor's file a profile holds numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
+
+import streamlit as st
+
+from mha_viz.analysis.examples import Example, examples, spans
+from mha_viz.analysis.profile import Profile
+from mha_viz.attention import Head
+from mha_viz.corpus.excerpts import Span, excerpts
+from mha_viz.corpus.grammar import as_conllu
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.glosses import labelled
+from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
+from mha_viz.models import catalog
+from mha_viz.ui import address, frame
+from mha_viz.ui.annotated import annotated, built_in
+from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.studies import Evidence, studies
+
+FILES = "roles_files"  # the files that were measured during this visit: digest → name
+KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
+AROUND = 12  # words that are shown on either side of a link
+RULE = (
+    "Of all cases in {corpus}: the two right and the two wrong ones with the largest weights, and one drawn at random. "
+    "A sentence opens in Explore."
+)
+
+
+def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """The cases that were kept for the roles of a head."""
+    shown, corpora = _examples(model, evidence, head)
+    ordered = [(f.role, f.detail) for f in by_head(evidence.findings()).get(head, [])]
+    roles = [role for role in ordered if any((e.role, e.detail) == role for e in shown)]
+    if not roles:
+        return
+    st.markdown("**Sentences for and against each role**")
+    st.caption(RULE.format(corpus=plain(" and ".join(corpora))))
+    role = roles[0]
+    if len(roles) > 1:
+        role = st.selectbox("Role", roles, key=f"card_role_{head}", format_func=lambda role: named(*role)) or role
+    else:
+        st.markdown(plain(named(*role)))
+    cases = [example for example in shown if (example.role, example.detail) == role]
+    for column, (kind, title) in zip(st.columns(len(KINDS), gap="large"), KINDS.items(), strict=True):
+        with column:
+            st.markdown(f"**{title}**")
+            of_this_kind = [example for example in cases if example.kind == kind]
+            for example in of_this_kind:
+                _case(example)
+            if not of_this_kind:
+                st.markdown("none")
+
+
+def named(role: str, detail: str) -> str:
+    """A role in a few words."""
+    if role == "syntax":
+        relation, direction = detail.split()
+        return f"{labelled(relation)}, {DIRECTIONS[direction]}"
+    return f"{role}: {SHORT.get(detail, detail)}"
+
+
+def _examples(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
+    """The cases of a head that this visitor may read, and the names of their corpora."""
+    shown: list[Example] = []
+    corpora: list[str] = []
+    for profile in evidence.profiles:
+        table = profile.tables.get("evidence")
+        if table is None:
+            continue
+        rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
+        cases = examples(rows, _sentences(model, profile)) if len(rows) else ()
+        shown += cases
+        corpora += [_name(profile)] * bool(cases)
+    return shown, corpora
+
+
+def _name(profile: Profile) -> str:
+    if profile.facts["sha256"] == built_in().digest:
+        return "the built-in sentences"
+    names: dict[str, str] = st.session_state.get(FILES, {})
+    return names.get(profile.facts["sha256"], profile.corpus)
+
+
+def _sentences(model: catalog.Model, profile: Profile) -> Mapping[Span, Sentence]:
+    """The sentences of a profile's evidence, as far as this visitor may read them."""
+    wanted, digest = spans(profile.tables["evidence"]), profile.facts["sha256"]
+    if profile.sentences:
+        return dict(zip(wanted, profile.sentences, strict=True))
+    if digest == built_in().digest:
+        return dict(zip(wanted, excerpts(built_in().sentences, wanted), strict=True))
+    if digest not in st.session_state.get(FILES, {}):
+        return {}
+    try:
+        with st.spinner("Reading the file…", show_time=True):
+            return studies().excerpts(model, digest, wanted)
+    except MhaVizError as error:
+        complain(error)
+        return {}
+
+
+def _case(example: Example) -> None:
+    """The sentence as a link, and what the head says in it."""
+    query = link(example.sentence, example.head, opened(example))
+    if query is None:
+        st.markdown(plain(_around(example)))
+    else:
+        st.page_link(frame.page("explore"), label=plain(_around(example)), query_params=query)
+    answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
+    if example.detail.endswith("head_to_dep"):  # the answer is the word that attends
+        answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
+    gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
+    mark = "right" if example.right else f"gold: {gold}" if gold else "wrong"
+    st.caption(plain(f"{answer}, weight {example.weight:.2f}, {mark}"))
+
+
+def opened(example: Example) -> str:
+    """What Explore shows of the gold annotation: "nsubj.dep_to_head", "coreference"; nothing for other roles."""
+    return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
+
+
+def link(sentence: Sentence, head: Head, gold: str) -> dict[str, str] | None:
+    """The parameters of the Explore page for a sentence with its annotation; None where no link can hold it."""
+    text = " ".join(sentence.forms)
+    annotation = annotated(text)
+    if annotation is None or annotation.sentence.words != sentence.words:
+        text = "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
+    same = {name: value for name, value in address.now().items() if name in ("model", "tray")}
+    if len(quote(text)) + len(quote(same.get("tray", ""))) > address.MAX_ENCODED:
+        return None
+    return {**same, "text": text, "head": str(head), **({"gold": gold} if gold else {})}
+
+
+def _around(example: Example) -> str:
+    return around(example.sentence.forms, (example.word, example.answer))
+
+
+def around(forms: Sequence[str], ends: Sequence[int]) -> str:
+    """The sentence, or of a long one the words around both ends of a link."""
+    return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends]))
+
+
+def _shortened(forms: Sequence[str], ends: Sequence[int]) -> Iterator[str]:
+    near = [i for i in range(len(forms)) if any(abs(i - end) <= AROUND for end in ends)]
+    last = -1
+    for i in near:
+        if i != last + 1:
+            yield "…"
+        yield forms[i]
+        last = i
+    if last + 1 < len(forms):
+        yield "…"

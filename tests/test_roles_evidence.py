@@ -1,0 +1,136 @@
+"""Evidence on the Roles page: sentences that open in Explore with their gold arcs, and whose sentences they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from mha_viz import uploads
+from mha_viz.analysis.examples import Example
+from mha_viz.attention import Head
+from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Mention, Sentence, Word
+from mha_viz.errors import CorpusError
+from mha_viz.models import catalog
+from mha_viz.study.excerpting import read_excerpts
+from mha_viz.ui.address import MAX_ENCODED
+from mha_viz.ui.annotated import annotated, built_in
+from mha_viz.ui.roles import readable
+from mha_viz.ui.studies import given, studies
+from tests.page_session import PageSession, press
+from tests.waiting import until
+
+pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
+
+PAGE = "pages/30_roles.py"
+
+
+def links(page: PageSession) -> list[dict[str, str]]:
+    """The parameters of the links to Explore that hold a sentence."""
+    from urllib.parse import parse_qsl
+
+    queries = [dict(parse_qsl(link.proto.query_string)) for link in page.at.get("page_link")]
+    return [query for query in queries if "gold" in query]
+
+
+def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
+    page = PageSession({"head": "L3H1"}, PAGE)
+    assert "Sentences for and against each role" in page.said
+    assert "in UD English EWT test" in page.said
+    assert "object (obj), from the head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
+    shown = links(page)
+    assert len(shown) >= 4
+    for query in (shown[0], shown[-1]):
+        opened = PageSession(query, "pages/10_explore.py")
+        assert "L3H1 (4-2) against the gold annotation" in opened.said
+        relation, _, way = query["gold"].partition(".")
+        assert opened.at.selectbox(key=f"gold_way_{way}").value == way
+        assert relation in str(next(iter(opened.at.get("button_group"))).value)
+
+
+def test_every_shipped_case_can_be_read_and_most_can_be_opened() -> None:
+    evidence = given("minilm")
+    assert evidence is not None
+    profile = evidence.profiles[0]
+    roles = {(f.head, f.role, f.detail) for f in profile.findings()}
+    cases = [example for head in profile.heads() for example in profile.examples(head)]
+    assert roles <= {(e.head, e.role, e.detail) for e in cases}
+    for example in cases:
+        if example.role == "syntax":
+            assert example.right == (example.answer in example.gold)
+        assert example.kind == "random" or example.right == (example.kind == "right")
+    fit = [len(quote(grammar.as_conllu([e.sentence]))) < MAX_ENCODED for e in cases]
+    assert sum(fit) > 0.9 * len(fit)
+
+
+def test_the_licence_of_shipped_sentences_stands_beside_them() -> None:
+    folder = Path(__file__).resolve().parent.parent / "assets" / "profiles"
+    for file in folder.rglob("evidence.conllu"):
+        if file.parent.name != "grammar":
+            assert file.parent.name == "ewt"
+            assert "Attribution-ShareAlike 4.0" in (file.parent / "LICENSE.txt").read_text("utf-8")
+            assert "Changes:" in (file.parent / "README.md").read_text("utf-8")
+
+
+def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -> None:
+    text = grammar.as_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
+    page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
+    page.at.file_uploader(key="corpus_file").set_value(("letters.conllu", text.encode(), "text/plain")).run()
+    press(page, "measure_file")
+    digest = page.url["corpus"]
+    until(lambda: studies().profile(catalog.resolve("toy"), digest) is not None)
+    profile = studies().profile(catalog.resolve("toy"), digest)
+    assert profile is not None
+    assert profile.sentences == ()
+    assert len(profile.tables["evidence"])
+    position = next(f for f in profile.findings() if f.role == "position")
+    own = PageSession({"model": "toy", "corpus": "file"}, PAGE)
+    own.at.file_uploader(key="corpus_file").set_value(("letters.conllu", text.encode(), "text/plain")).run()
+    page.at.query_params["head"] = str(position.head)
+    page.at.run()
+    page.check()
+    assert "in letters\\.conllu" in page.said
+    labels = " ".join(link.proto.label for link in page.at.get("page_link"))
+    assert "perfidious" in labels
+    for other in (PageSession({"model": "toy", "corpus": digest, "head": str(position.head)}, PAGE), own):
+        labels = " ".join(link.proto.label for link in other.at.get("page_link"))
+        assert "Sentences for and against" not in other.said
+        assert "perfidious" not in other.said + labels
+    for file in (file for file in empty_home.rglob("*") if file.is_file()):
+        assert b"perfidious" not in file.read_bytes()
+
+
+def test_sentences_of_a_file_are_read_by_their_numbers() -> None:
+    sentences = grammar.corpus(5, 5).sentences
+    data = grammar.as_conllu(sentences).encode()
+    read = read_excerpts(data, [(1, 1), (2, 3)])
+    assert read[1, 1].words == sentences[1].words
+    assert read[2, 3].forms == sentences[2].forms + sentences[3].forms
+    assert read_excerpts(data, []) == {}
+    with pytest.raises(CorpusError):
+        read_excerpts(uploads.NEUTRAL.encode() + b"\0", [(0, 0)])
+
+
+def test_a_link_holds_the_annotation_of_a_sentence() -> None:
+    words = (Word("Ann", "PROPN", 1, "nsubj"), Word("left", "VERB", None, "root"), Word("she", "PRON", 3, "nsubj"),
+             Word("sang", "VERB", None, "root"))  # fmt: skip
+    sentence = Sentence(words, (Mention("1", 0, 1, 0), Mention("1", 2, 3, 2)))
+    query = readable.link(sentence, Head(3, 1), "coreference")
+    assert query is not None
+    assert (query["head"], query["gold"]) == ("L3H1", "coreference")
+    annotation = annotated(query["text"])
+    assert annotation is not None
+    assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
+    own = built_in().sentences[0]
+    assert readable.link(own, Head(0, 0), "") == {"text": " ".join(own.forms), "head": "L0H0"}
+    assert readable.link(Sentence(words * 80), Head(0, 0), "") is None
+
+
+def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
+    words = tuple(Word(f"w{i}") for i in range(100))
+    example = Example(Head(0, 0), "syntax", "obj dep_to_head", "right", Sentence(words), 20, 60, 0.5, True)
+    near = " ".join(f"w{i}" for i in range(8, 33)), " ".join(f"w{i}" for i in range(48, 73))
+    assert readable._around(example) == f"… {near[0]} … {near[1]} …"
+    assert readable._around(example._replace(word=5, answer=-1)).startswith("w0 w1")

@@ -7,6 +7,7 @@ let left = 1; // how often they may still be asked for: never without end
 
 // A chart wider than its page scrolls in a box that the keyboard can focus; one that fits is no stop on the way.
 // Returns what ends the watch.
+/** @type {() => () => void} */
 function watchScrolling() {
   let frame = 0;
   const soon = () => {

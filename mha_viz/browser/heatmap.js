@@ -133,17 +133,17 @@ function erase(context, label, size, isRow, look) {
  */
 function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const list = isRow ? scene.rows : scene.cols;
-  const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = labelSize(layout.cell);
   const every = labelStep(layout.cell); // crowded: one label in so many, and always the focused one
   list.forEach((unit, i) => {
-    const held = within(i, own, count);
-    const beside = own !== null && !held && i > own - every && i < own + count - 1 + every;
+    const held = within(i, focused, count);
+    const beside = focused !== null && !held && i > focused - every && i < focused + count - 1 + every;
     if (!held && (heldOnly || i % every || beside)) return;
     context.font = look.textFont(size, held ? 600 : 400);
     context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
-    context.globalAlpha = own !== null && !held ? 0.45 : 1;
+    context.globalAlpha = focused !== null && !held ? 0.45 : 1;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);

@@ -40,6 +40,7 @@ FLOORS = {
     "tensors": 1,  # numbers of attention as arrays
     "errors": 0,
     "numerals": 0,  # numbers in sentences
+    "quotes": 0,  # what people typed, in sentences
     "version": 0,
     "process": 0,  # settings of libraries, where the process is our own
 }

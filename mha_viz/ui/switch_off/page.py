@@ -22,7 +22,7 @@ from mha_viz.ui.address import MOST_OFF, WAYS
 from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, picked_head, remark, say_complaint, theme
-from mha_viz.ui.request import Asked
+from mha_viz.ui.request import PageRequest
 
 CHANGE = "1 − cosine"
 EFFECTS = Rules(
@@ -49,7 +49,7 @@ CAUTION = (
 )
 
 
-def show(what: Asked) -> None:
+def show(what: PageRequest) -> None:
     """The page, from what the URL asks for. CoNLL-U that was pasted is read as the sentence it holds."""
     say_complaint()
     st.header("Switch heads off")

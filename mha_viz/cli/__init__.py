@@ -97,7 +97,7 @@ def _parser() -> Parser:
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))
-    summary = "Measure whether the roles of a profile hold on another corpus."
+    summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
     replicate.options(command("replicate", replicate.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history")

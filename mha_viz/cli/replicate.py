@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from mha_viz.analysis.profile import read_profile
-from mha_viz.analysis.replication import OUTCOMES, Replication, replicate, table
+from mha_viz.analysis.replication import OUTCOMES, Replication, replicate, replication_table
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name
 from mha_viz.cli.profile import corpus_option, measure, measuring_options, read_corpus
@@ -64,7 +64,7 @@ def _check_suffix(path: Path | None) -> None:
 
 
 def _write(replications: tuple[Replication, ...], path: Path) -> None:
-    lines = table(replications)
+    lines = replication_table(replications)
     if path.suffix == ".csv":
         text = lines.to_csv(index=False, float_format="%.9g", lineterminator="\n")
     else:

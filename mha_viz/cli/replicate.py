@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 
 from mha_viz.analysis.profile import read_profile
-from mha_viz.analysis.replication import Replication, replicate, table
+from mha_viz.analysis.replication import Replication, replicate, replication_table
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
 from mha_viz.cli.outcomes import lines
@@ -60,7 +60,7 @@ def _destination(args: argparse.Namespace) -> Destination | None:
 
 
 def _table(replications: Sequence[Replication], suffix: str) -> bytes:
-    rows = table(replications)
+    rows = replication_table(replications)
     if suffix == ".csv":
         return rows.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
     return f"{json.dumps(json.loads(rows.to_json(orient='records', double_precision=9)), indent=1)}\n".encode()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.quotes import printable, quoted, shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STDOUT = "-"
+TABLES = (".csv", ".json")
 TEXT_FORMATS = frozenset((".csv", ".json", ".svg", ".html"))
 LARGE_BYTES = 100_000_000
 BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without the tokens; measured on readings of 60 to 500 pieces
@@ -42,10 +48,27 @@ class Destination:
         else:
             _to_stdout(lambda file: exports.stream(attention, self.suffix, file))
 
+    def write_table(self, rows: pd.DataFrame) -> None:
+        """Write a table as CSV or JSON. Raises ExportError."""
+        self.write(lambda: _table(rows, self.suffix))
+
     def report(self, line: str) -> None:
         """Print a line on what was written, unless stdout holds the file itself."""
         if self.path is not None:
             print(line)
+
+
+def _table(rows: pd.DataFrame, suffix: str) -> bytes:
+    if suffix == ".csv":
+        return rows.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
+    return f"{json.dumps(json.loads(rows.to_json(orient='records', double_precision=9)), indent=1)}\n".encode()
+
+
+def table_destination(out: str | None, asked_format: str | None) -> Destination | None:
+    """Where a table goes besides the terminal, if anywhere; a format without a file is for stdout. Raises as
+    :func:`destination`."""
+    out = out if out is not None else STDOUT if asked_format else None
+    return None if out is None else destination(out, asked_format, TABLES, "a format of tables")
 
 
 def destination(out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format") -> Destination:
@@ -56,7 +79,7 @@ def destination(out: str, asked_format: str | None, formats: Iterable[str], kind
     """
     suffix = _suffix(out, asked_format)
     if suffix not in formats:
-        problem = f"“{suffix[:40]}” is not {kind}." if suffix else "The file has no suffix."
+        problem = f"{quoted(suffix)} is not {kind}." if suffix else "The file has no suffix."
         remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
         raise ExportError(problem, remedy)
     if out != STDOUT:
@@ -77,10 +100,10 @@ def announce(attention: Attention, to: Destination) -> None:
     """Say on stderr how large a long table will be."""
     size = text_size(attention, to.suffix)
     if size > LARGE_BYTES:
-        name = "stdout" if to.path is None else str(to.path)[-200:]
+        name = "stdout" if to.path is None else shortened(str(to.path), 200)
         binary = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
         line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {binary}."
-        print("".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+        print(printable(line, "?"), file=sys.stderr)
 
 
 def text_size(attention: Attention, suffix: str) -> int:
@@ -100,10 +123,11 @@ def _suffix(out: str, asked_format: str | None) -> str:
         if out == STDOUT:
             raise SettingError("stdout has no suffix to set the format.", "Give --format, as in --out - --format csv.")
         return suffix
-    asked = format_suffix(asked_format)
-    if suffix and asked != suffix:
-        raise SettingError(f"--format {asked[1:][:40]} contradicts the suffix {suffix[:40]}.", "Leave one of them out.")
-    return asked
+    wanted_suffix = format_suffix(asked_format)
+    if suffix and wanted_suffix != suffix:
+        problem = f"--format {shortened(wanted_suffix[1:], 40)} contradicts the suffix {shortened(suffix, 40)}."
+        raise SettingError(problem, "Leave one of them out.")
+    return wanted_suffix
 
 
 def _to_stdout(write: Callable[[BinaryIO], object]) -> None:

@@ -398,7 +398,7 @@ _ADVICE = {
 
 def missing(texts: Iterable[str]) -> list[str]:
     """A plain sentence for each script of which some character has no font here; empty when all is well."""
-    return [_said(script, characters) for script, characters in _without_font(texts).items()]
+    return [_missing_with_advice(script, characters) for script, characters in _without_font(texts).items()]
 
 
 def boxes(texts: Iterable[str]) -> str:
@@ -431,7 +431,7 @@ def _named(script: str, characters: list[str]) -> str:
     return f"{names.get(script, f'{script.capitalize()} letters')} ({shown}{more})"
 
 
-def _said(script: str, characters: list[str]) -> str:
+def _missing_with_advice(script: str, characters: list[str]) -> str:
     font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
     advice = f"Install {font}, or name a font file in {SETTING}" if script != "UNNAMED" else f"Name a font in {SETTING}"
     return f"No font on this machine has {_named(script, characters)}: boxes stand in their place. {advice}."

@@ -17,13 +17,16 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
+from mha_viz.figures.faint import faint, faint_links
 from mha_viz.figures.heatmap import (
     BESIDE,
     FAINT,
     FOOT,
+    LARGEST,
     MARKED,
     Matrix,
     Room,
+    centred,
     foot,
     label_room,
     matrix_marks,
@@ -93,6 +96,7 @@ def compare(
     marks, y = _rows(
         [_panel(panels, p, plate, width, theme) for p, plate in zip(panels, plates, strict=True)], width, across
     )
+    hardly_seen = faint_links if kind == "links" else faint
     words = f"one scale{' of opacity' if kind == 'links' else ''}, {span(view.scale, top)}"
     ramp = (theme.paper, theme.ink) if kind == "links" else theme.ramp
     total = across * width + (across - 1) * GAP
@@ -102,7 +106,7 @@ def compare(
         y + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        notes=tuple(dict.fromkeys(note for plate in plates for note in plate.notes)),
+        notes=(*hardly_seen(view, parts), *dict.fromkeys(note for plate in plates for note in plate.notes)),
         **_words(
             panels,
             view,
@@ -323,7 +327,7 @@ def difference(
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     lines, most_high = not size.transparent, size.tallest - FOOT - HEAD
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, fade=BESIDE, height=most_high)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, fade=BESIDE, height=most_high)
     words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
     marks += foot(layout, theme, theme.signed, words)
     marked = f"−{numerals.weight(FAINT * top)}" if layout.cell >= MARKED and top else ""
@@ -333,7 +337,7 @@ def difference(
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
-        (*title.marks, *moved(marks, 0, title.height)),
+        centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
         notes=(*unlabelled(layout), *_unmarked(layout)),
         **_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
@@ -489,7 +493,7 @@ def _words(
     }
     return {
         "caption": " ".join(s for s in sentences if s),
-        "alt": f"{caption.KINDS[kind]}: {', '.join(named)}.",
+        "alt": f"{caption.KINDS[kind]}: {', '.join(named)}, for {caption.texts(every)}.",
         "about": about,
     }
 

@@ -18,6 +18,7 @@ from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Te
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import Excerpt, excerpts
+from mha_viz.figures.faint import faint_links
 from mha_viz.figures.heatmap import Room, widest
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
@@ -71,7 +72,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         high + foot,
         (*marks, *moved(names, 0, high)),
         background=None if size.transparent else theme.paper,
-        notes=notes,
+        notes=(*faint_links(view, [s.part for s in strands]), *notes),
         **caption.of_heads(attention, tuple(heads), view, [s.part for s in strands], "links"),
     )
     return sheet(drawn, size)
@@ -149,7 +150,7 @@ def link_marks(
     layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, spacing)
     beside = apart(len(strands), layout)
     marks: list[Mark] = [
-        curve for s, shift in zip(strands, beside, strict=True) for curve in curves(s, held, layout, shift)
+        curve for s, shift in zip(strands, beside, strict=True) for curve in strand_curves(s, held, layout, shift)
     ]
     marks += _tokens(strands, axes, held, layout, theme, spacing)
     return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
@@ -198,7 +199,7 @@ def apart(heads: int, layout: LinksLayout) -> list[float]:
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
 
-def curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
+def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
     """The lines of one head, weak ones first."""
     _, colour, dash, part, mask, shade = strand
     reach = bend(layout.left, layout.right)

@@ -32,11 +32,11 @@ from mha_viz.errors import (
 from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, many, pipeline
 from mha_viz.models.capture import Tap
-from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
 from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.probe import Opened, matrix, place
+from mha_viz.quotes import MOST_QUOTED, quoted
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 from mha_viz.trace import Trace
 
@@ -132,7 +132,7 @@ class Encoder:
         except Exception as error:  # a library's, of any kind: the files are what a person can change
             words = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, words)
-            reason = "" if catalog.hosted() else f": {words[: catalog.MAX_QUOTED]}"
+            reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
             raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
         return encoder
 

@@ -18,9 +18,10 @@ from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import pipeline
-from mha_viz.models.catalog import Model, quoted
+from mha_viz.models.catalog import Model
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.storage import INDEX, WEIGHTS
+from mha_viz.quotes import quoted
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # each row alone is enough
@@ -199,7 +200,7 @@ def _check_tokenizer(folder: Path, who: str) -> None:
         settings = read_object(folder / "tokenizer_config.json", _MAX_TOKENIZER_BYTES, who)
         if "auto_map" in settings:
             raise custom_code(who)
-        pipeline.check_settings(settings, who)
+        pipeline.check_tokenizer_settings(settings, who)
     if "tokenizer.json" in names:
         tokenizer = read_object(folder / "tokenizer.json", _MAX_TOKENIZER_BYTES, who)
         if not isinstance(tokenizer.get("model"), dict):

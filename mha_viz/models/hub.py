@@ -38,7 +38,7 @@ from mha_viz.errors import (
 )
 from mha_viz.files import passing_folder
 from mha_viz.models import budget, snapshots
-from mha_viz.models.catalog import Model, hosted, only_here, quoted
+from mha_viz.models.catalog import Model, hosted, only_here
 from mha_viz.models.folder import (
     MAX_CONFIG_BYTES,
     SHARD,
@@ -52,6 +52,7 @@ from mha_viz.models.folder import (
     read_object,
 )
 from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
+from mha_viz.quotes import quoted
 
 SIZE_SETTING = budget.ONE_SETTING
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare

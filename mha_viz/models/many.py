@@ -17,7 +17,7 @@ from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, SettingError, TextError
 from mha_viz.heads import is_number
 from mha_viz.models.cores import turn
-from mha_viz.tensors import own
+from mha_viz.tensors import read_only
 from mha_viz.text import TokenizedText
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[lis
 
 
 def _batch(encoder: Encoder, texts: Sequence[Prepared]) -> list[Attention]:
-    weights = own(encoder.batch(texts))  # [layer, head, text, query, key]
+    weights = read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
         Attention(
             encoder.name,
             encoder.revision,
             text.tokens,
-            own(np.ascontiguousarray(weights[:, :, at])),
+            read_only(np.ascontiguousarray(weights[:, :, at])),
             made=text.made,
         )
         for at, text in enumerate(texts)

@@ -255,7 +255,7 @@ The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(computed
             remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
         _shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         _left_out(o)
-    with charts, st.container(key="inside_wide_by_hand"):
+    with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(
             f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; its part of their sum is the share."
         )
@@ -372,7 +372,7 @@ def _halves() -> tuple[Any, Any]:
 
 
 def _chart(where: Any, figure: Any, name: str, alt: str) -> None:
-    with where, st.container(key=f"inside_wide_{name}"):
+    with where, st.container(key=f"wide_inside_{name}"):
         st.plotly_chart(
             figure,
             key=f"inside_{name}",

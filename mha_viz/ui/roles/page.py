@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import asked_for, gloss
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import COLOURS, standing, strongest_first, told
+from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
@@ -288,10 +288,10 @@ def _map(evidence: Evidence, chosen: Head | None) -> None:
     kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
     st.html(
-        "<style>.st-key-role_map_box .stElementContainer:has(.stPlotlyChart) "
+        "<style>.st-key-wide_role_map .stElementContainer:has(.stPlotlyChart) "
         f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
     )
-    with st.container(key="role_map_box"):
+    with st.container(key="wide_role_map"):
         picked = st.plotly_chart(
             chart,
             key="role_map",
@@ -339,7 +339,7 @@ def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
 
     findings = _filtered(evidence, kinds)
     columns = ["head", "role", "standing", "in words", "gain", "n"]
-    rows = [(both(f.head), f.role, standing(f), told(f), f.gain, f.n) for f in findings]
+    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), f.gain, f.n) for f in findings]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -352,7 +352,7 @@ def _hint(evidence: Evidence) -> None:
     for role in COLOURS:
         if role in strongest:
             finding = strongest[role]
-            st.markdown(f"**{both(finding.head)}** {role}, {plain(told(finding))}.")
+            st.markdown(f"**{both(finding.head)}** {role}, {plain(standing_with_numbers(finding))}.")
 
 
 # ---- One head -------------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def _answer(evidence: Evidence, typed: str) -> None:
                 on_click=filters.go,
                 kwargs={"find": str(finding.head)},
             )
-            st.markdown(plain(told(finding)))
+            st.markdown(plain(standing_with_numbers(finding)))
 
 
 def _there(head: Head, heads: tuple[Head, ...]) -> Head | None:

@@ -21,6 +21,7 @@ from mha_viz.ui.studies import Evidence, sentences_given, studies
 from mha_viz.uploads import Source
 
 PARAMETER = "search"
+ALL = "all"  # a search without conditions
 LONGEST = 60  # characters of one condition
 ROWS = {
     "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
@@ -37,19 +38,19 @@ FIELDS = tuple(name for row in ROWS.values() for name in row)
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """The form, and what was found."""
-    asked = address.now().get(PARAMETER)
-    with st.expander("Search this head’s links", expanded=asked is not None):
+    """The form, and what a search found."""
+    parameter = address.now().get(PARAMETER)
+    with st.expander("Search this head’s links", expanded=parameter is not None):
         source = _source(model, evidence)
-        conditions = read(asked or "")
-        _form(model, source, head, conditions, asked or "")
-        if asked is not None:
-            _found(model, source, head, conditions)
+        conditions = read(parameter or "")
+        _form(model, source, head, conditions, parameter or "")
+        if parameter is not None:
+            _outcome(model, source, head, conditions)
 
 
-def read(asked: str) -> dict[str, str]:
+def read(parameter: str) -> dict[str, str]:
     """The conditions that the URL names."""
-    given = dict(parse_qsl(asked))
+    given = dict(parse_qsl(parameter))
     return {name: clean(given[name])[:LONGEST].strip() for name in FIELDS if given.get(name, "").strip()}
 
 
@@ -61,7 +62,7 @@ def _source(model: catalog.Model, evidence: Evidence) -> Source:
     return sentences_given() if source is None else source._replace(name=names[digest])
 
 
-def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str], asked: str) -> None:
+def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str], parameter: str) -> None:
     st.markdown(
         f"In {plain(source.name)}: the sentences with this head’s strongest links. A *link* leads from each word to "
         "the word that gets its largest weight, special tokens and the word itself left out. Fields that stay empty "
@@ -73,31 +74,31 @@ def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str
             label.markdown(f"**{title}**")
             for column, (name, words) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
-                column.text_input(words, value, key=_key(name, asked), max_chars=LONGEST)
-        st.form_submit_button("Search", on_click=_start, args=(model, source, head, asked))
+                column.text_input(words, value, key=_key(name, parameter), max_chars=LONGEST)
+        st.form_submit_button("Search", on_click=_start, args=(model, source, head, parameter))
 
 
-def _key(name: str, asked: str) -> str:
+def _key(name: str, parameter: str) -> str:
     """Another search in the URL is another field: Back changes both."""
-    return f"search_{name}_{asked}"
+    return f"search_{name}_{parameter}"
 
 
 @guarded()
-def _start(model: catalog.Model, source: Source, head: Head, asked: str) -> None:
-    typed = {name: clean(str(st.session_state.get(_key(name, asked)) or ""))[:LONGEST].strip() for name in FIELDS}
+def _start(model: catalog.Model, source: Source, head: Head, parameter: str) -> None:
+    typed = {name: clean(str(st.session_state.get(_key(name, parameter)) or ""))[:LONGEST].strip() for name in FIELDS}
     after = urlencode({name: value for name, value in typed.items() if value})
     try:
         searches().start(model, source, _wanted(model, source, head, read(after)))
     except MhaVizError as error:
         complain_later(error)
-    address.go(search=after)
+    address.go(search=after or ALL)
 
 
 def _wanted(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> Wanted:
     return wanted(model, source.digest, head, tuple(Conditions(**conditions)))
 
 
-def _found(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> None:
+def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> None:
     search = _wanted(model, source, head, conditions)
     result, job, failure = searches().result(search), searches().under_way(search), searches().failed(search)
     if job is not None:
@@ -130,12 +131,12 @@ def _result(result: dict[str, Any], head: Head) -> None:
     with left:
         for one in unpacked(result):
             gold = ".".join(part.partition(":")[0] for part in one.relation if part)
-            query = link(one.sentence, head, gold)
+            target = link(one.sentence, head, gold)
             text = plain(around(one.sentence.forms, (one.query, one.key)))
-            if query is None:
+            if target is None:
                 st.markdown(text)
             else:
-                st.page_link(frame.page("explore"), label=text, query_params=query)
+                st.page_link(frame.page("explore"), label=text, query_params=target)
             ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
             st.caption(plain(f"{ends}, weight {one.weight:.2f}{f', {one.relation[0]}' if one.relation[0] else ''}"))
     if result["counts"]:

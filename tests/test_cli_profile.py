@@ -69,7 +69,10 @@ def test_the_size_of_a_batch_changes_no_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "tables"),
     [
-        ("The cat sat.\nIt slept.\n", {"position", "delimiter", "entropy", "distance", "candidates", "roles"}),
+        (
+            "The cat sat.\nIt slept.\n",
+            {"position", "delimiter", "entropy", "distance", "candidates", "roles", "evidence"},
+        ),
         (
             "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
             "1\tAnn met Bea and she left.\tshe\t16\tAnn\t0\tTRUE\tBea\t8\tFALSE\tx\n",

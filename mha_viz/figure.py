@@ -27,9 +27,11 @@ from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, Sett
 from mha_viz.exports import Numbers, Several, Subtracted
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures import caption
-from mha_viz.figures.compare import As, Panel, check, check_diff, check_kind, pin_in, signed
+from mha_viz.figures.compare import As, check, check_diff, check_kind
 from mha_viz.figures.compare import compare as compare_drawing
-from mha_viz.figures.compare import difference as difference_drawing
+from mha_viz.figures.correspondence import Panel, pin_in
+from mha_viz.figures.difference import difference as difference_drawing
+from mha_viz.figures.difference import signed
 from mha_viz.figures.grid import grid as grid_drawing
 from mha_viz.figures.heatmap import heatmap as heatmap_drawing
 from mha_viz.figures.layout import Size

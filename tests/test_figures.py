@@ -20,7 +20,9 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures import caption
-from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, pin_in, signed
+from mha_viz.figures.compare import compare
+from mha_viz.figures.correspondence import Panel, held_in, mismatch, pin_in
+from mha_viz.figures.difference import difference, levels, signed
 from mha_viz.figures.grid import grid, pooled
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size

@@ -21,7 +21,8 @@ from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
-from mha_viz.figures.compare import MOST, Panel, mismatch
+from mha_viz.figures.compare import MOST
+from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View

@@ -26,7 +26,7 @@ from mha_viz.analysis.syntax import Pointers
 from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, Cancelled, MhaVizError
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import opened, pack
 from mha_viz.models import catalog, hub

@@ -12,7 +12,7 @@ import torch
 from mha_viz.analysis.profile import read_profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import MAX_BYTES
+from mha_viz.corpus.limits import MAX_BYTES
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean

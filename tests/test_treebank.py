@@ -10,20 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.corpus import treebank
-from mha_viz.corpus.treebank import (
-    MAX_BRACKETS,
-    MAX_CELL,
-    MAX_LABELS,
-    MAX_WORDS,
-    Corpus,
-    Mention,
-    Word,
-    decoded,
-    read,
-    read_conllu,
-    read_gap,
-    read_plain,
-)
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABELS, MAX_WORDS, decoded
+from mha_viz.corpus.reading import read, read_gap, read_plain
+from mha_viz.corpus.treebank import Corpus, Mention, Word
 from mha_viz.errors import CorpusError, MhaVizError
 from tests import hostile
 from tests.conllu import GAP_HEADING, conllu, line

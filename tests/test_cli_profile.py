@@ -13,7 +13,7 @@ from mha_viz.analysis.profile import read_profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.limits import MAX_BYTES
-from mha_viz.models import encoder
+from mha_viz.models import opening
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from tests import hostile
@@ -234,7 +234,7 @@ def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     if torch.cuda.is_available():
-        assert encoder._there("cuda").type == "cuda"
+        assert opening.torch_device("cuda").type == "cuda"
     else:
-        with pytest.raises(encoder.SettingError, match="No GPU was found"):
-            encoder._there("cuda")
+        with pytest.raises(opening.SettingError, match="No GPU was found"):
+            opening.torch_device("cuda")

@@ -13,7 +13,7 @@ from mha_viz.analysis.profile import read_profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.limits import MAX_BYTES
-from mha_viz.models import opening
+from mha_viz.models import encoder, opening
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from tests import hostile

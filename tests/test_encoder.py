@@ -322,7 +322,7 @@ def test_half_precision_files_are_read_in_float32(folder: Path) -> None:
 def test_an_encoder_decoder_is_refused(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps({"model_type": "t5", "is_encoder_decoder": True}), "utf-8")
     with pytest.raises(ModelUnsupported, match="t5"):
-        opening.opened(folder, "t5")
+        opening.open_folder(folder, "t5")
 
 
 def test_unknown_names_are_one_family_of_errors() -> None:

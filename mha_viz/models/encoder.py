@@ -30,7 +30,14 @@ from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
 from mha_viz.models.many import Pieces, Prepared
-from mha_viz.models.opening import opened, piece_limit, reports_silenced, torch_device, weights_digest, without_pooler
+from mha_viz.models.opening import (
+    open_folder,
+    piece_limit,
+    reports_silenced,
+    torch_device,
+    weights_digest,
+    without_pooler,
+)
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.text import TokenizedText, WordPieces
@@ -99,7 +106,7 @@ class Encoder:
         name = name or folder.name
         try:
             with panics_in_words(name), reports_silenced():
-                encoder = cls(*opened(folder, name), name, revision or weights_digest(folder), device)
+                encoder = cls(*open_folder(folder, name), name, revision or weights_digest(folder), device)
                 encoder._prepare()
                 encoder.folder = folder
         except MhaVizError:

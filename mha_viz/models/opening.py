@@ -47,7 +47,7 @@ def torch_device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def opened(folder: Path, name: str) -> tuple[Any, Any]:
+def open_folder(folder: Path, name: str) -> tuple[Any, Any]:
     """Model and tokenizer, as transformers reads them from the folder."""
     local: dict[str, Any] = {"local_files_only": True}
     config = AutoConfig.from_pretrained(folder, **local, trust_remote_code=False)

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class TextPieces(NamedTuple):
-    """A text and a second one, empty where there is none, as a model reads them, cut to its limit; one entry a piece."""
+    """A text, and a second one or "", as a model reads them, cut to its limit; one entry a piece."""
 
     text: str
     pair: str

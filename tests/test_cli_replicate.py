@@ -12,6 +12,7 @@ from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.replication import HEADING, OUTCOMES
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 
@@ -26,7 +27,7 @@ def _one_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def treebank(folder: Path, seed: int, sentences: int = 60) -> Path:
     path = folder / f"{seed}.conllu"
-    path.write_text(grammar.as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
+    path.write_text(as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
     return path
 
 

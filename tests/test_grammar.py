@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.corpus.conllu import read_conllu
-from mha_viz.corpus.grammar import as_conllu, corpus, sentence
+from mha_viz.corpus.conllu import as_conllu, read_conllu
+from mha_viz.corpus.grammar import corpus, sentence
 from mha_viz.corpus.lexicon import VOCABULARY
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from mha_viz import apart, uploads
 from mha_viz.corpus import grammar, reading
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError
 from mha_viz.study.child import without_words
 from tests import hostile
 
 FILES: dict[str, tuple[str, bytes]] = {
-    "grammar": ("toy.conllu", grammar.as_conllu(grammar.corpus(12, 3).sentences).encode()),
+    "grammar": ("toy.conllu", as_conllu(grammar.corpus(12, 3).sentences).encode()),
     "plain": ("two.txt", "Zwei Sätze.\r\nHier, \u2028dort.\n\n".encode()),
     "marked": ("bom.txt", b"\xef\xbb\xbfOne line.\n"),
     "broken tree": ("b.conllu", b"1\tgrieves\t_\tX\t_\t_\t7\tdep\t_\t_\n\n"),

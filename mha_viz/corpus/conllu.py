@@ -1,4 +1,4 @@
-"""A treebank from CoNLL-U: dependencies, and coreference where MISC holds ``Entity=``.
+"""A treebank from CoNLL-U, and back: dependencies, and coreference where MISC holds ``Entity=``.
 
 Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped. A
 file with a line that cannot be parsed is refused, and the error gives the line's number. An invalid dependency tree,
@@ -8,12 +8,12 @@ why. Their words are still read, so sentence numbers match the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_sentences
 from mha_viz.corpus.rows import Row, blocks, new_document, rows_of
-from mha_viz.corpus.treebank import Corpus, Sentence, Word, text_digest
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 
 WITHOUT_TREE = "Its words are read without their dependencies."
@@ -97,3 +97,23 @@ def _cycle(heads: Sequence[int]) -> str:
 def _word(row: Row) -> Word:
     head = row.head - 1 if row.head else None
     return Word(row.form, row.upos, head, row.relation if row.head is not None else "", row.features)
+
+
+def as_conllu(sentences: Sequence[Sentence]) -> str:
+    """The sentences as CoNLL-U, each one a document, with coreference chains as in GUM."""
+    return "".join(f"# newdoc id = {s.document}\n" + "\n".join(_lines(s)) + "\n\n" for s in sentences)
+
+
+def _lines(sentence: Sentence) -> Iterator[str]:
+    for index, word in enumerate(sentence.words):
+        head = 0 if word.head is None else word.head + 1
+        entity = _brackets(sentence.mentions, index)
+        fields = (index + 1, word.form, "_", word.upos, "_", word.features or "_", head, word.relation, "_", entity)
+        yield "\t".join(map(str, fields))
+
+
+def _brackets(mentions: Sequence[Mention], index: int) -> str:
+    """The brackets of mentions at a word, as in "(1)(2" and "2)". Wider mentions open first and close last."""
+    opening = [f"({m.chain}" + ")" * (m.end == index + 1) for m in mentions if m.start == index]
+    closed = [f"{m.chain})" for m in reversed(mentions) if m.end == index + 1 and m.start < index]
+    return f"Entity={''.join(opening + closed)}" if opening or closed else "_"

@@ -18,7 +18,8 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
-from mha_viz.ui.inside.steps import STEPS, Opened
+from mha_viz.ui.inside.step_parts import Opened
+from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.parts import (
     complain,
     entitle,

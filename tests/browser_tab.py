@@ -46,9 +46,12 @@ class BrowserTab:
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
 
     def leave(self) -> None:
+        """Close the tab; what its browser remembers of the visit is no matter of the next visitor."""
         try:
             self.unharmed()
         finally:
+            if self.page.url.startswith("http"):
+                self.page.evaluate("window.localStorage.clear()")
             self.page.close()
 
     # ---- Going about

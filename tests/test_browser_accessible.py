@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
 VIOLATIONS = """axe.run(document).then(({violations}) => violations.flatMap(
     ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
+# Streamlit fetches what draws labels and charts when the first one is needed.
+DRAWN = """() => [...document.querySelectorAll("button[data-variant=pills]")].every(pill => pill.innerText.trim())
+    && [...document.querySelectorAll(".stPlotlyChart")].every(chart => chart.querySelector(".main-svg"))"""
 PAGES = (
     "/",
     "/?roles=on&tour=1&head=L0H2",
@@ -24,6 +27,7 @@ PAGES = (
     "/compare?show=layer",
     "/roles?model=toy",
     "/inside_a_head",
+    "/switch_off",
     "/why_heads_differ",
     "/questions",
     "/about",
@@ -43,6 +47,8 @@ def _open_everything(page: Page) -> None:
 
 def _settled(page: Page) -> None:
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)
+    page.wait_for_function(DRAWN)
+    page.evaluate("new Promise(frame => requestAnimationFrame(() => requestAnimationFrame(frame)))")
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")])

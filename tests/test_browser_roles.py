@@ -16,7 +16,7 @@ from tests.browser_tab import PHONE, BrowserTab
 
 def test_a_click_on_the_map_opens_the_head(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", tray="[]")
-    chart = page.locator(".st-key-role_map_box .js-plotly-plot")
+    chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
     expect(chart.locator("text", has_text="prev").first).to_be_visible()
     chart.locator("text", has_text="prev").first.click(force=True)
     expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")
@@ -28,7 +28,7 @@ def test_a_click_on_the_map_opens_the_head(visitor: BrowserTab) -> None:
 def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", kinds="position", relation="mod")
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
-    expect(page.locator(".st-key-role_map_box text", has_text="broad")).to_have_count(0)
+    expect(page.locator(".st-key-wide_role_map text", has_text="broad")).to_have_count(0)
     page.get_by_role("textbox", name="Find a head").fill("L3H1")
     page.get_by_role("textbox", name="Find a head").press("Enter")
     page.wait_for_function("() => new URLSearchParams(location.search).get('find') === 'L3H1'")
@@ -39,7 +39,7 @@ def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
 
 def test_the_map_names_what_it_shows(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
-    label = page.locator(".st-key-role_map_box text", has_text="prev").first
+    label = page.locator(".st-key-wide_role_map text", has_text="prev").first
     box = label.bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -114,19 +114,19 @@ def test_a_click_after_a_typed_head_works(visitor: BrowserTab) -> None:
 @pytest.mark.parametrize("parameters", [{"find": "L3H1"}, {"kinds": "syntax"}])
 def test_a_click_after_a_link_works(visitor: BrowserTab, parameters: dict[str, str]) -> None:
     page = visitor.visit("/roles", **parameters)
-    expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
+    expect(page.locator(".st-key-wide_role_map .js-plotly-plot")).to_be_visible()
     _built_in_sentences(page)
     assert visitor.address == {**parameters, "corpus": "grammar"}
     page.go_back()
     visitor.asked(corpus=None, **parameters)
-    expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
+    expect(page.locator(".st-key-wide_role_map .js-plotly-plot")).to_be_visible()
 
 
 def test_a_cell_of_a_filtered_map_opens_the_head(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
     page.get_by_role("button", name="syntax").click()
     visitor.asked(kinds="syntax")
-    chart = page.locator(".st-key-role_map_box .js-plotly-plot")
+    chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
     expect(chart.locator("text", has_text="prev")).to_have_count(0)
     chart.locator("text", has_text="obj").first.click(force=True)
     expect(page.locator(".explorer h2 code")).to_be_visible()
@@ -161,7 +161,7 @@ def _type(page: Page, name: str, text: str) -> None:
 def test_every_two_controls_in_both_orders(visitor: BrowserTab, first: str) -> None:
     for second in CONTROLS:
         page = visitor.visit("/roles")
-        expect(page.locator(".st-key-role_map_box .js-plotly-plot")).to_be_visible()
+        expect(page.locator(".st-key-wide_role_map .js-plotly-plot")).to_be_visible()
         CONTROLS[first](page)
         CONTROLS[second](page)
         expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)

@@ -41,7 +41,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .mha-remark { border-left-color: rgba(127, 127, 127, 0.5); font-size: 0.94rem; }
 .mha-problem p, .mha-remark p { margin: 2px 0; }
 .mha-problem p:first-child { font-weight: 600; }
-.st-key-role_map_box { overflow-x: auto; }
+[class*="st-key-wide_"] { overflow-x: auto; }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }

@@ -119,7 +119,7 @@ def shown(page: Page, path: str) -> None:
     marks = {
         "explore": page.locator(".grid canvas"),
         "compare": page.locator("article.panel"),
-        "roles": page.locator(".st-key-role_map_box .js-plotly-plot"),
+        "roles": page.locator(".st-key-wide_role_map .js-plotly-plot"),
         "inside_a_head": page.locator("[aria-current=step]"),
         "why_heads_differ": page.get_by_role("button", name="Run", exact=True),
         "questions": page.get_by_text(questions.questions()[-1].question),

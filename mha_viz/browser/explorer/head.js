@@ -160,8 +160,7 @@ function drawNothing({ reading, root, part, stage }) {
 
 /** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
-  const above = part.panels.getBoundingClientRect().top - document.documentElement.getBoundingClientRect().top;
-  const height = Math.max(380, Math.min(640, window.innerHeight - Math.max(above, 330) - 60));
+  const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual rest of the page
   const across = part.linksBox.clientWidth;
   layouts.links = drawLinks(part.links, scene, { ...look, width: across, height }, part.scroller.scrollTop);
   part.scroller.style.maxHeight = `${height}px`;

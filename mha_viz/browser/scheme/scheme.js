@@ -1,9 +1,35 @@
-// Charts come from the server in the colours of the page. When the page turns dark or light, they are asked for again.
+// What every page needs of a script: charts in the colours of the page, and keys that reach what scrolls sideways.
 import { isDark } from "../ink.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 
 let left = 1; // how often they may still be asked for: never without end
+
+// A chart wider than its page scrolls in a box that the keyboard can focus; one that fits is no stop on the way.
+// Returns what ends the watch.
+/** @type {() => () => void} */
+function watchScrolling() {
+  let frame = 0;
+  const soon = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(look);
+  };
+  const sizes = new ResizeObserver(soon);
+  const changes = new MutationObserver(soon);
+  const look = () => {
+    for (const box of document.querySelectorAll('[class*="st-key-wide_"]')) {
+      if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
+      else box.removeAttribute("tabindex");
+      for (const element of [box, ...box.children]) sizes.observe(element);
+    }
+  };
+  changes.observe(document.body, { childList: true, subtree: true });
+  return () => {
+    cancelAnimationFrame(frame);
+    changes.disconnect();
+    sizes.disconnect();
+  };
+}
 
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -26,8 +52,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   if (data.type) watch(); // the page may have turned before this was here
   media.addEventListener("change", turned);
+  const leave = watchScrolling();
   return () => {
     timers.forEach(clearTimeout);
     media.removeEventListener("change", turned);
+    leave();
   };
 }

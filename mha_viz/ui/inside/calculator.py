@@ -107,7 +107,7 @@ def _table(cost: Costs | None, attention: Attention, d_model: int) -> None:
     head = ["one layer, float32", *columns]
     lines = [[name, *map(tell, columns.values())] for name, tell in ROWS.items()]
     rule = ["---", *("---:" for _ in columns)]
-    with st.container(key="inside_wide_costs"):
+    with st.container(key="wide_inside_costs"):
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
 
 

@@ -39,11 +39,10 @@ COST = "cost"  # no step is open: the calculator follows the map
 # Charts keep a width at which their labels can be read; on a phone they scroll.
 _STYLE = """
 <style>
-[class*="st-key-inside_wide"] { overflow-x: auto; }
-@media (max-width: 640px) { .st-key-inside_wide_costs :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
-.st-key-inside_wide_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
-.st-key-inside_wide_by_hand td { padding-top: 2px; padding-bottom: 2px; }
-[class*="st-key-inside_wide"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
+@media (max-width: 640px) { .st-key-wide_inside_costs :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
+.st-key-wide_inside_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
+.st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
+[class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
 .st-key-inside_step { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 1.1rem; }
 .st-key-inside_step h3 { padding-top: 0; }
 .inside-shapes { margin: 0; font-size: 0.94rem; line-height: 1.9; }

@@ -40,7 +40,7 @@ def halves() -> tuple[Any, Any]:
 
 
 def chart(where: Any, figure: Any, name: str, alt: str) -> None:
-    with where, st.container(key=f"inside_wide_{name}"):
+    with where, st.container(key=f"wide_inside_{name}"):
         st.plotly_chart(
             figure,
             key=f"inside_{name}",

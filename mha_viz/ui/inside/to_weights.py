@@ -196,7 +196,7 @@ def softmax(o: Opened) -> Any:
             remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
         shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         say_left_out(o)
-    with charts, st.container(key="inside_wide_by_hand"):
+    with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(
             f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; its part of their sum is the share."
         )

@@ -26,10 +26,10 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
     st.html(
-        "<style>.st-key-role_map_box .stElementContainer:has(.stPlotlyChart) "
+        "<style>.st-key-wide_role_map .stElementContainer:has(.stPlotlyChart) "
         f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
     )
-    with st.container(key="role_map_box"):
+    with st.container(key="wide_role_map"):
         picked = st.plotly_chart(
             chart,
             key="role_map",

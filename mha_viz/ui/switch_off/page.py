@@ -47,12 +47,10 @@ CAUTION = (
     "A small effect does not mean that a head is useless: others may do the same, and this is one sentence and one "
     "measure of change."
 )
-_STYLE = "<style>[class*='st-key-switch_'] { overflow-x: auto; }</style>"
 
 
 def show(what: Asked) -> None:
     """The page, from what the URL asks for. CoNLL-U that was pasted is read as the sentence it holds."""
-    st.html(_STYLE)
     say_complaint()
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
@@ -277,11 +275,11 @@ def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None 
     width = chart.layout.width
     if width:
         st.html(
-            f"<style>.st-key-switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
+            f"<style>.st-key-wide_switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
             "</style>"
         )
     selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"} if on_select else {}
-    with st.container(key=f"switch_{key}"):
+    with st.container(key=f"wide_switch_{key}"):
         st.plotly_chart(
             chart,
             key=key,

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from mha_viz.figure.bundle import archive, pin_for
-from mha_viz.figure.figure import Figure, Page, known, unknown
+from mha_viz.figure.figure import Figure, Page, suffixes
 from mha_viz.figure.kinds import compare, difference, grid, heatmap, links
 
 __all__ = [
@@ -19,8 +19,7 @@ __all__ = [
     "difference",
     "grid",
     "heatmap",
-    "known",
     "links",
     "pin_for",
-    "unknown",
+    "suffixes",
 ]

@@ -98,7 +98,7 @@ class Figure:
         if suffix in exports.shown_suffixes():
             return exports.shown_bytes(self.numbers(), suffix)
         if suffix not in exports.drawing_suffixes():
-            raise ExportError(*unknown(suffix))
+            raise ExportError(*_unknown(suffix))
         _ = self._warned
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
@@ -160,12 +160,12 @@ def _outside() -> int:
     return level
 
 
-def known() -> tuple[str, ...]:
+def suffixes() -> tuple[str, ...]:
     """Every suffix that a figure can be saved with."""
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
 
 
-def unknown(suffix: str) -> tuple[str, str]:
+def _unknown(suffix: str) -> tuple[str, str]:
     """What to say of any other."""
     problem = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
-    return problem, f"Use one of {', '.join(known())}."
+    return problem, f"Use one of {', '.join(suffixes())}."

@@ -47,9 +47,9 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
         return focus(axes, view)
     query, key = (_unit_for(first, other, token, back) for token in view.pinned)
     row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
-    asked = [token is not None for token in view.pinned]
+    pinned = [token is not None for token in view.pinned]
     present = [row is not None, col is not None]
-    return Focus(row, col) if any(asked) and asked == present else None
+    return Focus(row, col) if any(pinned) and pinned == present else None
 
 
 def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
@@ -83,7 +83,7 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
     """Why the units of two readings do not correspond one to one; empty when they do."""
     a, b = first.text, second.text
     place = align(a, b).place
-    ours, theirs = (_kept(text, view) for text in (a, b))
+    ours, theirs = (_shown_units(text, view) for text in (a, b))
     number = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
@@ -114,6 +114,6 @@ def same_word(one: str, two: str) -> bool:
     return one.casefold() == two.casefold()
 
 
-def _kept(text: TokenizedText, view: View) -> list[int]:
+def _shown_units(text: TokenizedText, view: View) -> list[int]:
     """The words, and the special tokens where they are kept, by their numbers."""
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]

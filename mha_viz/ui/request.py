@@ -31,14 +31,14 @@ class Asked:
     where: Address
 
     @property
-    def shown(self) -> str:
+    def sentence(self) -> str:
         """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
         annotation = self.gold()
         return annotation.text if annotation and annotation.pasted else self.text
 
     def to_pin(self, shown: str) -> str:
         """``shown`` so that a pinned head is read again from the same words: those of CoNLL-U are given, not found."""
-        words = words_of(self.text) if shown == self.shown and not self.where.pair else None
+        words = words_of(self.text) if shown == self.sentence and not self.where.pair else None
         return bare(words) if words and words != words_of(shown) else shown
 
     def gold(self) -> Annotated | None:
@@ -68,7 +68,7 @@ def ask(what: Asked, intro: str = "") -> None:
     model."""
     model = what.where.model or catalog.default().name
     content = {
-        "text": what.shown,
+        "text": what.sentence,
         "pair": what.where.pair,
         **_look(what, model),
         "intro": intro,
@@ -119,7 +119,7 @@ def _example(what: Asked) -> dict[str, str]:
 def _on_read() -> None:
     typed = message("sentence", "read")
     text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), asked()
-    same = text == what.shown and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
+    same = text == what.sentence and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
     _read_next(what.text if same else text, pair)
 
 

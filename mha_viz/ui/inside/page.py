@@ -67,7 +67,7 @@ def show(what: Asked) -> None:
     inference.say_cut(attention, what.where)
     inference.say_unknown(attention)
     head = _head(what, attention)
-    entitle(f"Inside {head}", quoted(what.shown))
+    entitle(f"Inside {head}", quoted(what.sentence))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
         trace = _traced(what, attention, head.layer)

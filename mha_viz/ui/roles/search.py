@@ -17,12 +17,12 @@ FIND = "What the head does, in plain words, or its name: L3H1 counts from 0, 4-2
 LISTED = 6  # heads in the answer to plain words
 
 
-def wanted_head(evidence: Evidence, asked: Head | None) -> Head | None:
+def wanted_head(evidence: Evidence, linked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
     typed = filters.find(st, placeholder="subject, pronoun, L3H1 or 4-2", help=FIND)
     heads = evidence.profiles[0].heads()
     if not typed:
-        return asked if asked in heads else None
+        return linked if linked in heads else None
     exact = re.fullmatch(r"[Ll](\d{1,3})\s*[Hh](\d{1,3})", typed, re.ASCII)
     pair = re.fullmatch(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", typed, re.ASCII)
     if exact:

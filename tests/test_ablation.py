@@ -224,9 +224,7 @@ def test_effects_do_not_depend_on_the_size_of_a_batch(pieces: int, tiny: Tiny, m
     case = Case(SENTENCE, "Isn't it far?", "uniform")
     whole = study.effects(tiny("bert"), case)
     monkeypatch.setattr(analysis, "PIECES", pieces)
-    for ours, theirs in zip(
-        study.effects(tiny("bert"), case), whole, strict=True
-    ):
+    for ours, theirs in zip(study.effects(tiny("bert"), case), whole, strict=True):
         assert np.allclose(ours, theirs, atol=1e-6)
 
 

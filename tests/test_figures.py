@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import numerals
-from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Rect, Text
@@ -30,6 +29,7 @@ from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
+from mha_viz.files.assets import app_root
 from mha_viz.models.encoder import Encoder
 from tests import hostile
 from tests.page_scripts import ask_panels

@@ -24,24 +24,18 @@ FLOORS = {
     "training": 4,  # on sentences of the grammar
     "models": 3,
     "analysis": 3,
-    "uploads": 3,  # what a file holds
-    "attention": 2,
-    "corpus": 2,  # annotated text and the built-in grammar
+    "attention": 2,  # of all heads, and the steps of one layer
+    "corpus": 2,  # annotated text, also from strangers, and the built-in grammar
     "drawing": 2,
-    "trace": 2,  # the steps of a layer, for drawing without a model
     "text": 1,
     "browser": 1,
-    "assets": 1,
-    "apart": 1,  # work in a process of its own
     "options": 1,  # what a figure can be asked for
-    "words": 1,  # sums and means over the tokens of a word
-    "files": 1,  # there whole or not at all
+    "files": 1,  # there whole or not at all, and where the app's own lie
+    "process": 1,  # settings of libraries where it is our own, and work in a process of its own
     "heads": 1,  # their names
-    "tensors": 1,  # numbers of attention as arrays
     "errors": 0,
     "numerals": 0,  # numbers in sentences
     "version": 0,
-    "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {
     "streamlit": {"ui", "page", "serving"},
@@ -327,7 +321,7 @@ def test_pages_compose_and_never_compute() -> None:
         ("mha_viz.ui.parts", "import plotly.graph_objects as go"),
         ("mha_viz.figures.grid", "import torch.nn"),
         ("mha_viz.exports.formats", "def f():\n    from transformers import AutoModel"),
-        ("mha_viz.assets", "from mha_viz.text import clean"),
+        ("mha_viz.files.assets", "from mha_viz.text import clean"),
         ("mha_viz.helpers", "import json"),
         ("pages.10_explore", "import numpy as np"),
         ("app", "import os"),

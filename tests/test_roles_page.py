@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mha_viz import uploads
 from mha_viz.attention import Head
-from mha_viz.corpus import grammar
+from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.role_words import told
 from mha_viz.models import catalog
@@ -23,7 +23,6 @@ from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
-from mha_viz.uploads import Source
 from tests import hostile
 from tests.page_session import PageSession, press
 from tests.waiting import until

@@ -15,8 +15,9 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from mha_viz import trace
 from mha_viz.analysis.distance import entropy
+from mha_viz.attention import trace
+from mha_viz.attention.trace import Parameters, Trace, split, traced
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models import capture, linear
 from mha_viz.models import encoder as encoder_module
@@ -24,7 +25,6 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
-from mha_viz.trace import Parameters, Trace, split, traced
 from tests import tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE
 

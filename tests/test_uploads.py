@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mha_viz import apart, uploads
-from mha_viz.corpus import grammar, reading
+from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError
+from mha_viz.process import apart
 from mha_viz.study.child import without_words
 from tests import hostile
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, ExportError
 from mha_viz.files import whole_file
-from mha_viz.heads import AnyHead, Head
 
 if TYPE_CHECKING:
     import pandas as pd

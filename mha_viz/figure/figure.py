@@ -59,10 +59,14 @@ class Figure:
     @cached_property
     def _warned(self) -> bool:
         """Warns of characters without a glyph when it is first asked for, and not again."""
-        lost = fonts.missing(self._made.texts())
-        if lost:
-            warnings.warn(" ".join(lost), MissingGlyphWarning, stacklevel=_outside())
-        return bool(lost)
+        if self.missing_glyphs:
+            warnings.warn(" ".join(self.missing_glyphs), MissingGlyphWarning, stacklevel=_outside())
+        return bool(self.missing_glyphs)
+
+    @cached_property
+    def missing_glyphs(self) -> list[str]:
+        """A sentence for each script of which no font on this machine has some character."""
+        return fonts.missing(self._made.texts())
 
     @property
     def caption(self) -> str:

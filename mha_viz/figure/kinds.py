@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Unpack, overload
 
-from mha_viz.attention import AnyHead, Attention, Head
+from mha_viz.attention import AnyHead, Attention, Head, is_number
 from mha_viz.errors import SettingError
 from mha_viz.exports import Several, Subtracted
 from mha_viz.exports.page import Look
@@ -24,7 +24,6 @@ from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, check_pin, shown
-from mha_viz.heads import is_number
 from mha_viz.options import HeadOptions, Options
 
 

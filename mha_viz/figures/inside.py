@@ -13,6 +13,7 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.analysis.distance import entropy
+from mha_viz.attention.trace import Array, Trace, split
 from mha_viz.figures.charts import go, make_subplots
 from mha_viz.figures.inside_parts import (
     bars_rightward,
@@ -29,7 +30,6 @@ from mha_viz.figures.inside_parts import (
     token_name,
 )
 from mha_viz.figures.theme import Theme, faint, scale
-from mha_viz.trace import Array, Trace, split
 
 DRAWN = 32  # tokens that a chart has room for
 UNDIVIDED = "q · k as it is"

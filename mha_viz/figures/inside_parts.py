@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mha_viz.attention.trace import Array, Trace
 from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, paper, scale
-from mha_viz.trace import Array, Trace
 
 POOLED = 96  # rows and columns of a large matrix
 LETTERS = 12  # of a token's label

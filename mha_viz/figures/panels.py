@@ -19,6 +19,7 @@ import numpy as np
 
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST
@@ -26,7 +27,6 @@ from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
-from mha_viz.tensors import QUANTITIES
 from mha_viz.text import align, clean
 
 Unit = Literal["pieces", "words"]

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
-from mha_viz.attention import Attention, Weights
+from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
+from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
     MhaVizError,
     ModelBroken,
@@ -23,7 +24,6 @@ from mha_viz.errors import (
     ShapeError,
     TextError,
 )
-from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import quoted
@@ -41,7 +41,6 @@ from mha_viz.models.opening import (
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.text import TokenizedText, WordPieces
-from mha_viz.trace import Trace
 
 __all__ = ["Encoder", "load"]
 

@@ -23,7 +23,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
-from mha_viz.assets import asset
 from mha_viz.errors import (
     Cancelled,
     ModelBroken,
@@ -34,6 +33,7 @@ from mha_viz.errors import (
     ModelUnsupported,
 )
 from mha_viz.files import passing_folder
+from mha_viz.files.assets import asset
 from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, only_here, quoted
 from mha_viz.models.folder import (

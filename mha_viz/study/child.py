@@ -13,13 +13,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mha_viz import apart
 from mha_viz.analysis.profile import Profile
 from mha_viz.corpus import grammar, reading
+from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import ExportError
 from mha_viz.models.encoder import Encoder
+from mha_viz.process import apart
 from mha_viz.study.run import study
-from mha_viz.uploads import NEUTRAL
 
 
 def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:

@@ -9,10 +9,10 @@ from functools import cache
 
 import streamlit as st
 
-from mha_viz.assets import asset
 from mha_viz.attention import Attention
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.figures.packet import Start
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, inference, tour

@@ -7,11 +7,11 @@ from contextlib import suppress
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
-from mha_viz.tensors import QUANTITIES
 from mha_viz.ui import address, inference, takeaway, tour, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of

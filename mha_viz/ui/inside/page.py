@@ -8,11 +8,11 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, UnknownHead
 from mha_viz.figures.caption import both
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
-from mha_viz.trace import Trace
 from mha_viz.ui import address, inference, request
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block

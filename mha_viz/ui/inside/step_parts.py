@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.attention.trace import Trace
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
-from mha_viz.trace import Trace
 from mha_viz.ui.parts import plain, remark
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mha_viz.trace import Trace
+from mha_viz.attention.trace import Trace
 from mha_viz.ui.inside.step_parts import Opened
 from mha_viz.ui.inside.to_output import concatenation, output, values
 from mha_viz.ui.inside.to_weights import linear, mask, products, scale, softmax, vectors

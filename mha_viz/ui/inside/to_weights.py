@@ -9,9 +9,9 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import entropy
+from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import decimal, percent, small
-from mha_viz.trace import Trace
 from mha_viz.ui import address
 from mha_viz.ui.inside.by_hand import softmax_table
 from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, Opened, chart, halves, say_left_out, shapes

@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from mha_viz.analysis.profile import Profile
+from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
@@ -17,7 +18,6 @@ from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.studies import Evidence, given, sentences_given, studies
 from mha_viz.ui.study_progress import progress
-from mha_viz.uploads import Source
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read

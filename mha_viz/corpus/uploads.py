@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from mha_viz import apart
 from mha_viz.corpus import reading
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, TooLarge, TooSlow
+from mha_viz.process import apart
 
-CHILD = "mha_viz.uploads"
+CHILD = "mha_viz.corpus.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
 NEUTRAL = "an uploaded file"  # shown in place of its name to others with the same file or a link to its profile
 LEFT_OUT = 5  # reasons for left-out annotation that are reported

@@ -69,10 +69,13 @@ def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
 
 async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
     soaked = Soaked()
-    async with WebSession(server.url, light=True) as first:  # torch is there from the start, as on every server in use
-        visitor = Visitor(first, Random(SEED))
+    async with WebSession(server.url, light=True) as first:  # all code is loaded from the start, as on a server in use
+        random = Random(SEED)
+        visitor = Visitor(first, random)
         for name in ("read a sentence", "Compare", "Roles", "Inside"):
             await visitor.does(name)
+        for task in ORDERED.values():
+            await task(first, random)
     await asyncio.sleep(5)
     begin = time.monotonic()
     soaked.looks.append(_look(server, begin))
@@ -114,7 +117,7 @@ async def _stay(server: Watched, number: int, seconds: float, soaked: Soaked) ->
                 if name == "usual":
                     name, _ = await visitor.acts()
                 else:
-                    await {"download": _download, "training": _train, "study": _study}[name](session, random)
+                    await ORDERED[name](session, random)
                 soaked.actions[name] += 1
     except Exception as error:  # whatever it is, a person would have met it
         soaked.errors.append(f"visitor {number}, {name}: {type(error).__name__}: {error}"[:300])
@@ -156,3 +159,6 @@ async def _until(session: WebSession, key: str, seconds: float) -> None:
     end = time.monotonic() + seconds
     while key in session.widgets and time.monotonic() < end:
         await asyncio.sleep(0.5)
+
+
+ORDERED = {"download": _download, "training": _train, "study": _study}

@@ -141,7 +141,9 @@ USAGE, NOT_FOUND, NETWORK, BAD_INPUT = 2, 3, 4, 5
 ATTENTION = ["attention", "x", "--out", "a.npz"]
 STEPS = "0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000, 10000"
 REFUSED: list[tuple[int, list[str], list[str]]] = [
-    (USAGE, [], ["COMMAND", "--help"]),
+    (USAGE, [], ["No command was given. Choose from serve, models,", "See mha-viz --help."]),
+    (USAGE, ["figure"], ["No kind was given. Choose from heatmap,", "See mha-viz figure --help."]),
+    (USAGE, ["attention"], ["TEXT and --out are missing. See mha-viz attention --help."]),
     (USAGE, ["paint"], ["“paint” is not a command. Choose from", "attention"]),
     (USAGE, ["atention", "x"], ["Did you mean attention?"]),
     (USAGE, ["--verison"], ["Did you mean --version?"]),

@@ -13,6 +13,7 @@ from mha_viz import figure as figure_api
 from mha_viz.cli import main
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
+from mha_viz.quotes import printable
 from tests import hostile
 from tests.files import FORMATS, opens
 
@@ -94,7 +95,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["links", TIRED, "--all-heads", "d", "--format", "sgv"], "Did you mean .svg?"),
     (["heatmap", TIRED, "--out", "f.svg"], "No head was named. Give --head"),
     (["heatmap", TIRED, "--head", "L3H1", "--head", "L3H2", "--out", "f.svg"], "shows one head"),
-    (["links", TIRED, "--head", "L3H1", "--pin", "q99", "--out", "f.svg"], "there is no token 99"),
+    (["links", TIRED, "--head", "L3H1", "--pin", "q99", "--out", "f.svg"], "--pin is “q99”: there is no token 99"),
     (["compare", TIRED, "--head", "L3H1", "--pin", "k0", "--special", "hide", "--out", "f.html"], "does not show"),
     (
         ["heatmap", TIRED, "--head", "4-2", "--out", "f.svg"],
@@ -104,14 +105,33 @@ WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--head", "L11H3", "--out", "f.svg"], "Did you mean L3H11?"),
     (["tree", TIRED, "--head", "L3H1", "--out", "f.svg"], "“tree” is not a kind. Choose from heatmap"),
     (["links", "", "--head", "L3H1", "--out", "f.svg"], "Nothing was typed"),
-    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--links", "top0"], "Expected one of"),
+    (
+        ["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--links", "top0"],
+        "--links is “top0”. Expected one of: all; top1 to top10",
+    ),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--links", "min1"], "min0.00 to min0.99"),
     (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-mm", "wide"], "not a number"),
-    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-mm", "nan"], "width_mm"),
+    (
+        ["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-mm", "nan"],
+        "--width-mm is nan. Expected a number from 20",
+    ),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-in", "0.1"], "--width-in is 0.1. Expected"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--max-height-mm", "1"], "--max-height-mm is 1.0. Expected"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--side", "ab"], "Give --pair TEXT, or leave --side out"),
+    (["links", "It", "was", "--head", "L3H1", "--out", "f.svg"], "expected: was. A text stands in quotation marks"),
+    (["links", TIRED, "--out", "f.svg", "--head"], "--head needs a value. See mha-viz figure links --help."),
+    (
+        ["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--pin", "7"],
+        "--pin is “7”. Expected one of: q10",
+    ),
     (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--dpi", "-1"], "resolution"),
     (["links", TIRED, "--head", "L3H1", "--out", "no/such/folder/f.svg"], "cannot be written"),
     (["difference", TIRED, "--head", "L3H1", "--out", "f.svg"], "takes two heads"),
     (["difference", TIRED, "--and", "Cats sleep all day long.", "--head", "L3H1", "--out", "f.svg"], "common rows"),
-    (["compare", TIRED, "--head", "L3H1", "--out", "f.svg", "--scale", "row"], "each row its own"),
+    (
+        ["compare", TIRED, "--head", "L3H1", "--out", "f.svg", "--scale", "row"],
+        "“row” is not a value of --scale. Choose from fixed, head, log",
+    ),
     (["compare", TIRED, "--head", "L3H1", "--side", "ab", "--out", "f.csv"], "--side does not go with figure compare"),
     (
         ["compare", TIRED, "--head", "L3H1", "--as", "bars", "--out", "f.svg"],
@@ -143,7 +163,10 @@ WRONG: list[tuple[list[str], str]] = [
     (["difference", TIRED, *TWO, "--scale", "log", "--out", "f.svg"], "--scale does not go with diff"),
     (["grid", TIRED, "--pin", "q3", "--out", "f.svg"], "--pin does not go with grid"),
     (["heatmap", TIRED, "--all-heads", ""], "no name"),
-    (["grid", TIRED, "--width-mm", "85", "--width-in", "3", "--out", "f.svg"], "not allowed with"),
+    (
+        ["grid", TIRED, "--width-mm", "85", "--width-in", "3", "--out", "f.svg"],
+        "--width-in does not go with --width-mm.",
+    ),
     (["grid", TIRED, "--all-heads", "d"], "--all-heads does not go with figure grid"),
     (
         ["grid", TIRED, "--columns", "2", "--out", "f.svg"],
@@ -236,7 +259,7 @@ def test_hostile_texts_are_drawn_or_refused_in_one_line(
             assert shown.err.count("\n") == 1
         else:
             assert shown.out.count("\n") == 1, "line breaks of the text stay out of the terminal"
-            assert shown.out[:-1].isprintable()
+            assert printable(shown.out[:-1], "") == shown.out[:-1]
             opens(out.suffix, out.read_bytes())
     assert {path.stem for path in tmp_path.iterdir()} in ({*EVERY}, set())
 
@@ -272,4 +295,71 @@ def test_a_page_that_is_too_low_for_a_text_is_said_with_what_to_do(
     written, said = capsys.readouterr()
     assert "tokens are drawn" in written
     assert "mha-viz: The first" in said
-    assert "raise max_height_mm" in said
+    assert "raise --max-height-mm or --width-mm, or lower --font-pt" in said
+
+
+WEAK = ("Who sat?", "--pair", "The cat sat on the mat.", "--side", "ab")
+
+
+@pytest.mark.parametrize("kind", ["links", "heatmap", "grid"])
+def test_a_picture_in_which_hardly_anything_can_be_seen_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    head = [] if kind == "grid" else ["--head", "L3H1"]
+    weak = [*WEAK, "--model", "minilm", *head]
+    assert figure(kind, *weak, "--out", tmp_path / "f.svg") == 0
+    said = capsys.readouterr().err
+    if kind == "grid":  # some of its heads are strong
+        assert said == ""
+        return
+    assert said == (
+        "mha-viz: All weights shown are less than 0.15, which a scale from 0 to 1 hardly shows. "
+        "Use --scale head, which runs to the largest weight.\n"
+    )
+    assert figure(kind, *weak, "--scale", "head", "--out", tmp_path / "f.svg") == 0
+    assert figure(kind, *weak, "--out", tmp_path / "f.csv") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_of_many_files_each_warning_is_said_once_with_a_file_it_is_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert figure("links", *WEAK, "--all-heads", tmp_path) == 0
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "such files: All weights shown are less than 0.15" in said
+
+
+def test_a_rule_that_leaves_no_link_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("links", TIRED, "--head", "L3H1", "--links", "min0.99", "--special", "hide", "--caption")
+    assert figure(*arguments, "--out", tmp_path / "f.svg") == 0
+    written, said = capsys.readouterr()
+    assert "No weight is large enough for a link." in written
+    assert "ask for less than --links min0.99" in said
+
+
+def test_the_line_on_a_comparison_names_each_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "It was " + "very " * 100 + "wide."
+    assert figure("compare", TIRED, "--and", long, "--head", "L3H1", "--out", tmp_path / "f.csv") == 0
+    said = capsys.readouterr().out
+    assert f"for the texts “{TIRED}”; “It was very" in said
+    assert said.endswith("…”.\n")
+    assert len(said) < 400
+
+
+def test_a_long_text_is_cut_with_an_ellipsis(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert figure("heatmap", "very " * 60 + "wide", "--head", "L3H1", "--out", tmp_path / "f.csv") == 0
+    assert "…”. Strongest link" in capsys.readouterr().out
+
+
+def test_help_says_of_each_kind_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    helps = {}
+    for kind in EVERY:
+        with pytest.raises(SystemExit):
+            figure(kind, "--help")
+        helps[kind] = " ".join(capsys.readouterr().out.split())
+    assert {kind for kind in EVERY if "counted from 0; may be repeated" in helps[kind]} == {"links", "compare"}
+    assert "twice, or once with --and" in helps["difference"]
+    assert {kind for kind in EVERY if "only in a .html" in helps[kind]} == {"grid", "difference"}
+    assert all("min0.N" in helps[kind] for kind in EVERY if kind != "heatmap")
+    assert "row, to each row's" not in helps["compare"]

@@ -23,12 +23,12 @@ from mha_viz.figures.compare import compare
 from mha_viz.figures.correspondence import Panel, held_in, mismatch, pin_in
 from mha_viz.figures.difference import difference, levels, signed
 from mha_viz.figures.grid import grid, pooled
-from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.heatmap import heatmap, labelled
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, THEMES, palette
-from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
+from mha_viz.figures.view import Block, Unit, View, block, chosen, focus, shades, shown, units
 from mha_viz.files.assets import app_root
 from mha_viz.models.encoder import Encoder
 from tests import hostile
@@ -497,3 +497,23 @@ def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:
         said = f"{drawing.caption} {drawing.alt} {drawing.about} {drawing.texts()}"
         assert "secret" not in said
         assert "own" in said
+
+
+def test_where_labels_are_crowded_special_tokens_keep_theirs() -> None:
+    """The numbers of the browser's test."""
+    side = tuple(Unit(str(i), (i,), i in (0, 11), 0) for i in range(13))
+    assert labelled(side, 3, None) == {0, 3, 6, 11}
+    assert labelled(side, 3, 4) == {0, 4, 11}
+    assert labelled(side, 1, 4) == set(range(13))
+
+
+def test_a_small_matrix_stands_in_the_middle_of_its_page() -> None:
+    attention = reading(words=(1, 1))
+    drawing = heatmap(attention, H, None, Size(width_mm=178))
+    cells = next(mark for mark in drawing.marks if isinstance(mark, Cells))
+    assert drawing.width == pytest.approx(178 * POINTS_PER_MM)
+    assert cells.width / len(attention.text) == pytest.approx(84 * 8 / 13)
+    left = min(mark.x for mark in drawing.marks if isinstance(mark, Text) and mark.text.startswith("rows:"))
+    assert left > drawing.width / 5
+    narrow = heatmap(attention, H, None, Size(width_mm=60))
+    assert min(mark.x for mark in narrow.marks if isinstance(mark, Text) and mark.text.startswith("rows:")) < 5

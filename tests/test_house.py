@@ -35,6 +35,7 @@ FLOORS = {
     "heads": 1,  # their names
     "errors": 0,
     "numerals": 0,  # numbers in sentences
+    "quotes": 0,  # what people typed, in sentences
     "version": 0,
 }
 ONLY_IN = {

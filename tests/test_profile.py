@@ -15,7 +15,7 @@ import pytest
 from mha_viz import files
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
-from mha_viz.errors import CorpusError, ExportError
+from mha_viz.errors import CorpusError, CorpusMissing, ExportError
 
 PROMISED = {
     "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high,role_low,role_high",
@@ -198,13 +198,30 @@ DAMAGE = {
 def test_a_damaged_folder_is_named(tmp_path: Path, how: str) -> None:
     profile_of("entropy", "roles").write(tmp_path)
     DAMAGE[how](tmp_path)
-    with pytest.raises(CorpusError, match="no profile that can be read"):
+    with pytest.raises(CorpusError, match="holds no profile"):
         read_profile(tmp_path)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="no profile that can be read"):
+    with pytest.raises(CorpusMissing, match=r"nowhere” does not exist. Give the folder that"):
         read_profile(tmp_path / "nowhere")
+
+
+def test_a_folder_or_a_file_that_is_no_profile(tmp_path: Path) -> None:
+    with pytest.raises(CorpusMissing, match=r"holds no profile: profile\.json, which a study writes last"):
+        read_profile(tmp_path)
+    (tmp_path / "a.csv").write_text("a,b\n")
+    with pytest.raises(CorpusMissing, match=r"a\.csv” is a file; a profile is a folder"):
+        read_profile(tmp_path / "a.csv")
+    with pytest.raises(CorpusMissing):
+        read_profile(tmp_path / ("a" * 300))
+
+
+def test_facts_that_lack_something_are_named(tmp_path: Path) -> None:
+    profile_of("entropy").write(tmp_path)
+    (tmp_path / "profile.json").write_text("{}")
+    with pytest.raises(CorpusError, match=r"can be read: 'layers' is missing\. Make it again"):
+        read_profile(tmp_path)
 
 
 @pytest.mark.parametrize("after", range(5))

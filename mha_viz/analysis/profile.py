@@ -18,14 +18,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.attention import AnyHead, Head
-from mha_viz.errors import CorpusError, ExportError
+from mha_viz.errors import CorpusError, CorpusMissing, ExportError
 from mha_viz.files import whole_file
+from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CORPORA = "; "  # between the names of corpora
 FACTS = "profile.json"
+REMAKE = "Make it again: mha-viz profile."
+MOST_OF_PATH = 200  # characters of a path that an error repeats
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean something else
 
@@ -235,20 +238,36 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, TypeError) as error:
-        raise CorpusError(
-            f"{folder} holds no roles that can be read: {error}", "Make it again: mha-viz profile."
-        ) from error
+        raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
 
 
 def read_profile(folder: Path) -> Profile:
-    """The profile in ``folder``. Raises CorpusError when there is none, or it is damaged."""
+    """The profile in ``folder``. Raises CorpusMissing when there is none, CorpusError when it is damaged."""
+    _check_there(folder)
     try:
         there = [name for name in (FACTS, *_every_table()) if (folder / name).is_file()]
         return profile_of({name: (folder / name).read_bytes().decode() for name in there})
     except (OSError, ValueError) as error:
-        raise CorpusError(
-            f"{folder} holds no profile that can be read: {error}", "Make it again: mha-viz profile."
-        ) from error
+        raise CorpusError(f"{folder} holds no profile that can be read: {error}.", REMAKE) from error
+
+
+def _check_there(folder: Path) -> None:
+    """Raise CorpusMissing for a folder that holds no profile, with what it is instead."""
+    remedy = "Give the folder that `mha-viz profile CORPUS --out FOLDER` has written."
+    name = quoted(str(folder), MOST_OF_PATH)
+    try:
+        if (folder / FACTS).is_file():
+            return
+        if folder.is_dir():
+            problem = f"The folder {name} holds no profile: {FACTS}, which a study writes last, is missing."
+        elif folder.exists():
+            problem = f"{name} is a file; a profile is a folder that holds {FACTS}."
+        else:
+            problem = f"The folder {name} does not exist."
+    except (OSError, ValueError) as error:  # no permission to look, a name that no folder can have
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise CorpusMissing(f"{name} cannot be read: {reason}.", remedy) from error
+    raise CorpusMissing(problem, remedy)
 
 
 def profile_of(files: Mapping[str, str]) -> Profile:
@@ -264,8 +283,10 @@ def profile_of(files: Mapping[str, str]) -> Profile:
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error
+    except KeyError as error:
+        raise ValueError(f"{error} is missing") from error
+    except TypeError as error:
+        raise ValueError(f"{FACTS} does not hold the facts of a profile") from error
     return Profile(facts, tables, untrained)
 
 

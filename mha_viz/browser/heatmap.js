@@ -15,6 +15,16 @@ const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
 // One label in so many is written where cells are smaller than letters.
 /** @type {(cell: number) => number} */
 export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
+// Which rows or columns have their label where there is room for one in `every`: what is held, special tokens, then the
+// others in order, each where no other label is too near.
+/** @type {(list: Unit[], every: number, own: number | null, count?: number) => Set<number>} */
+export function labelled(list, every, own, count = 1) {
+  const places = own === null ? [] : Array.from({ length: count }, (_, k) => own + k);
+  const first = list.flatMap((unit, i) => (unit.special ? [i] : []));
+  const others = list.flatMap((_, i) => (i % every ? [] : [i]));
+  for (const i of [...first, ...others]) if (places.every((j) => Math.abs(i - j) >= every)) places.push(i);
+  return new Set(places);
+}
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Several drawings of one size share
 // `look.label` and `look.most`, the rows and columns that there must be room for.
@@ -136,11 +146,10 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = labelSize(layout.cell);
-  const every = labelStep(layout.cell); // crowded: one label in so many, and always the focused one
+  const written = labelled(list, labelStep(layout.cell), own, count);
   list.forEach((unit, i) => {
     const held = within(i, own, count);
-    const beside = own !== null && !held && i > own - every && i < own + count - 1 + every;
-    if (!held && (heldOnly || i % every || beside)) return;
+    if (!held && (heldOnly || !written.has(i))) return;
     context.font = look.textFont(size, held ? 600 : 400);
     context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
     context.globalAlpha = own !== null && !held ? 0.45 : 1;

@@ -15,6 +15,7 @@ from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, nu
 from mha_viz.cli.output import Destination, destination, format_suffix
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, glyph_warnings, one_line, text_of
+from mha_viz.cli.usage import in_options
 from mha_viz.errors import ExportError, FigureWarning, SettingError
 from mha_viz.files import make_folder
 
@@ -28,19 +29,15 @@ KINDS = {
 WHOLE_PAGE = ("grid", "compare", "difference")  # kinds whose .html pages show every setting of the view
 LONE_HEADS = ("heatmap", "links")  # kinds that --all-heads draws
 PANELS = 16
-# The settings of a view: default, values where they are a few, explanation, and the kinds that take the setting.
-VIEW: dict[str, tuple[str, tuple[str, ...], str, tuple[str, ...]]] = {
-    "unit": ("words", ("words", "pieces"), "rows and columns", tuple(KINDS)),
-    "special": ("keep", ("keep", "hide", "rescale"), "special tokens", tuple(KINDS)),
-    "side": ("all", ("all", "aa", "ab", "ba", "bb"), "part of a pair", ("heatmap", "links", "grid")),
-    "links": ("all", (), "which links: all, top3, min0.10, mass0.70", ("links", *WHOLE_PAGE)),
-    "scale": (
-        "fixed",
-        ("fixed", "head", "row", "log"),
-        "colours from 0 to 1, to the head's largest weight, to the row's, or logarithmic",
-        tuple(KINDS),
-    ),
-    "pin": ("", (), "held token or link: q10 (query token 10), k1 (key token 1), q10k1 (one link)", tuple(KINDS)),
+SCALES = ("fixed", "head", "row", "log")
+# The settings of a view: default, values where they are a few, and the kinds that take the setting.
+VIEW: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "unit": ("words", ("words", "pieces"), tuple(KINDS)),
+    "special": ("keep", ("keep", "hide", "rescale"), tuple(KINDS)),
+    "side": ("all", ("all", "aa", "ab", "ba", "bb"), ("heatmap", "links", "grid")),
+    "links": ("all", (), ("links", *WHOLE_PAGE)),
+    "scale": ("fixed", SCALES, tuple(KINDS)),
+    "pin": ("", (), tuple(KINDS)),
 }
 # Static drawings that do not show a setting, which only the interactive page of that kind does.
 ONLY_ON_PAGES = {
@@ -58,51 +55,81 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         one.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
         text_options(one)
         _head_options(one, kind)
-        for name, (default, choices, words, takers) in VIEW.items():
-            if kind in takers:
-                shown = f"{', '.join(choices)}: {words}" if choices else words
-                help_text = f"{shown} (default: {default or 'no'})"
-                one.add_argument(
-                    f"--{name}", default=default, choices=choices or None, metavar=name.upper(), help=help_text
-                )
-        _size_options(one)
+        _view_options(one, kind)
+        _size_options(one, kind)
         output_options(one, _suffixes(), required=False)
-        one.add_argument("--caption", action="store_true", help="print the caption")
+        one.add_argument("--caption", action="store_true", help="print the caption of the figure")
 
 
 def _head_options(one: Parser, kind: str) -> None:
-    if kind != "grid":
-        one.add_argument("--head", action="append", type=head_name, metavar="L3H1", help="a head; may be repeated")
+    how_many = {
+        "heatmap": "",
+        "links": "; may be repeated, for heads of one layer",
+        "compare": "; may be repeated",
+        "difference": "; twice, or once with --and",
+    }
+    if kind in how_many:
+        words = f"a head: layer 3, head 1, counted from 0{how_many[kind]}"
+        one.add_argument("--head", action="append", type=head_name, metavar="L3H1", help=words)
     if kind in ("compare", "difference"):
-        one.add_argument("--and", action="append", dest="others", metavar="TEXT", help="another text; may be repeated")
+        words = "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
+        one.add_argument("--and", action="append", dest="others", metavar="TEXT", help=words)
     if kind == "compare":
-        one.add_argument(
-            "--as", dest="as_", choices=LONE_HEADS, metavar="KIND", help="heatmap or links (default: heatmap)"
-        )
-        one.add_argument(
-            "--columns", type=columns, metavar="N", help="panels per row, from 1 to 16 (default: as many as fit)"
-        )
+        words = "what heads are drawn as: heatmap or links (default: heatmap)"
+        one.add_argument("--as", dest="as_", choices=LONE_HEADS, metavar="KIND", help=words)
+        words = "panels per row, from 1 to 16 (default: as many as fit)"
+        one.add_argument("--columns", type=columns, metavar="N", help=words)
     if kind in LONE_HEADS:
-        words = "write one file per head, L0H0 and so on, to this folder (default format: svg)"
-        one.add_argument("--all-heads", type=folder_name, metavar="DIR", help=words)
+        words = "in place of --head and --out: write one file per head, L0H0 and so on, to this folder, as .svg or in "
+        one.add_argument("--all-heads", type=folder_name, metavar="DIR", help=f"{words}the --format given")
 
 
-def _size_options(one: Parser) -> None:
+def _view_options(one: Parser, kind: str) -> None:
+    for name, (default, values, takers) in VIEW.items():
+        if kind in takers:
+            choices = tuple(value for value in values if (kind, value) != ("compare", "row")) or None
+            words = f"{_view_words(name, kind)} (default: {default or 'none'}){_only_on_pages(name, kind)}"
+            one.add_argument(f"--{name}", default=default, choices=choices, metavar=name.upper(), help=words)
+
+
+def _view_words(name: str, kind: str) -> str:
+    """What a setting of the view does in a kind of figure."""
+    scales = "head, to the head's largest weight; row, to each row's"
+    if kind == "compare":
+        scales = "head, to the largest weight of all panels"
+    return {
+        "unit": "words or pieces, as rows and columns",
+        "special": "keep or hide special tokens such as [CLS]; rescale hides them and makes rows sum to 1 again",
+        "side": "the part of a --pair to show: all, aa, ab, ba or bb; ab is from the first text to the second",
+        "links": "which links: all; topN, the N heaviest keys of each query, as top3; min0.N, weights from this one "
+        "on, as min0.10; mass0.N, the fewest keys of each query that hold this share of its row, as mass0.70",
+        "scale": f"how far colours and opacity reach: fixed, from 0 to 1; {scales}; log, from 0.001 to 1",
+        "pin": "a token or a link to hold: q10 is query token 10, k1 key token 1, q10k1 the link between them; tokens "
+        "are pieces, counted from 0",
+    }[name]
+
+
+def _only_on_pages(name: str, kind: str) -> str:
+    """Where a setting is shown, if not in every file."""
+    if kind not in ONLY_ON_PAGES.get(name, ()):
+        return ""
+    return "; with --as links, or in a .html" if (name, kind) == ("links", "compare") else "; only in a .html"
+
+
+def _size_options(one: Parser, kind: str) -> None:
     width = one.add_mutually_exclusive_group()
-    width.add_argument("--width-mm", type=number, metavar="MM", help="85 fits one column, 178 two (default: 178)")
-    width.add_argument("--width-in", type=number, metavar="IN", help="the same in inches")
-    one.add_argument(
-        "--max-height-mm",
-        type=number,
-        metavar="MM",
-        help="longer links stand in columns, or show what is around --pin (default: 220, A4 with a caption)",
-    )
+    words = "width: 85 fits one column of a page, 178 two (default: 178)"
+    width.add_argument("--width-mm", type=number, metavar="MM", help=words)
+    width.add_argument("--width-in", type=number, metavar="IN", help="width in inches")
+    words = "the most height that the figure may have (default: 220, which leaves room for a caption on A4)"
+    words += "; longer links stand in columns, or show what is around --pin" * (kind == "links")
+    one.add_argument("--max-height-mm", type=number, metavar="MM", help=words)
     one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
     one.add_argument(
         "--look",
         choices=("light", "dark"),
         metavar="LOOK",
-        help="light or dark (default: light; .html follows the browser)",
+        help="light or dark (default: light; a .html is as its reader's browser)",
     )
     one.add_argument("--transparent", action="store_true", help="no background")
     one.add_argument(
@@ -116,6 +143,13 @@ def _suffixes() -> tuple[str, ...]:
 
 def run(args: argparse.Namespace) -> None:
     """Draw heads to a file or to stdout, or every head to a folder."""
+    try:
+        _draw(args)
+    except SettingError as error:
+        raise SettingError(in_options(error.problem), in_options(error.remedy)) from error
+
+
+def _draw(args: argparse.Namespace) -> None:
     to = _checked(args)
     settings = _settings(args, to.suffix)
     texts = [text_of(args.text), *args.others]
@@ -132,7 +166,8 @@ def run(args: argparse.Namespace) -> None:
         print(one_line(figure.caption), file=sys.stderr if to.path is None else sys.stdout)
     else:
         to.report(one_line(f"{to.path}: {figure.drawing.alt}"))
-    _warn(figure, to.suffix)
+    for line in _warnings(figure, to.suffix):
+        print(f"mha-viz: {line}", file=sys.stderr)
 
 
 def _checked(args: argparse.Namespace) -> Destination:
@@ -177,14 +212,14 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     from mha_viz.figures.layout import Size
     from mha_viz.figures.view import View
 
+    _check_side(args)
+    _check_inches(args.width_in)
     view = {name: getattr(args, name) for name in VIEW if hasattr(args, name)}
     sizes = {name: getattr(args, name) for name in ("width_mm", "max_height_mm", "font_pt", "look", "transparent")}
     sizes["width_mm"] = args.width_mm if args.width_in is None else 25.4 * args.width_in
     sizes = {name: value for name, value in sizes.items() if value is not None}
     View(**view)
     Size(**sizes)
-    if args.kind == "compare" and args.scale == "row":
-        raise SettingError("scale is 'row', which gives each row its own.", "A comparison takes fixed, head or log.")
     if suffix == ".html" and args.columns:
         raise SettingError("--columns does not go with .html, whose panels fill the window.", "Leave it out.")
     if suffix != ".html" or args.kind not in WHOLE_PAGE:
@@ -192,11 +227,26 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     return view | sizes
 
 
+def _check_side(args: argparse.Namespace) -> None:
+    if getattr(args, "side", "all") != "all" and not args.pair:
+        raise SettingError(
+            "--side shows a part of a pair, and there is no second text.", "Give --pair TEXT, or leave --side out."
+        )
+
+
+def _check_inches(given: float | None) -> None:
+    from mha_viz.figures.layout import LIMITS
+
+    low, high = (bound / 25.4 for bound in LIMITS["width_mm"])
+    if given is not None and not low <= given <= high:
+        raise SettingError(f"--width-in is {given:g}.", f"Expected a number from {low:.2g} to {high:.3g}.")
+
+
 def _check_shown(args: argparse.Namespace) -> None:
     for name, kinds in ONLY_ON_PAGES.items():
         shown = args.as_ == "links" and name == "links"
         if getattr(args, name, VIEW[name][0]) != VIEW[name][0] and args.kind in kinds and not shown:
-            others = [kind for kind in VIEW[name][3] if kind not in kinds]
+            others = [kind for kind in VIEW[name][2] if kind not in kinds]
             others += ["compare --as links"] * (name == "links")
             remedy = f"It goes with {', '.join(others)}, and with .html."
             raise SettingError(f"--{name} does not go with {args.kind}.", remedy)
@@ -221,19 +271,21 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
     folder: Path = args.all_heads
     make_folder(folder)
     every = attention.every_head()
-    figure = None
+    warned: dict[str, list[str]] = {}  # the files of each warning
     with glyph_warnings(), bar("files") as show, warnings.catch_warnings():
-        warnings.simplefilter("ignore", FigureWarning)  # of every head the same, which _warn says once
+        warnings.simplefilter("ignore", FigureWarning)  # said once below
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
-            figure.save(folder / f"{head}{suffix}", args.dpi)
+            path = figure.save(folder / f"{head}{suffix}", args.dpi)
+            for line in _warnings(figure, suffix):
+                warned.setdefault(line, []).append(path.name)
             show(done, len(every))
     print(f"{folder}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
-    if figure is not None:
-        _warn(figure, suffix)
+    for line, names in warned.items():
+        which = "" if len(names) == len(every) else f"{names[0]}, one of {len(names)} such files: "
+        print(f"mha-viz: {which}{line}", file=sys.stderr)
 
 
-def _warn(figure: Any, suffix: str) -> None:
-    drawn = suffix in exports.drawing_suffixes()  # other formats are rendered with the reader's fonts
-    for line in figure.warnings if drawn else ():
-        print(f"mha-viz: {line}", file=sys.stderr)
+def _warnings(figure: Any, suffix: str) -> list[str]:
+    """What is wrong with a picture; other formats are drawn with their reader's fonts and settings."""
+    return [in_options(line) for line in figure.warnings] if suffix in exports.drawing_suffixes() else []

@@ -45,7 +45,8 @@ def _suggesting(name: str) -> Iterator[None]:
     except (UnknownModel, ModelUnreachable) as error:
         names = [] if name.partition("@")[0] in catalog.CATALOG else [model.name for model in catalog.offered()]
         question = did_you_mean(name, names, LIKENESS_OF_MODELS)
-        raise type(error)(error.problem, f"{question} {error.remedy}".strip()) from error
+        remedy = error.remedy.replace("Choose one from the list", "Choose one that `mha-viz models` lists")
+        raise type(error)(error.problem, f"{question} {remedy}".strip()) from error
 
 
 def check_heads(model: Model, heads: Sequence[Head]) -> None:

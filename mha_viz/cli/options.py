@@ -12,8 +12,10 @@ from typing import Any, NoReturn
 
 from mha_viz.attention import Head
 from mha_viz.cli.suggestions import did_you_mean, meant_head
+from mha_viz.cli.usage import plain
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
+from mha_viz.quotes import quoted, shortened
 
 Run = Callable[[argparse.Namespace], None]
 
@@ -36,9 +38,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise SettingError in place of argparse's usage message."""
-        sentence = message[:1].upper() + message[1:]
-        sentence += "" if sentence.endswith((".", "?")) else "."
-        raise SettingError(sentence, f"See {self.prog} --help.")
+        raise SettingError(plain(message, self), f"See {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an option that does not exist, before argparse complains of one that is missing in its place."""
@@ -62,7 +62,9 @@ class Parser(argparse.ArgumentParser):
         if others:
             raise SettingError(f"{option} does not go with {name}.", f"It goes with {' and '.join(others)}.")
         question = did_you_mean(option, self._option_string_actions)
-        raise SettingError(f"{name} has no option {option[:40]}.", f"{question} See {self.prog} --help.".strip())
+        raise SettingError(
+            f"{name} has no option {shortened(option, 40)}.", f"{question} See {self.prog} --help.".strip()
+        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise SettingError for a command or a value that is none of the choices."""
@@ -72,24 +74,29 @@ class Parser(argparse.ArgumentParser):
         what = f"a value of {action.option_strings[0]}" if action.option_strings else f"a {action.metavar}".lower()
         question = did_you_mean(str(value), choices)
         remedy = f"{question} Choose from {', '.join(choices)}." if question else f"Choose from {', '.join(choices)}."
-        raise SettingError(f"“{str(value)[:40]}” is not {what}.", remedy)
+        raise SettingError(f"{quoted(str(value))} is not {what}.", remedy)
 
 
 def text_options(command: Parser) -> None:
     """Add the options for a text, a second one, and the model."""
     command.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
     command.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
-    command.add_argument(
-        "--model", default=catalog.DEFAULT, metavar="NAME", help="a name from `mha-viz models`, a Hub id or a folder"
-    )
+    model_option(command)
+
+
+def model_option(command: Parser) -> None:
+    """Add --model."""
+    words = f"a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: {catalog.DEFAULT})"
+    command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
 
 
 def output_options(command: Parser, formats: Iterable[str], required: bool = True) -> None:
     """Add --out and --format."""
     names = ", ".join(formats)
-    out = f'the suffix sets the format: {names}; "-" is stdout, with --format'
+    out = f'the file to write; its suffix sets the format: {names}. "-" is stdout, in the --format given'
     command.add_argument("--out", required=required, metavar="FILE", help=out)
-    command.add_argument("--format", metavar="SUFFIX", help="the format, for stdout or a file without a suffix")
+    words = "the format, as in csv: for stdout, or for a file without a suffix"
+    command.add_argument("--format", metavar="FORMAT", help=words)
 
 
 def head_name(value: str) -> Head:
@@ -113,7 +120,7 @@ def number(value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"“{value[:40]}” is not a number") from None
+        raise argparse.ArgumentTypeError(f"{quoted(value)} is not a number") from None
 
 
 def whole(low: int, high: int, what: str) -> Callable[[str], int]:
@@ -121,7 +128,7 @@ def whole(low: int, high: int, what: str) -> Callable[[str], int]:
 
     def parse(value: str) -> int:
         if not (value.isascii() and value.isdigit() and low <= int(value[:9]) <= high):
-            raise argparse.ArgumentTypeError(f"“{value[:40]}” is not {what}")
+            raise argparse.ArgumentTypeError(f"{quoted(value)} is not {what}")
         return int(value[:9])
 
     return parse

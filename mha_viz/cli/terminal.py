@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from mha_viz.errors import EmptyText, MissingGlyphWarning, TextError
+from mha_viz.quotes import printable
 
 Show = Callable[[int, int], None]
 
@@ -105,7 +106,7 @@ def glyph_warnings() -> Iterator[None]:
 
 def one_line(message: str) -> str:
     """The message without line breaks and control characters, which a typed name may contain."""
-    return " ".join("".join(c if c.isprintable() else " " for c in message).split())
+    return " ".join(printable(message, " ").split())
 
 
 def never_fail_on(stream: Any) -> None:

@@ -12,6 +12,7 @@ from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.figures.view import Block, View, focus, span, units
+from mha_viz.quotes import shortened
 from mha_viz.text import Cut
 
 KINDS = {
@@ -21,6 +22,7 @@ KINDS = {
     "compare": "Attention heads side by side",
     "difference": "Difference of two attention heads",
 }
+MOST_OF_TEXTS = 200  # characters of all texts in the description of a figure
 UNITS = {
     "words": "Attention to a word is the sum over its pieces, from a word the mean.",
     "pieces": "Rows and columns are the model’s tokens.",
@@ -61,8 +63,16 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
     sentences += [scale(view, parts, kind), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
-    alt = f"{KINDS[kind]}, {which}, for the text “{attention.queries.text[:200]}”. {strong}"
+    alt = f"{KINDS[kind]}, {which}, for {texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
+
+
+def texts(attentions: Sequence[Attention]) -> str:
+    """The texts of readings, each once and shortened: 'the text “The cat sat.”'."""
+    pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
+    most = max(40, MOST_OF_TEXTS // len(pairs))
+    named = [" and ".join(f"“{shortened(text, most)}”" for text in pair if text) for pair in pairs]
+    return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
 
 
 def both(head: Head) -> str:
@@ -136,7 +146,8 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
         "mas": f"Links: of each query the fewest keys that hold {rule[4:]} of its row.",
     }
     chosen = drawn.get(rule[:3], "") if kind == "links" else ""
-    side = f"Only the {SIDES[view.side]}." if view.side != "all" else ""
+    is_part = view.side != "all" and any(attention.queries.pair for attention in attentions)
+    side = f"Only the {SIDES[view.side]}." if is_part else ""
     return " ".join(s for s in (UNITS[unit], side, chosen) if s)
 
 
@@ -170,7 +181,7 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
     """The share that is not shown; empty where nothing is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     what = SPECIAL["rescale" if is_before else view.special] if is_before or view.special != "keep" else ""
-    if not what and view.side == "all":
+    if not what and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
         return ""
     opening = f"{what}; " if what else ""
     was = "was hidden" if is_before or view.special == "rescale" else "is hidden"

@@ -13,6 +13,7 @@ from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.correspondence import Panel, held_by_panels
+from mha_viz.figures.faint import faint, faint_links
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
@@ -59,6 +60,7 @@ def compare(
         [_panel(panels, *each, width, theme) for each in zip(panels, plates, strict=True)], width, across
     )
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
+    hardly_seen = faint_links if kind == "links" else faint
     scale = span(view.scale, max(part.top for part in parts))
     whole_width = across * width + (across - 1) * GAP
     drawn = Drawing(
@@ -66,7 +68,7 @@ def compare(
         bottom + FOOT,
         (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme)),
         background=None if size.transparent else theme.paper,
-        notes=tuple(dict.fromkeys(note for plate in plates for note in plate.notes)),
+        notes=(*hardly_seen(view, parts), *dict.fromkeys(note for plate in plates for note in plate.notes)),
         **figure_words(panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of),
     )
     return sheet(drawn, size)
@@ -240,7 +242,7 @@ def figure_words(
     }
     return {
         "caption": " ".join(s for s in sentences if s),
-        "alt": f"{caption.KINDS[kind]}: {', '.join(named)}.",
+        "alt": f"{caption.KINDS[kind]}: {', '.join(named)}, for {caption.texts(every)}.",
         "about": about,
     }
 

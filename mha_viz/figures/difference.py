@@ -16,7 +16,18 @@ from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.compare import Plate, check, figure_words
 from mha_viz.figures.correspondence import Panel, mismatch, same_word
-from mha_viz.figures.heatmap import BESIDE, FAINT, FOOT, MARKED, Matrix, foot, matrix_marks, unlabelled
+from mha_viz.figures.heatmap import (
+    BESIDE,
+    FAINT,
+    FOOT,
+    LARGEST,
+    MARKED,
+    Matrix,
+    centred,
+    foot,
+    matrix_marks,
+    unlabelled,
+)
 from mha_viz.figures.layout import HeatmapLayout, Size, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
@@ -48,7 +59,7 @@ def difference(
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     lines, most_high = not size.transparent, size.tallest - FOOT - ABOVE
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, fade=BESIDE, height=most_high)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, fade=BESIDE, height=most_high)
     words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
     marks += foot(layout, theme, theme.signed, words)
     marked = f"−{numerals.weight(FAINT * top)}" if layout.cell >= MARKED and top else ""
@@ -58,7 +69,7 @@ def difference(
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
-        (*title.marks, *moved(marks, 0, title.height)),
+        centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
         notes=(*unlabelled(layout), *_unmarked(layout)),
         **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),

@@ -6,6 +6,7 @@ Laid out in the screen's pixels, as ``browser/heatmap.js`` does, and scaled to p
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,16 @@ import numpy.typing as npt
 
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Drawing, Mark, Note, Pixels, Rect, Strength, Text
+from mha_viz.drawing.marks import Cells, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
+from mha_viz.figures.faint import faint
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, span, units
 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
+LARGEST = 84  # a cell of a figure by itself, pixels: five tokens would fill a page with 25 numbers
 HAIRLINES = 10  # cells from this size on are parted by lines
 MARKED = 4  # cells from this size on carry a minus where they are less than 0
 FAINT = 0.1  # of the largest difference: what is less needs no minus, for its colour is hardly one
@@ -64,14 +67,15 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     axes = units(attention, view)
     part = block(attention, head, view, axes)
     matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines=not size.transparent, height=size.tallest - FOOT)
+    lines, most_high = not size.transparent, size.tallest - FOOT
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     marks += foot(layout, theme, theme.ramp, span(view.scale, part.top))
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,
-        marks,
+        centred(marks, layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=unlabelled(layout),
+        notes=(*faint(view, [part]), *unlabelled(layout)),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size)
@@ -102,6 +106,11 @@ def matrix_marks(
     marks += _veils(matrix, layout, theme, fade.cells)
     marks += [*_axis(matrix, layout, theme, fade.labels, True), *_axis(matrix, layout, theme, fade.labels, False)]
     return tuple(marks), layout
+
+
+def centred(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -> tuple[Mark, ...]:
+    """The marks of a matrix whose cells are as large as they may be, in the middle of ``width`` pixels."""
+    return moved(marks, (width - layout.width) / 2, 0) if layout.cell == LARGEST else marks
 
 
 def label_room(axes: Axes) -> float:
@@ -190,16 +199,25 @@ def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
 def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
-    size, every = label_step(layout)  # crowded: one label in so many, and always the held one
+    size, every = label_step(layout)
     marks: list[Mark] = []
-    for i, unit in enumerate(side):
-        beside = held is not None and held != i and abs(held - i) < every
-        if held != i and (i % every or beside):
-            continue
+    for i in sorted(labelled(side, every, held)):
+        unit = side[i]
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
         opacity = 1 if held is None or held == i else faded
         marks.append(_label(unit, at, size, layout, theme, is_row, held == i, opacity))
     return marks
+
+
+def labelled(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
+    """Which rows or columns have their label where there is room for one in ``every``: what is held, special tokens,
+    then the others in order, each where no other label is too near."""
+    places = [] if held is None else [held]
+    special = (i for i, unit in enumerate(side) if unit.special)
+    for i in (*special, *range(0, len(side), every)):
+        if all(abs(i - place) >= every for place in places):
+            places.append(i)
+    return set(places)
 
 
 def _label(

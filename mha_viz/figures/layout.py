@@ -21,6 +21,7 @@ EDGE = 4  # free on every side of a file, pixels: letters stand out of their pla
 TALL = 100_000  # a file may be as high as it needs
 
 LOOKS = ("light", "dark")
+LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # from, to
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Size:
     max_height_mm: float = PAGE_MM
 
     def __post_init__(self) -> None:
-        for name, low, high in (("width_mm", 20, 2000), ("font_pt", 3, 40), ("max_height_mm", 20, 10_000)):
+        for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             if not isinstance(value, int | float) or not low <= value <= high:
                 raise SettingError(f"{name} is {str(value)[:40]}.", f"Expected a number from {low} to {high}.")

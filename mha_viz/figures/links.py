@@ -18,6 +18,7 @@ from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Te
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import Excerpt, excerpts
+from mha_viz.figures.faint import faint_links
 from mha_viz.figures.heatmap import Room, widest
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
@@ -71,7 +72,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         high + foot,
         (*marks, *moved(names, 0, high)),
         background=None if size.transparent else theme.paper,
-        notes=notes,
+        notes=(*faint_links(view, [s.part for s in strands]), *notes),
         **caption.of_heads(attention, tuple(heads), view, [s.part for s in strands], "links"),
     )
     return sheet(drawn, size)

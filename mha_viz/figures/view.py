@@ -26,6 +26,12 @@ LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 
 # What each setting of a view may be.
 SETTINGS = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "side")} | {"pin": f"|{VALUES['pin']}"}
+# The same in words.
+GRAMMAR = {name: VALUES[name].replace("|", ", ") for name in ("unit", "special", "scale", "side")} | {
+    "links": "all; top1 to top10, the heaviest keys of each query; min0.00 to min0.99, weights from this one on; or "
+    "mass0.00 to mass0.99, the fewest keys of each query that hold this share of its row",
+    "pin": "q10, a query token; k1, a key token; q10k1, the link between them",
+}
 
 Mask = npt.NDArray[np.bool_]
 Shades = npt.NDArray[np.uint8]
@@ -54,9 +60,7 @@ class View:
         for name, pattern in SETTINGS.items():
             value = getattr(self, name)
             if not isinstance(value, str) or not re.fullmatch(pattern, value, flags=re.ASCII):
-                expected = pattern.replace("|", ", ").replace(r"\d{1,4}", "10").replace(r"\d{1,2}", "25")
-                expected = expected.replace("([1-9], 10)", "3").replace(r"\.", ".").removeprefix(", ")
-                raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {expected}.")
+                raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {GRAMMAR[name]}.")
 
     @property
     def pinned(self) -> tuple[int | None, int | None]:

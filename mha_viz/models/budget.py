@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from mha_viz.errors import ModelError, ModelUnsupported, SettingError
 from mha_viz.models import storage
-from mha_viz.models.catalog import quoted
+from mha_viz.quotes import quoted
 
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
 ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"

@@ -16,6 +16,7 @@ from typing import Literal
 from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots, storage
+from mha_viz.quotes import quoted
 
 DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"
@@ -23,7 +24,6 @@ ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
 MAX_HUB_ID = 96  # the Hub's own limit
-MAX_QUOTED = 60  # characters of a typed name that an error repeats
 
 # Ids on the Hub: "name" or "owner/name" in ASCII; neither part begins or ends with "-" or ".".
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
@@ -205,12 +205,6 @@ def resolve(name: str) -> Model:
             "or the full path of a folder that holds config.json, a tokenizer and safetensors.",
         )
     return model
-
-
-def quoted(name: str) -> str:
-    """What was typed, in quotation marks: at most 60 characters, those that cannot be shown replaced by U+FFFD."""
-    short = name if len(name) <= MAX_QUOTED else name[: MAX_QUOTED - 1] + "…"
-    return "“" + "".join(c if c.isprintable() else "\ufffd" for c in short) + "”"
 
 
 def _selected() -> tuple[Model, ...]:

@@ -26,7 +26,6 @@ from mha_viz.errors import (
 )
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
 from mha_viz.models.capture import Tap
-from mha_viz.models.catalog import quoted
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
 from mha_viz.models.many import Pieces, Prepared
@@ -40,6 +39,7 @@ from mha_viz.models.opening import (
 )
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
+from mha_viz.quotes import MOST_QUOTED, quoted
 from mha_viz.text import TokenizedText, WordPieces
 
 __all__ = ["Encoder", "load"]
@@ -113,7 +113,7 @@ class Encoder:
         except Exception as error:  # a library's, of any kind: the files are what a person can change
             words = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, words)
-            reason = "" if catalog.hosted() else f": {words[: catalog.MAX_QUOTED]}"
+            reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
             raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
         return encoder
 

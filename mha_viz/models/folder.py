@@ -18,9 +18,10 @@ from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import pipeline
-from mha_viz.models.catalog import Model, quoted
+from mha_viz.models.catalog import Model
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.storage import INDEX, WEIGHTS
+from mha_viz.quotes import quoted
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # each row alone is enough

@@ -35,7 +35,7 @@ from mha_viz.errors import (
 from mha_viz.files import passing_folder
 from mha_viz.files.assets import asset
 from mha_viz.models import budget, snapshots
-from mha_viz.models.catalog import Model, hosted, only_here, quoted
+from mha_viz.models.catalog import Model, hosted, only_here
 from mha_viz.models.folder import (
     MAX_CONFIG_BYTES,
     SHARD,
@@ -50,6 +50,7 @@ from mha_viz.models.folder import (
 )
 from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused, silent, too_slow
 from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
+from mha_viz.quotes import quoted
 
 SIZE_SETTING = budget.ONE_SETTING
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare

@@ -65,7 +65,8 @@ def _packed(layer: nn.Module, gelu: bool) -> PackedLinear | None:
 
 def _page_out(weight: torch.Tensor) -> None:
     """Tell Linux that a tensor which lies in a mapped file is not read any more: 41 MB of the built-in model. Its
-    values stay; whoever reads them after all reads the file again."""
+    values stay; whoever reads them after all reads the file again. (Memory that is no file's stays, or goes to swap
+    where there is any; it is freed with its layer.)"""
     if sys.platform == "linux":
         start = -(-weight.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages only
         length = (weight.data_ptr() + weight.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE

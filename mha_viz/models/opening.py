@@ -17,7 +17,7 @@ from transformers.utils import logging as transformers_logging
 
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
 from mha_viz.models import capture, pipeline
-from mha_viz.models.catalog import quoted
+from mha_viz.quotes import quoted
 
 MAX_PIECES = 512  # more than this no drawing can show
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing

@@ -12,7 +12,8 @@ from mha_viz.errors import (
     ModelUnreachable,
     ModelUnsupported,
 )
-from mha_viz.models.catalog import Model, hosted, quoted
+from mha_viz.models.catalog import Model, hosted
+from mha_viz.quotes import quoted
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mha_viz.errors import EmptyText, ModelBroken, TextError
-from mha_viz.models.catalog import quoted
+from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit

@@ -163,7 +163,7 @@ class Office:
         """Be as at the start. The process with the models stays when it holds what the next visitor needs: the default
         one alone."""
         self._begin()
-        if self._reader.loaded - {catalog.DEFAULT}:
+        if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
             self._warming = False
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from mha_viz.errors import Cancelled
-from mha_viz.models.catalog import Model, hosted, quoted
+from mha_viz.models.catalog import Model, hosted
 from mha_viz.models.hub import fetch
 from mha_viz.models.refusals import explained
+from mha_viz.quotes import quoted
 from mha_viz.ui.cache import Once
 from mha_viz.ui.jobs import Desk, Job, Rules
 

@@ -26,6 +26,7 @@ import {
   units,
   unpack,
 } from "../../mha_viz/browser/geometry.js";
+import { labelled } from "../../mha_viz/browser/heatmap.js";
 import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 
@@ -517,4 +518,12 @@ test("the matrix made for these tests sums to 1 in each row", () => {
         .reduce((a, b) => a + b, 0),
       1,
     );
+});
+
+test("heatmap: where labels are crowded, special tokens keep theirs, and what is held its own", () => {
+  const list = Array.from({ length: 13 }, (_, i) => ({ special: i === 0 || i === 11 }));
+  const places = (own, count) => [...labelled(list, 3, own, count)].sort((a, b) => a - b);
+  assert.deepEqual(places(null), [0, 3, 6, 11]);
+  assert.deepEqual(places(4, 1), [0, 4, 11]);
+  assert.deepEqual(places(10, 2), [0, 3, 6, 10, 11]);
 });

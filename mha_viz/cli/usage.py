@@ -1,0 +1,52 @@
+"""Complaints of argparse and of the library in the words of someone who typed options."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from mha_viz.quotes import shortened
+
+# Names of settings in Python, at the beginning of a message with the value given, or anywhere in it.
+_GIVEN = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
+_NAMED = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
+_ASSIGNED = re.compile(r'\b(links|scale)="([^"]*)"')
+_MOST = 100  # characters of an argument that a message repeats
+
+
+def in_options(message: str) -> str:
+    """A message of the library with options in place of the keyword arguments of Python."""
+    given = _GIVEN.match(message)
+    if given:
+        quoted = given[2] or given[3] or ""
+        message = f"{_option(given[1])} is {given[4] or f'“{quoted}”'}{message[given.end() :]}"
+    message = _ASSIGNED.sub(lambda match: f"{_option(match[1])} {match[2]}", message)
+    return re.sub(_NAMED, lambda match: _option(match[1]), message)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def plain(message: str, parser: argparse.ArgumentParser) -> str:
+    """A complaint of argparse as a sentence."""
+    subject, _, rest = message.partition(": ")
+    if subject == "the following arguments are required":
+        return _missing(rest.split(", "), parser)
+    if subject == "unrecognized arguments":
+        return f"There are more arguments than expected: {shortened(rest, _MOST)}. A text stands in quotation marks."
+    argument = subject.removeprefix("argument ")
+    if rest.startswith("expected "):
+        return f"{argument} needs a value."
+    if rest.startswith("not allowed with argument "):
+        return f"{argument} does not go with {rest.removeprefix('not allowed with argument ')}."
+    sentence = f"{argument}: {rest}" if rest else message[:1].upper() + message[1:]
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
+
+
+def _missing(names: list[str], parser: argparse.ArgumentParser) -> str:
+    """What has to be given and is not: the command, or arguments of it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and action.metavar in names:
+            return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."

@@ -1,0 +1,45 @@
+"""How a text that a person typed stands in a sentence: visible, on one line, of bounded length, its emoji whole."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["printable", "quoted", "shortened"]
+
+MOST_QUOTED = 60
+_UNSHOWN = "\ufffd"
+# What joins two signs into one, and the letters of a flag such as Scotland's: invisible, but the sign is made of them.
+_JOINED = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_JOINER = "\u200d"
+_SKIN_TONES = range(0x1F3FB, 0x1F400)
+_TAGS = range(0xE0020, 0xE0080)
+_LONGEST_SIGN = 16  # characters of one emoji, or of a letter with its accents
+
+
+def quoted(text: str, most: int = MOST_QUOTED) -> str:
+    """A text in quotation marks, cut to ``most`` characters; U+FFFD stands for those that cannot be shown."""
+    return f"“{printable(shortened(text, most), _UNSHOWN)}”"
+
+
+def printable(text: str, instead: str) -> str:
+    """A text with ``instead`` in place of line breaks, control characters and marks that change the direction."""
+    joined = {at for match in _JOINED.finditer(text) for at in range(*match.span())}
+    return "".join(c if c.isprintable() or at in joined else instead for at, c in enumerate(text))
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most ``most`` characters; an ellipsis stands for what was cut, and no sign is cut in two."""
+    if len(text) <= most:
+        return text
+    end = most - 1
+    for _ in range(_LONGEST_SIGN):
+        if end < 2 or not (_continues(text[end]) or text[end - 1] == _JOINER):
+            break
+        end -= 1
+    return f"{text[:end].rstrip()}…"
+
+
+def _continues(c: str) -> bool:
+    """Whether a character belongs to the sign before it."""
+    return c == _JOINER or ord(c) in _SKIN_TONES or ord(c) in _TAGS or unicodedata.category(c) in ("Mn", "Me")

@@ -45,7 +45,7 @@ check: $(VENV)/.dev-installed node_modules/.installed
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict mha_viz
 	$(PY) -m mypy tests
-	$(PY) -m pytest -q tests/test_house.py
+	$(PY) -m pytest -q tests/test_house.py tests/test_glossary.py
 	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn mha_viz tests benchmarks *.js
 	$(NODE) node_modules/eslint/bin/eslint.js .
 	$(NODE) node_modules/typescript/bin/tsc

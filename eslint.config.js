@@ -1,6 +1,10 @@
 import js from "@eslint/js";
 import globals from "globals";
 
+// Names that say nothing of what they hold; the same as VAGUE_NAMES and VAGUE_FUNCTIONS of tests/test_glossary.py.
+const VAGUE = ["asked", "found", "it", "kept", "known", "own", "said", "told"];
+const VAGUE_FUNCTIONS = ["_each", "_of", "_or", "_there"];
+
 export default [
   { ignores: [".venv/", "assets/", "build/", "test-results/"] },
   js.configs.recommended,
@@ -18,6 +22,10 @@ export default [
       "max-lines-per-function": ["error", { max: 40 }],
       "no-shadow": ["error", { allow: ["_"] }],
     },
+  },
+  {
+    files: ["mha_viz/**/*.js", "benchmarks/*.js"],
+    rules: { "id-denylist": ["error", ...VAGUE, ...VAGUE.map((name) => `_${name}`), ...VAGUE_FUNCTIONS] },
   },
   {
     files: ["tests/js/*.mjs"],

@@ -161,6 +161,6 @@ print((kilobytes("VmHWM") - own) * 1024 / tensor)
 def _memory() -> list[Row]:
     if not Path("/proc/self/clear_refs").exists():
         return []
-    found = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    peak = Sample((float(found.stdout.split()[-1]),))
+    finished = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    peak = Sample((float(finished.stdout.split()[-1]),))
     return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MEMORY))]

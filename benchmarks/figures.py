@@ -34,14 +34,14 @@ def main(results: Path, quick: bool = False) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for suffix, target in TARGETS.items():
-            ours = _each(lambda head, path: _ours(attention, head, path), every, Path(folder), suffix)
+            ours = _save_times(lambda head, path: _ours(attention, head, path), every, Path(folder), suffix)
             theirs = _kaleido(attention, every, Path(folder), suffix)
             what = f"{len(every)} heatmaps of {TOKENS} × {TOKENS} as {suffix[1:].upper()}, each"
             rows.append(Row(what, ours, "ms", theirs, Target("faster", target)))
     write(results, "figures", "Figures as files", "kaleido, warm browser", rows, f"kaleido {version('kaleido')}")
 
 
-def _each(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
+def _save_times(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
     """Milliseconds of every file, from data in Python to the file on disk; one before, which is not counted."""
     save(every[0], folder / f"warm{suffix}")
     times = []
@@ -72,6 +72,6 @@ def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str)
 
     kaleido.start_sync_server(n=1, silence_warnings=True)
     try:
-        return _each(save, every, folder, suffix)
+        return _save_times(save, every, folder, suffix)
     finally:
         kaleido.stop_sync_server(silence_warnings=True)

@@ -74,7 +74,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("model", lambda: random.choice(("minilm", "toy", "toy@400", "bert-base-uncased", any_text(random)))),
         ),
         "mha_explorer": (
-            ("view", lambda: {"of": _of(session), **any_query(random)}),
+            ("view", lambda: {"of": _text_on_screen(session), **any_query(random)}),
             ("tray", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
         ),
         "mha_compare": (("view", lambda: any_query(random)), ("edit", lambda: _edit(random))),
@@ -90,7 +90,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
     return event, any_json(random) if random.random() < 0.25 else value()
 
 
-def _of(session: WebSession) -> str:
+def _text_on_screen(session: WebSession) -> str:
     """The text that the drawing shows, as it says itself."""
     reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
     return reading[1].decode() if reading else "nothing"

@@ -105,9 +105,9 @@ def _theirs_opened(page: Page, layer: int, attention: Attention) -> float:
 
 def _highlighted(page: Page, word: str) -> None:
     """RuntimeError when the pointer is on a drawing and the line above says nothing of what it is on."""
-    said = page.locator(".readout").inner_text()
-    if word not in said or "Point at a word" in said:
-        raise RuntimeError(f"The pointer highlighted nothing: {said}")
+    readout = page.locator(".readout").inner_text()
+    if word not in readout or "Point at a word" in readout:
+        raise RuntimeError(f"The pointer highlighted nothing: {readout}")
 
 
 def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[float, ...]:

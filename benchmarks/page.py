@@ -55,12 +55,12 @@ def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
     """Each visit with an empty browser cache, on servers that are warm."""
     times: tuple[list[Times], ...] = ([], [])
     for _ in range(turns):
-        for app, found in zip(apps, times, strict=True):
+        for app, visits in zip(apps, times, strict=True):
             with _page(browser, app, settle=True) as (_, taken):
-                found.append(taken)
+                visits.append(taken)
     rows = []
     for what, field, unit in (("time", "took", "ms"), ("bytes", "megabytes", "MB")):
-        ours, theirs = (Sample(tuple(t[field] for t in found)) for found in times)
+        ours, theirs = (Sample(tuple(t[field] for t in visits)) for visits in times)
         beside = {"phases": _phases(times[0]), "plotly_phases": _phases(times[1])}
         rows.append(Row(f"first picture, {what}", ours, unit, theirs, Target("share", 0.8), beside))
     return rows
@@ -70,14 +70,14 @@ def _cold(browser: Browser, turns: int) -> list[Row]:
     """From starting the server's process to the first picture; and the same where torch cannot be imported at all."""
     rows = []
     for what, without in (("", ()), (", torch cannot be imported", ("torch",))):
-        found = []
+        starts = []
         for _ in range(min(3, turns)):
             with (
                 served(ROOT / "app.py", without) as server,
                 _page(browser, App(server, "")) as (_, taken),
             ):
-                found.append(taken["since_start"])
-        rows.append(Row(f"server start to first picture{what}", Sample(tuple(found)), "ms"))
+                starts.append(taken["since_start"])
+        rows.append(Row(f"server start to first picture{what}", Sample(tuple(starts)), "ms"))
     return rows
 
 
@@ -110,10 +110,10 @@ def _enter(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
         for n, target in ENTER.items():
             times: tuple[list[Times], ...] = ([], [])
             for turn in range(turns):
-                for page, app, found in zip((ours, theirs), apps, times, strict=True):
+                for page, app, entries in zip((ours, theirs), apps, times, strict=True):
                     taken = _entered(page, app, _sentence(n, turn))
-                    found += [taken] if turn else []
-            samples = [Sample(tuple(t["took"] for t in found)) for found in times]
+                    entries += [taken] if turn else []
+            samples = [Sample(tuple(t["took"] for t in entries)) for entries in times]
             beside = {"phases": _phases(times[0]), "plotly_phases": _phases(times[1])}
             rows.append(Row(f"Enter to everything painted, n = {n}", samples[0], "ms", samples[1], target, beside))
     return rows
@@ -149,9 +149,9 @@ def _open(browser: Browser, app: App, turns: int) -> list[Row]:
     with _page(browser, app) as (page, _):
         for n in (16, 64):
             _entered(page, app, _sentence(n, 500))
-            found = [_opened(page, head) for head in range(3, 4 + turns)]
+            milliseconds = [_opened(page, head) for head in range(3, 4 + turns)]
             rows.append(
-                Row(f"another head opened, n = {n}", Sample(tuple(found[1:])), "ms", target=Target("below", 50))
+                Row(f"another head opened, n = {n}", Sample(tuple(milliseconds[1:])), "ms", target=Target("below", 50))
             )
     return rows
 
@@ -175,10 +175,10 @@ def grid_spot(page: Page, head: int) -> tuple[float, float]:
     mark, grid = page.locator(".marks .opened").bounding_box(), page.locator(".grid canvas").bounding_box()
     if mark is None or grid is None:
         raise RuntimeError("The grid is not on the page.")
-    own = int(page.locator(".one h2 code").inner_text().partition("H")[2].split()[0])
+    opened_head = int(page.locator(".one h2 code").inner_text().partition("H")[2].split()[0])
     heads = page.locator(".heads button").count()
-    step = (grid["x"] + grid["width"] - mark["x"]) / (heads - own)
-    return mark["x"] + (head - own) * step + mark["width"] / 2, mark["y"] + mark["height"] / 2
+    step = (grid["x"] + grid["width"] - mark["x"]) / (heads - opened_head)
+    return mark["x"] + (head - opened_head) * step + mark["width"] / 2, mark["y"] + mark["height"] / 2
 
 
 def _phases(times: list[Times]) -> Times:

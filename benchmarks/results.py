@@ -32,7 +32,7 @@ class Sample:
         """The smallest value that at least 95 % of the values do not exceed."""
         return sorted(self.values)[max(0, -(-95 * len(self.values) // 100) - 1)]
 
-    def said(self) -> str:
+    def in_words(self) -> str:
         """Median, and the range when there is one."""
         if len(self.values) == 1:
             return f"{_number(self.median)} (one run)"
@@ -55,7 +55,7 @@ class Target:
         if self.kind == "below":
             return ours.p95 if self.p95 else ours.median
         if other is None:
-            raise ValueError(f"The target “{self.said('')}” needs a second sample to compare with.")
+            raise ValueError(f"The target “{self.in_words('')}” needs a second sample to compare with.")
         return other.median / ours.median if self.kind == "faster" else ours.median / other.median
 
     def met(self, reached: float) -> bool:
@@ -64,7 +64,7 @@ class Target:
             return reached >= self.value
         return reached <= self.value if self.kind == "share" else reached < self.value
 
-    def said(self, unit: str) -> str:
+    def in_words(self, unit: str) -> str:
         """In words."""
         if self.kind == "below":
             return f"{'p95 ' if self.p95 else ''}< {self.value:g} {unit}"
@@ -84,14 +84,14 @@ class Row:
 
     def written(self) -> dict[str, Any]:
         """For JSON: every value taken, the median, the target and whether it was met."""
-        found: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
+        fields: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
         if self.other is not None:
-            found["other"] = _written(self.other)
+            fields["other"] = _written(self.other)
         if self.target is not None:
             reached = self.target.reached(self.ours, self.other)
-            found |= {"target": self.target.said(self.unit), "measured": _rounded(reached)}
-            found["verdict"] = MET if self.target.met(reached) else SHORT
-        return found
+            fields |= {"target": self.target.in_words(self.unit), "measured": _rounded(reached)}
+            fields["verdict"] = MET if self.target.met(reached) else SHORT
+        return fields
 
 
 def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], engine: str) -> None:
@@ -99,7 +99,7 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
 
     ``other`` names what ours is compared with, ``engine`` what both ran in (a browser, torch).
     """
-    found = {
+    benchmark = {
         "title": title,
         "other": other,
         "taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
@@ -107,21 +107,21 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
         "rows": [row.written() for row in rows],
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print("\n".join(["", *table(found)]), flush=True)
+    (folder / f"{name}.json").write_text(json.dumps(benchmark, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print("\n".join(["", *table(benchmark)]), flush=True)
 
 
-def table(found: dict[str, Any]) -> list[str]:
+def table(benchmark: dict[str, Any]) -> list[str]:
     """The lines of one benchmark's Markdown table."""
     lines = [
-        f"### {found['title']}",
+        f"### {benchmark['title']}",
         "",
-        f"| what | ours | {found['other']} | target | measured | |",
+        f"| what | ours | {benchmark['other']} | target | measured | |",
         "|---|---|---|---|---|---|",
     ]
-    for row in found["rows"]:
+    for row in benchmark["rows"]:
         cells = [row["what"]]
-        cells += [f"{row[side]['said']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
+        cells += [f"{row[side]['in_words']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
         cells += [row.get("target", ""), _measured(row), row.get("verdict", "")]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -131,12 +131,14 @@ def summary(folder: Path) -> str:
     """The Markdown page over all JSON files in ``folder`` that hold rows; others are only named."""
     lines = ["# Results", "", "Medians (smallest–largest) of repeated runs; `make bench` writes this page.", ""]
     files = sorted(folder.glob("*.json"))
-    found = {file.name: json.loads(file.read_text("utf-8")) for file in files}
-    shown = {name: f for name, f in found.items() if isinstance(f, dict) and {"title", "other", "rows"} <= f.keys()}
+    benchmarks = {file.name: json.loads(file.read_text("utf-8")) for file in files}
+    shown = {
+        name: f for name, f in benchmarks.items() if isinstance(f, dict) and {"title", "other", "rows"} <= f.keys()
+    }
     lines += _machines(shown.values())
     for name, one in shown.items():
         lines += [*table(one), "", f"{one['taken']}, {_busy(one['machine'])}every value in [{name}]({name}).", ""]
-    lines += [f"Also: [{name}]({name})." for name in found if name not in shown]
+    lines += [f"Also: [{name}]({name})." for name in benchmarks if name not in shown]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -160,10 +162,10 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _machines(found: Iterable[dict[str, Any]]) -> list[str]:
+def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
     machines = {
         f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['engine']}"
-        for m in (one["machine"] for one in found)
+        for m in (one["machine"] for one in benchmarks)
     }
     return [f"Machine: {m}." for m in sorted(machines)] + [""] if machines else []
 
@@ -182,7 +184,7 @@ def _measured(row: dict[str, Any]) -> str:
 
 def _written(sample: Sample) -> dict[str, Any]:
     values = [_rounded(value) for value in sample.values]
-    return {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.said(), "values": values}
+    return {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.in_words(), "values": values}
 
 
 def _number(value: float) -> str:

@@ -54,11 +54,11 @@ SCRIPTS = (
 
 def content(script: Script) -> bytes:
     """The script's text. SystemExit when npm is not there or gives something else."""
-    kept = CACHE / script.path.removeprefix("/")
-    if not kept.exists():
+    cached = CACHE / script.path.removeprefix("/")
+    if not cached.exists():
         CACHE.mkdir(exist_ok=True)
-        kept.write_bytes(_fetched(script))
-    return kept.read_bytes()
+        cached.write_bytes(_fetched(script))
+    return cached.read_bytes()
 
 
 def _fetched(script: Script) -> bytes:

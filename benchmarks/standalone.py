@@ -39,7 +39,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _opened(browser: Browser, written: bytes, times: int) -> Sample:
     """Milliseconds from the start of the navigation until the picture is on screen, in a new window each time."""
-    found = []
+    milliseconds = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "heads.html"
         path.write_bytes(written)
@@ -47,5 +47,5 @@ def _opened(browser: Browser, written: bytes, times: int) -> Sample:
             with visitor(browser) as context:
                 page = context.new_page()
                 page.goto(path.as_uri())
-                found.append(float(page.evaluate(PAINTED)))
-    return Sample(tuple(found))
+                milliseconds.append(float(page.evaluate(PAINTED)))
+    return Sample(tuple(milliseconds))

@@ -130,5 +130,5 @@ def _memory() -> list[Row]:
 
 def _peak(step: int) -> Sample:
     command = [sys.executable, "-c", _MEASURE, str(step)]
-    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return Sample((float(found.stdout.split()[-1]),))
+    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return Sample((float(finished.stdout.split()[-1]),))

@@ -7,10 +7,10 @@ window.bench = (() => {
       channel.port1.onmessage = () => done(performance.now());
       channel.port2.postMessage(0);
     });
-  const own = {};
+  const bench = {};
 
   // When the frame that shows what the page holds now has been produced: the second frame begins.
-  own.painted = async () => {
+  bench.painted = async () => {
     await frame();
     await frame();
     return performance.now();
@@ -18,9 +18,9 @@ window.bench = (() => {
 
   // When the browser presents the frame that holds what was drawn until now, raster and compositing included:
   // a word is put on the page in the same task, and the browser reports when it has shown it.
-  own.presented = () =>
+  bench.presented = () =>
     new Promise((done) => {
-      const name = `bench-${(own.marks = (own.marks ?? 0) + 1)}`;
+      const name = `bench-${(bench.marks = (bench.marks ?? 0) + 1)}`;
       new PerformanceObserver((list, observer) => {
         const entry = list.getEntries().find((one) => one.identifier === name);
         if (!entry) return;
@@ -36,31 +36,31 @@ window.bench = (() => {
     });
 
   // The page says when it has drawn; the answer has the times since navigation, or since `again` began.
-  let told;
-  own.shown = new Promise((done) => {
-    told = done;
+  let resolveShown;
+  bench.shown = new Promise((done) => {
+    resolveShown = done;
   });
-  own.drew = async () => {
-    const { began = 0, entered, arrived } = own;
+  bench.drew = async () => {
+    const { began = 0, entered, arrived } = bench;
     const drawn = performance.now();
-    const [presented, painted] = await Promise.all([own.presented(), own.painted()]);
+    const [presented, painted] = await Promise.all([bench.presented(), bench.painted()]);
     const times = { arrived, entered, drawn, painted, presented };
     for (const [name, at] of Object.entries(times)) times[name] = at === undefined ? null : at - began;
-    told(times);
+    resolveShown(times);
   };
 
   // The same for new data that an open page fetches and draws.
-  own.again = (draw) => {
-    own.shown = new Promise((done) => {
-      told = done;
+  bench.again = (draw) => {
+    bench.shown = new Promise((done) => {
+      resolveShown = done;
     });
-    own.began = performance.now();
+    bench.began = performance.now();
     draw();
-    return own.shown;
+    return bench.shown;
   };
 
   // What an action costs inside one frame: its handlers, then style, layout and paint. No waiting for the screen.
-  own.cost = async (act) => {
+  bench.cost = async (act) => {
     await frame();
     const began = performance.now();
     act();
@@ -68,16 +68,16 @@ window.bench = (() => {
   };
 
   // The same for real pointer moves, which Chromium hands out at the beginning of a frame.
-  own.hovers = [];
-  own.watchHover = () => {
+  bench.hovers = [];
+  bench.watchHover = () => {
     let began = 0;
     const start = () => {
       if (began) return;
       began = performance.now();
       requestAnimationFrame(async () => {
         const waited = performance.now();
-        own.hovers.push((await after()) - began);
-        own.waits = [...(own.waits ?? []), waited - began];
+        bench.hovers.push((await after()) - began);
+        bench.waits = [...(bench.waits ?? []), waited - began];
         began = 0;
       });
     };
@@ -85,5 +85,5 @@ window.bench = (() => {
       window.addEventListener(type, start, true);
     }
   };
-  return own;
+  return bench;
 })();

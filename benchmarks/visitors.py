@@ -106,7 +106,7 @@ class Visitor:
     async def _view(self, name: str, value: str | None) -> float:
         if not self._text:
             return await self._read()
-        view = {key: kept for key, kept in self.session.query.items() if key in VIEW}  # a drawing sends all of it
+        view = {key: shown for key, shown in self.session.query.items() if key in VIEW}  # a drawing sends all of it
         sent = {"of": text_key(self._text, ""), **view, name: value}
         took = await self.session.trigger("mha_explorer", "view", sent)
         self._expect(name, value)

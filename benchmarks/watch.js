@@ -1,6 +1,6 @@
 // Runs before the pages of Streamlit: says when a new picture is whole, ours or the Plotly app's.
 (() => {
-  const own = window.bench;
+  const bench = window.bench;
   const drawings = ["grid", "links", "heat"];
   const fresh = new Set(); // those drawn since somebody began to wait
   let waiting = null;
@@ -11,9 +11,9 @@
       fresh.clear();
       waiting = done;
     });
-  own.first = wait();
-  own.again = () => {
-    own.next = wait();
+  bench.first = wait();
+  bench.again = () => {
+    bench.next = wait();
   };
 
   function whole() {
@@ -21,9 +21,9 @@
     waiting = null;
     queueMicrotask(async () => {
       // all drawing happens in one go: this runs after it
-      const { began = 0, sent = null, heard = null } = own;
+      const { began = 0, sent = null, heard = null } = bench;
       const drawn = performance.now();
-      const presented = await own.presented();
+      const presented = await bench.presented();
       done({ took: presented - began, sent: sent - began, heard: heard - began, drawn: drawn - began });
     });
   }
@@ -52,18 +52,18 @@
   window.addEventListener(
     "keydown",
     (event) => {
-      if (event.key === "Enter") own.began = event.timeStamp;
+      if (event.key === "Enter") bench.began = event.timeStamp;
     },
     true,
   );
   window.addEventListener(
     "click",
     (event) => {
-      own.began = event.timeStamp;
-      own.opened = (async () => {
+      bench.began = event.timeStamp;
+      bench.opened = (async () => {
         // its handlers run now, then the frame is made
         await null;
-        return (await own.presented()) - event.timeStamp;
+        return (await bench.presented()) - event.timeStamp;
       })();
     },
     true,
@@ -74,11 +74,11 @@
     constructor(...given) {
       super(...given);
       this.addEventListener("message", () => {
-        own.heard = performance.now();
+        bench.heard = performance.now();
       });
     }
     send(...given) {
-      own.sent = performance.now();
+      bench.sent = performance.now();
       super.send(...given);
     }
   };

@@ -26,14 +26,17 @@ from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
+    from mha_viz.analysis.rollout import rollout
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
     from mha_viz.exports import open_attention
     from mha_viz.figure import Figure, compare, difference
     from mha_viz.figures.layout import Size
     from mha_viz.figures.view import View
+    from mha_viz.models.ablation import without
     from mha_viz.models.capture import Tap
     from mha_viz.models.encoder import Encoder, load
+    from mha_viz.models.norms import norm_weighted
     from mha_viz.study.profiling import Profile, open_profile, profile
 
 __all__ = [
@@ -54,10 +57,13 @@ __all__ = [
     "difference",
     "iterate",
     "load",
+    "norm_weighted",
     "open_attention",
     "open_corpus",
     "open_profile",
     "profile",
+    "rollout",
+    "without",
 ]
 
 # Imported on first use: some of them bring torch, which takes seconds.
@@ -75,10 +81,13 @@ _HOMES = MappingProxyType(
         "difference": "mha_viz.figure",
         "iterate": "mha_viz.corpus.sources",
         "load": "mha_viz.models.encoder",
+        "norm_weighted": "mha_viz.models.norms",
         "open_attention": "mha_viz.exports",
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "profile": "mha_viz.study.profiling",
+        "rollout": "mha_viz.analysis.rollout",
+        "without": "mha_viz.models.ablation",
     }
 )
 

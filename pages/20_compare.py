@@ -4,4 +4,4 @@ from mha_viz.ui import frame, request
 from mha_viz.ui.compare import page as compare
 
 frame.view()
-compare.show(request.asked())
+compare.show(request.page_request())

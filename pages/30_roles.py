@@ -4,4 +4,4 @@ from mha_viz.ui import frame, request
 from mha_viz.ui.roles import page as roles
 
 frame.view()
-roles.show(request.asked().where)
+roles.show(request.page_request().where)

@@ -4,6 +4,6 @@ from mha_viz.ui import frame, request
 from mha_viz.ui.inside import page as inside
 
 frame.view()
-what = request.asked()
+what = request.page_request()
 request.ask(what)
 inside.show(what)

@@ -4,6 +4,6 @@ from mha_viz.ui import frame, request
 from mha_viz.ui.switch_off import page as switch_off
 
 frame.view()
-what = request.asked()
+what = request.page_request()
 request.ask(what)
 switch_off.show(what)

@@ -100,9 +100,9 @@ def test_eight_threads_leave_it_in_order() -> None:
 def test_the_first_reading_is_at_hand_before_any_model() -> None:
     office = Office()
     model = catalog.resolve("minilm")
-    assert office.kept(model, FIRST, "")
-    assert not office.kept(model, FIRST, "another")
-    assert not office.kept(catalog.resolve("gpt2"), FIRST, "")
+    assert office.has_reading(model, FIRST, "")
+    assert not office.has_reading(model, FIRST, "another")
+    assert not office.has_reading(catalog.resolve("gpt2"), FIRST, "")
     future = office.reading(model, FIRST, "")
     assert future.done()
     assert future.result() is office.reading(model, FIRST, "").result()

@@ -204,15 +204,15 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
     sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
     with_gold = {
         role["short"]: role
-        for role in PageSession({"text": told(sentence)}).badges["found"]
+        for role in PageSession({"text": told(sentence)}).badges["roles"]
         if role["role"] == "syntax"
     }
     assert all("According to this sentence’s annotation" in role["words"] for role in with_gold.values())
     assert all(role["active"] != ("0 of" in role["words"]) for role in with_gold.values())
-    typed = [role for role in PageSession({"text": "She slept."}).badges["found"] if role["role"] == "syntax"]
+    typed = [role for role in PageSession({"text": "She slept."}).badges["roles"] if role["role"] == "syntax"]
     states = {"strong link in this sentence", "not triggered here"}
-    assert {role["said"].partition(", ")[2] for role in typed} <= states
-    assert {role["said"].partition(", ")[0] for role in typed} == {"established", "no better than a simple rule"}
+    assert {role["standing"].partition(", ")[2] for role in typed} <= states
+    assert {role["standing"].partition(", ")[0] for role in typed} == {"established", "no better than a simple rule"}
 
 
 def test_names_of_relations_are_never_markup() -> None:
@@ -232,8 +232,8 @@ def test_roles_of_heads_that_the_reading_lacks_do_not_show() -> None:
 
 def test_heads_wear_their_roles() -> None:
     badges = PageSession().badges
-    of_l3h1 = [role for role in badges["found"] if role["head"] == 3 * 12 + 1]
+    of_l3h1 = [role for role in badges["roles"] if role["head"] == 3 * 12 + 1]
     assert {role["role"] for role in of_l3h1} == {"syntax", "coreference"}
     assert all(role["active"] for role in of_l3h1)  # it → animal
-    assert any(not role["active"] for role in badges["found"])
-    assert set(badges["kinds"]) >= {role["role"] for role in badges["found"]}
+    assert any(not role["active"] for role in badges["roles"])
+    assert set(badges["kinds"]) >= {role["role"] for role in badges["roles"]}

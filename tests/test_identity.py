@@ -21,6 +21,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.packet import Start
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
+from mha_viz.models.ablation import means_over
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui import tray
@@ -42,7 +43,7 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
     """More than twenty readings, each of which says something else."""
     typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
     pair = minilm.encode(TYPED, "He sat.")
-    bert = tiny("bert")
+    bert, means = tiny("bert"), means_over(minilm, [TYPED])
     two = np.full((1, 1, len(typed.text), len(pair.text)), 1 / len(pair.text), np.float32)
     one = np.full((1, 1, len(pair.text), len(typed.text)), 1 / len(typed.text), np.float32)
     cross = Attention("minilm", minilm.revision, typed.text, two, keys=pair.text)
@@ -72,10 +73,16 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
         "other heads": typed.only([Head(3, 1), Head(3, 2)]),
         "the same heads in another order": typed.only([Head(3, 2), Head(3, 1)]),
         "untrained minilm": minilm.untrained().encode(TYPED),
-        "without a head": replace(typed, made=("typed", "without L3H1")),
-        "without another head": replace(typed, made=("typed", "without L3H2")),
-        "without two heads, one after the other": replace(typed, made=("typed", "without L3H1", "without L3H2")),
-        "another quantity": replace(typed, quantity="norm"),
+        "without a head": mv.without(minilm, ["L3H1"], TYPED),
+        "without another head": mv.without(minilm, ["L3H2"], TYPED),
+        "without two heads": mv.without(minilm, ["L3H1", "L3H2"], TYPED),
+        "without a head, uniform, given": mv.without(minilm, ["L3H1"], "", method="uniform", words=WORDS),
+        "without a head, its mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means),
+        "norm-weighted": mv.norm_weighted(minilm, TYPED),
+        "norm-weighted pair, words": mv.norm_weighted(minilm, TYPED, "He sat.").by_words(),
+        "norm-weighted, given": mv.norm_weighted(minilm, "", words=WORDS),
+        "rollout": mv.rollout(typed),
+        "rollout, given, words": mv.rollout(given).by_words(),
         "to another text": cross,
         "to another text, words": cross.by_words(),
         "from the other text": Attention("minilm", minilm.revision, pair.text, one, keys=typed.text),
@@ -179,13 +186,20 @@ RECIPES = {
     "other heads": ".only(['L3H1', 'L3H2'])",
     "untrained minilm": ".untrained(0).encode('A well-known man .')",
     "through another tap": "mv.open_attention(",
-    "without a head": "mv.open_attention(",
-    "another quantity": "mv.open_attention(",
+    "without two heads": "mv.without(mv.load('minilm'), ['L3H1', 'L3H2'], 'A well-known man .', method='zero')",
+    "without a head, uniform, given": "['L3H1'], '', words=['A', 'well-known', 'man', '.'], method='uniform')",
+    "without a head, its mean": "mv.open_attention(",
+    "norm-weighted": "mv.norm_weighted(mv.load('minilm'), 'A well-known man .')",
+    "norm-weighted pair, words": "mv.norm_weighted(mv.load('minilm'), 'A well-known man .', 'He sat.').by_words()",
+    "norm-weighted, given": "mv.norm_weighted(mv.load('minilm'), '', words=['A', 'well-known', 'man', '.'])",
+    "rollout": "mv.rollout(mv.load('minilm').encode('A well-known man .'))",
+    "rollout, given, words": "mv.rollout(mv.load('minilm').encode_words(['A', 'well-known', 'man', '.'])).by_words()",
     "to another text": "mv.open_attention(",
     "other numbers for the same text": "mv.open_attention(",
 }
 
 
+@pytest.mark.filterwarnings("ignore:All weights shown are less:mha_viz.errors.FigureWarning")
 @pytest.mark.parametrize("kind", ["heatmap", "links", "grid"])
 def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
     kind: str, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -228,8 +242,8 @@ def test_a_caption_says_how_a_reading_was_made(minilm: Encoder, tiny: Callable[[
     assert "reading “A well-known man .”, given as words. " in captions["given"]
     assert "reading “A well-known man .”, given as words, by words. " in captions["given, words"]
     assert "”, only L3H1, L3H2. " in captions["other heads"]
-    assert "”, without L3H1. " in captions["without a head"]
-    assert "Norm of the value vector" in captions["another quantity"]
+    assert "”, without L3H1 L3H2: zero. " in captions["without two heads"]
+    assert "Norm of the value vector" in captions["norm-weighted"]
     about = each["given, words"].heatmap(0, 0).drawing.about
     assert about["made"] == "given words; by words"
     assert "made" not in each["typed"].heatmap(0, 0).drawing.about

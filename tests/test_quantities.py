@@ -91,7 +91,7 @@ def test_explore_draws_norms_per_head(minilm: Encoder, no_hub: None) -> None:
     for number, matrix in page.shown().matrices.items():
         assert np.abs(matrix - norms.weights[divmod(number, 12)]).max() < 1e-3
     assert "Kobayashi et al. 2020" in page.said
-    assert page.badges["found"] == []
+    assert page.badges["roles"] == []
     page.view(shown=None)
     assert {"shown", "scale"}.isdisjoint(page.url)
     assert "quantity" not in page.shown().header

@@ -164,8 +164,8 @@ def test_when_all_have_gone_what_was_kept_is_given_back(tiny_folder: Callable[[s
         attention = desk.reading(one, "This is read and then forgotten.", "").result(PATIENCE)
         desk.plane(attention)
     cache.idle()
-    assert not desk.kept(model, "This is read and then forgotten.", "")
-    assert desk.kept(model, first.text.text, ""), "the first picture needs no model"
+    assert not desk.has_reading(model, "This is read and then forgotten.", "")
+    assert desk.has_reading(model, first.text.text, ""), "the first picture needs no model"
     assert all(shelf.bytes == 0 for shelf in (desk._packets, desk._maps, desk._distances, desk._traces))
     assert desk._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
     assert desk.reading(model, "This is read anew.", "").result(PATIENCE).layers == 6

@@ -16,7 +16,7 @@ from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Busy, Cancelled, CorpusError
-from mha_viz.figures.role_words import told
+from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import jobs
@@ -550,7 +550,7 @@ def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any
 
 
 def test_every_role_has_words_of_its_own() -> None:
-    said = {(finding.head, told(finding)) for finding in given_roles("minilm")}
+    said = {(finding.head, standing_with_numbers(finding)) for finding in given_roles("minilm")}
     assert len(said) == len(given_roles("minilm"))
     assert all("nan" not in words for _, words in said)
     assert Head(0, 2) in {f.head for f in given_roles("minilm") if f.detail == "previous"}

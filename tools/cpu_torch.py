@@ -52,13 +52,13 @@ def has_gpu() -> bool:
 def why_not(index: str, seconds: float = SECONDS) -> str:
     """Why nothing can be had from an index; empty when it answers. Never takes longer than ``seconds``."""
     answers: list[str] = []
-    ask = threading.Thread(target=lambda: answers.append(_asked(index, seconds)), daemon=True)
+    ask = threading.Thread(target=lambda: answers.append(_failure(index, seconds)), daemon=True)
     ask.start()
     ask.join(seconds)
     return answers[0] if answers else f"it did not answer in {seconds:g} s"
 
 
-def _asked(index: str, seconds: float) -> str:
+def _failure(index: str, seconds: float) -> str:
     try:
         urllib.request.urlopen(f"{index.rstrip('/')}/torch/", timeout=seconds).close()
     except urllib.error.HTTPError as error:

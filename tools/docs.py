@@ -102,12 +102,12 @@ def commands() -> str:
     from mha_viz.cli import _parser
 
     with mock.patch.dict(os.environ, COLUMNS="100"):  # as wide for everybody
-        helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _each(_parser())]
+        helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(_parser())]
     return "\n".join(["# Commands\n", *helps])
 
 
-def _each(parser: Any) -> Iterator[Any]:
+def _all_parsers(parser: Any) -> Iterator[Any]:
     yield parser
     for action in parser._actions:
         for command in action.choices.values() if isinstance(action.choices, dict) else ():
-            yield from _each(command)
+            yield from _all_parsers(command)

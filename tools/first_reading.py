@@ -17,13 +17,13 @@ def main() -> None:
     """Read the first example and store it."""
     example = json.loads(asset("examples.json").read_text("utf-8"))[0]
     attention = mha_viz.load(catalog.DEFAULT).encode(example["text"])
-    said = {
+    fields = {
         "model": attention.model,
         "revision": attention.revision,
         "text": attention.text.text,
         "tokens": [asdict(token) for token in attention.text.tokens],
     }
-    np.savez_compressed(asset("first_reading.npz"), weights=attention.weights, reading=np.array(json.dumps(said)))
+    np.savez_compressed(asset("first_reading.npz"), weights=attention.weights, reading=np.array(json.dumps(fields)))
 
 
 if __name__ == "__main__":

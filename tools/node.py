@@ -19,12 +19,12 @@ OLDEST = (20, 19)  # the oldest that ESLint runs on
 
 def find() -> str | None:
     """The path of a Node that is new enough, None when there is none."""
-    return next(_found(), None)
+    return next(_new_enough(), None)
 
 
 def npm() -> list[str] | None:
     """The command that runs npm, None when there is none. Debian has Node without npm: then it is the package's."""
-    for node in _found():
+    for node in _new_enough():
         client = Path(node).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if client.exists():
             return [node, str(client)]
@@ -33,7 +33,7 @@ def npm() -> list[str] | None:
     return None
 
 
-def _found() -> Iterator[str]:
+def _new_enough() -> Iterator[str]:
     return (path for path in (shutil.which("node"), _packaged()) if path and _version(path) >= OLDEST)
 
 

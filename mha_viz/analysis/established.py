@@ -54,16 +54,16 @@ def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def _roles(
-    own: Mapping[str, pd.DataFrame], others: Mapping[str, pd.DataFrame], corpora: str
+    tables: Mapping[str, pd.DataFrame], other_tables: Mapping[str, pd.DataFrame], corpora: str
 ) -> dict[str, pd.DataFrame]:
     """The table ``roles`` of a profile beside another one; none where no untrained model was measured."""
     import pandas as pd
 
-    if "roles" not in own or "roles" not in others:
+    if "roles" not in tables or "roles" not in other_tables:
         return {}
-    shared = {role for role, table in MEASURED_IN.items() if table in own and table in others}
-    beside = others["candidates"][[*ROLE, "score", "beats_upos"]]
-    both = own["candidates"].merge(beside, on=ROLE, suffixes=("", "_there"))
+    shared = {role for role, table in MEASURED_IN.items() if table in tables and table in other_tables}
+    beside = other_tables["candidates"][[*ROLE, "score", "beats_upos"]]
+    both = tables["candidates"].merge(beside, on=ROLE, suffixes=("", "_there"))
     both = both[both["role"].isin(shared)]
     beats = [_both(*pair) for pair in zip(both["beats_upos"], both["beats_upos_there"], strict=True)]
     established = both.assign(
@@ -72,7 +72,7 @@ def _roles(
         corpora=corpora,
         lowest_score=both[["score", "score_there"]].min(axis=1),
     )[[*HEADINGS["roles"]]]
-    suggested = own["roles"][~own["roles"]["role"].isin(shared)]
+    suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 

@@ -188,10 +188,10 @@ class Attention:
             tensors.check_names(names, argument)
         weights = tensors.stacked(attentions)
         tensors.check_counts(weights, len(tokens), None if keys is None else len(keys))
-        rows = tensors.kept(mask, len(tokens), "mask")
-        columns = rows if keys is None else tensors.kept(keys_mask, len(keys), "keys_mask")
+        rows = tensors.unmasked(mask, len(tokens), "mask")
+        columns = rows if keys is None else tensors.unmasked(keys_mask, len(keys), "keys_mask")
         if (len(rows), len(columns)) != weights.shape[2:]:
-            weights = tensors.own(weights[:, :, rows][..., columns])
+            weights = tensors.read_only(weights[:, :, rows][..., columns])
         start: Any = sentence_b_start  # of one text: a number
         second = None if start is None else sum(row < start for row in rows)
         queries = from_names([str(tokens[row]) for row in rows], second)
@@ -323,7 +323,9 @@ class Attention:
             return self
         rows, columns = self.queries.groups, self.keys.groups
         weights, hidden = between(self.weights, rows, columns), averaged(self.hidden, rows, -1)
-        return self._next("by words", *self._each(TokenizedText.by_words), tensors.own(weights), tensors.own(hidden))
+        return self._next(
+            "by words", *self._both_texts(TokenizedText.by_words), tensors.read_only(weights), tensors.read_only(hidden)
+        )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """A reading with one layer, which has just these heads in their order. Raises UnknownHead."""
@@ -333,7 +335,7 @@ class Attention:
         weights = np.stack([self.weights[head] for head in named])[None]
         hidden = np.stack([self.hidden[head] for head in named])[None]
         step = f"only {', '.join(map(str, named))}"
-        return self._next(step, self.queries, self.keys, tensors.own(weights), tensors.own(hidden))
+        return self._next(step, self.queries, self.keys, tensors.read_only(weights), tensors.read_only(hidden))
 
     def content(self) -> Content:
         """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.
@@ -348,7 +350,7 @@ class Attention:
         hidden = whole[..., drop].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
             hidden /= np.maximum(whole.sum(axis=3, dtype=np.float64), 1e-12)
-        return Content(*self._each(TokenizedText.without_special), whole[..., columns], hidden.astype(np.float32))
+        return Content(*self._both_texts(TokenizedText.without_special), whole[..., columns], hidden.astype(np.float32))
 
     def without_special(self) -> Attention:
         """Ordinary tokens only; ``hidden`` says what share of each row was removed. Rows that are shares are rescaled
@@ -364,14 +366,18 @@ class Attention:
             weights = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
         before = self.hidden[:, :, [not t.special for t in self.queries.tokens]]
         return self._next(
-            "special hidden", queries, keys, tensors.own(weights), tensors.own(before + (1 - before) * hidden)
+            "special hidden",
+            queries,
+            keys,
+            tensors.read_only(weights),
+            tensors.read_only(before + (1 - before) * hidden),
         )
 
     def _existing(self, given: AnyHead) -> Head:
         """The head that is meant. Raises UnknownHead for one that the model does not have."""
         return Head.among(given, self.layers, self.heads, self.model)
 
-    def _each(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
+    def _both_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
         """Queries and keys after a change of both; in self-attention still one object."""
         queries = change(self.queries)
         return queries, change(self.keys) if self.is_cross else queries

@@ -123,7 +123,7 @@ def stacked(attentions: Sequence[Any]) -> Weights:
             f"The layers have different axes: {', '.join(map(str, sorted(shapes)))}.",
             "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
         )
-    return own(np.stack(arrays).astype(np.float32, copy=False))
+    return read_only(np.stack(arrays).astype(np.float32, copy=False))
 
 
 def is_batch(tokens: Any) -> bool:
@@ -154,7 +154,7 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
         yield {"attentions": [layer[text] for layer in layers], "tokens": names, **parts}
 
 
-def kept(mask: Any, count: int, argument: str) -> list[int]:
+def unmasked(mask: Any, count: int, argument: str) -> list[int]:
     """The tokens that a mask keeps: those with 1 in a tokenizer's attention_mask, all of them without a mask."""
     if mask is None:
         return [*range(count)]
@@ -234,12 +234,12 @@ def frozen(array: npt.ArrayLike) -> Weights:
     base: Any = frozen
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
-            return own(frozen.copy())
+            return read_only(frozen.copy())
         base = base.base
     return frozen
 
 
-def own(fresh: Weights) -> Weights:
+def read_only(fresh: Weights) -> Weights:
     """An array that nobody else holds, made read-only without a copy."""
     fresh.flags.writeable = False
     return fresh

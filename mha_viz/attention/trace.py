@@ -102,17 +102,17 @@ class Trace:
     @property
     def scaled(self) -> Array:
         """What the softmax is given, before the mask: [h, query, key]."""
-        return _own(self.scores * np.float32(self.scaling))
+        return _read_only(self.scores * np.float32(self.scaling))
 
     @property
     def concatenation(self) -> Array:
         """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k are head h's."""
-        return _own(joined(self.context))
+        return _read_only(joined(self.context))
 
     @cached_property
     def output(self) -> Array:
         """What the layer's attention puts out, before what entered the layer is added: [n, d_model]."""
-        return _own(self.concatenation @ self.parameters.w_o + self.parameters.b_o)
+        return _read_only(self.concatenation @ self.parameters.w_o + self.parameters.b_o)
 
     @property
     def bytes(self) -> int:
@@ -140,17 +140,17 @@ class Trace:
 
     def contribution(self, head: int | AnyHead) -> Array:
         """What this head adds to the output: [n, d_model]. Over all heads, plus the bias, that is the output."""
-        return _own(self.context[self.number(head)] @ self.w_o_of(head))
+        return _read_only(self.context[self.number(head)] @ self.w_o_of(head))
 
     def undivided(self, head: int | AnyHead) -> Array:
         """The weights that this head would have without the scaling: [query, key]."""
-        return _own(softmax(self.scores[self.number(head)], self.mask))
+        return _read_only(softmax(self.scores[self.number(head)], self.mask))
 
     def norm_weighted(self, head: int | AnyHead) -> Array:
         """‖A[i, j] (x_j W_V + b_V) W_O‖ of this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
         at = self.number(head)
         lengths: Array = np.linalg.norm(self.v[at] @ self.w_o_of(at), axis=1)  # [key]
-        return _own(self.weights[at] * lengths)
+        return _read_only(self.weights[at] * lengths)
 
     @cached_property
     def loop_difference(self) -> float:
@@ -188,9 +188,9 @@ def traced(
     theirs = of_model or (weights, output)
     agreement = Agreement(float(np.abs(weights - theirs[0]).max()), float(np.abs(output - theirs[1]).max()))
     for array in (x, q, k, v, scores, weights, context, *p):
-        _own(array)
+        _read_only(array)
     return Trace(
-        *(model, revision, layer, text, scaling, p, x, _own(mask)),
+        *(model, revision, layer, text, scaling, p, x, _read_only(mask)),
         *(q, k, v, scores, weights, context, agreement, pre_norm),
     )
 
@@ -226,7 +226,7 @@ def softmax(scores: Array, mask: Mask) -> Array:
     return weights
 
 
-def _own(array: A) -> A:
+def _read_only(array: A) -> A:
     """Read-only."""
     array.flags.writeable = False
     return array

@@ -13,8 +13,8 @@ export function unpack(bytes) {
   const levels = new Uint16Array(body, scales.byteLength, n * m * full.length);
   reading.matrices = new Map(
     full.map((head, i) => {
-      const own = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), own, special)];
+      const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
+      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special)];
     }),
   );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
@@ -70,8 +70,8 @@ export function parseView(params, reading) {
     .map(Number);
   const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
   view.on = [...on].slice(0, reading.together);
-  const asked = last("head") === null ? start.pin : null;
-  view.pin = pinOf(last("pin") ?? asked, reading);
+  const startPin = last("head") === null ? start.pin : null;
+  view.pin = pinOf(last("pin") ?? startPin, reading);
   view.link = linkOf(last("link"), reading);
   return view;
 }
@@ -141,9 +141,9 @@ function unitsAlong(axis, view, letter) {
     special: !!axis.special[tokens[0]],
     segment: axis.segments[tokens[0]],
   }));
-  const kept = view.special === "keep" ? all : all.filter((u) => !u.special);
-  if (view.side === "all" || !hasSecond(axis)) return kept;
-  return kept.filter((u) => u.segment === (letter === "a" ? 0 : 1));
+  const shown = view.special === "keep" ? all : all.filter((u) => !u.special);
+  if (view.side === "all" || !hasSecond(axis)) return shown;
+  return shown.filter((u) => u.segment === (letter === "a" ? 0 : 1));
 }
 
 /** @type {(axis: Axis) => boolean} */
@@ -181,8 +181,8 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
     }
     hidden[r] = total ? 1 - shown / total : 0;
     if (before) {
-      const known = mean(pieces.map((q) => before[q]));
-      hidden[r] = known + (1 - known) * hidden[r];
+      const hiddenBefore = mean(pieces.map((q) => before[q]));
+      hidden[r] = hiddenBefore + (1 - hiddenBefore) * hidden[r];
     }
     if (view.special === "rescale") rescale(w, from, C, shown * share);
     for (let i = from; i < from + C; i++) if (w[i] > max) max = w[i];
@@ -211,9 +211,9 @@ export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.leng
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function pooledUnits(reading, view) {
   const along = (axis, { starts, special }, letter) => {
-    const kept = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-    if (view.side === "all" || !hasSecond(axis)) return kept;
-    return kept.filter((i) => axis.segments[starts[i]] === (letter === "a" ? 0 : 1));
+    const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+    if (view.side === "all" || !hasSecond(axis)) return shown;
+    return shown.filter((i) => axis.segments[starts[i]] === (letter === "a" ? 0 : 1));
   };
   return {
     rows: along(reading, reading.bins, view.side[0]),

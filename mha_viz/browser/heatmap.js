@@ -17,9 +17,9 @@ const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
 export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
 // Which rows or columns have their label where there is room for one in `every`: what is held, special tokens, then the
 // others in order, each where no other label is too near.
-/** @type {(list: Unit[], every: number, own: number | null, count?: number) => Set<number>} */
-export function labelled(list, every, own, count = 1) {
-  const places = own === null ? [] : Array.from({ length: count }, (_, k) => own + k);
+/** @type {(list: Unit[], every: number, focused: number | null, count?: number) => Set<number>} */
+export function labelled(list, every, focused, count = 1) {
+  const places = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
   const first = list.flatMap((unit, i) => (unit.special ? [i] : []));
   const others = list.flatMap((_, i) => (i % every ? [] : [i]));
   for (const i of [...first, ...others]) if (places.every((j) => Math.abs(i - j) >= every)) places.push(i);
@@ -143,16 +143,16 @@ function erase(context, label, size, isRow, look) {
  */
 function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const list = isRow ? scene.rows : scene.cols;
-  const own = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = labelSize(layout.cell);
-  const written = labelled(list, labelStep(layout.cell), own, count);
+  const written = labelled(list, labelStep(layout.cell), focused, count);
   list.forEach((unit, i) => {
-    const held = within(i, own, count);
+    const held = within(i, focused, count);
     if (!held && (heldOnly || !written.has(i))) return;
     context.font = look.textFont(size, held ? 600 : 400);
     context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
-    context.globalAlpha = own !== null && !held ? 0.45 : 1;
+    context.globalAlpha = focused !== null && !held ? 0.45 : 1;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);

@@ -106,14 +106,14 @@ export function write(context, text, x, y, width, align) {
 const widths = new WeakMap();
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
-  const known = widths.get(rows) || {};
-  if (known[font] === undefined) {
+  const byFont = widths.get(rows) || {};
+  if (byFont[font] === undefined) {
     const context = new OffscreenCanvas(1, 1).getContext("2d");
     context.font = font;
-    known[font] = Math.ceil(
+    byFont[font] = Math.ceil(
       Math.max(0, ...[...rows, ...cols].map((u) => context.measureText(u.text.slice(0, 40)).width)),
     );
-    widths.set(rows, known);
+    widths.set(rows, byFont);
   }
-  return known[font];
+  return byFont[font];
 }

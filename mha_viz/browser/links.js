@@ -84,12 +84,12 @@ function tokens(context, scene, layout, look, [above, below]) {
     list.forEach((unit, i) => {
       const y = (i + 0.5) * layout.rowHeight;
       if (y < above || y > below) return;
-      const own = focus && (isQuery ? focus.row : focus.col);
+      const focused = focus && (isQuery ? focus.row : focus.col);
       const other = focus && (isQuery ? focus.col : focus.row);
-      const held = focus && within(i, own, isQuery ? focus.rows : focus.cols);
-      const reached = focus && own === null && other !== null; // this side carries the weights
+      const held = focus && within(i, focused, isQuery ? focus.rows : focus.cols);
+      const reached = focus && focused === null && other !== null; // this side carries the weights
       const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
-      const strong = !focus || held || linked || (own === null && other === null);
+      const strong = !focus || held || linked || (focused === null && other === null);
       context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
       context.globalAlpha = strong ? 1 : 0.35;
       context.font = look.textFont(size, held ? 600 : 400);

@@ -22,6 +22,6 @@ export function rememberRoles(isOn) {
 // Whether roles are shown: as the address says, else as in the visit before. The first visit begins without them.
 /** @type {(params: URLSearchParams) => boolean} */
 export function showsRoles(params) {
-  const asked = params.getAll("roles").at(-1);
-  return asked === "on" || (asked !== "off" && remembersRoles());
+  const wanted = params.getAll("roles").at(-1);
+  return wanted === "on" || (wanted !== "off" && remembersRoles());
 }

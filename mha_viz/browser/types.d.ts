@@ -266,7 +266,7 @@ interface Role {
   role: string;
   short: string;
   words: string;
-  said: string;
+  standing: string;
   active: boolean;
 }
 
@@ -274,7 +274,7 @@ interface Roles {
   kinds: Record<string, number>;
   on: string;
   measured: boolean;
-  of: Map<number, Role[]>;
+  ofHead: Map<number, Role[]>;
 }
 
 interface ExplorerApp {
@@ -365,7 +365,7 @@ interface Control {
 type Actions = Record<string, (...values: any[]) => void>;
 
 interface ExplorerOnPage {
-  show: (bytes: Uint8Array, known?: FoundRoles | null) => void;
+  show: (bytes: Uint8Array, headRoles?: HeadRoles | null) => void;
   stop: () => void;
 }
 
@@ -380,11 +380,11 @@ interface CompareOnPage {
 }
 
 /** What the server knows of the roles of heads, and the step of the tour that the page says. */
-interface FoundRoles {
+interface HeadRoles {
   kinds: Record<string, number>;
   on: string;
   measured: boolean;
-  found: Role[];
+  roles: Role[];
   tour: string;
 }
 

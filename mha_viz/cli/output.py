@@ -100,10 +100,11 @@ def _suffix(out: str, asked_format: str | None) -> str:
         if out == STDOUT:
             raise SettingError("stdout has no suffix to set the format.", "Give --format, as in --out - --format csv.")
         return suffix
-    asked = format_suffix(asked_format)
-    if suffix and asked != suffix:
-        raise SettingError(f"--format {asked[1:][:40]} contradicts the suffix {suffix[:40]}.", "Leave one of them out.")
-    return asked
+    wanted_suffix = format_suffix(asked_format)
+    if suffix and wanted_suffix != suffix:
+        problem = f"--format {wanted_suffix[1:][:40]} contradicts the suffix {suffix[:40]}."
+        raise SettingError(problem, "Leave one of them out.")
+    return wanted_suffix
 
 
 def _to_stdout(write: Callable[[BinaryIO], object]) -> None:

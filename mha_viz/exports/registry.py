@@ -61,24 +61,24 @@ def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path
 
 
 def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
-    asked = Path(path)
+    place = Path(path)
     try:
-        _replace(asked.resolve(), write_to)
+        _replace(place.resolve(), write_to)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
-        raise ExportError(_reason(asked, error), PLACE_REMEDY) from error
-    return asked
+        raise ExportError(_reason(place, error), PLACE_REMEDY) from error
+    return place
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
     """Raise ExportError unless a file can be written at ``path``; nothing is left there."""
-    asked = Path(path)
+    place = Path(path)
     try:
-        target = asked.resolve()
+        target = place.resolve()
         _check_no_folder(target)
         with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
             target.lstat()  # raises for a name that is too long
     except (OSError, ValueError, RuntimeError) as error:
-        raise ExportError(_reason(asked, error), PLACE_REMEDY) from error
+        raise ExportError(_reason(place, error), PLACE_REMEDY) from error
 
 
 def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:

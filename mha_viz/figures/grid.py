@@ -21,6 +21,7 @@ from mha_viz.figures.view import Block, View, block, shades, span, units
 
 SHARPEST = 96  # rows and columns of one small picture, at most
 FOOT = 22
+TALLEST = 1.15  # height of a grid of more layers than heads, in widths: a page takes it
 
 
 def grid(attention: Attention, view: View | None = None, size: Size | None = None) -> Drawing:
@@ -28,7 +29,8 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
-    layout = grid_layout(size.pixels, attention.layers, attention.heads, largest=size.pixels)
+    largest = size.pixels if attention.heads >= attention.layers else TALLEST * size.pixels / attention.layers
+    layout = grid_layout(size.pixels, attention.layers, attention.heads, largest)
     parts = [
         [block(attention, Head(layer, head), view, axes) for head in range(attention.heads)]
         for layer in range(attention.layers)

@@ -101,25 +101,25 @@ def packet(
     wanted: Sequence[Head],
     link: Link | None = None,
     start: Start | None = None,
-    known: Overview | None = None,
+    summary: Overview | None = None,
     everything: bool = False,
     bits: int = 16,
 ) -> bytes:
     """The bytes for one reading. ``wanted`` heads are full, the first ones when they are too many.
 
-    ``known`` is the reading's :func:`overview`, if at hand. ``everything``: for a page that no server answers, all
+    ``summary`` is the reading's :func:`overview`, if at hand. ``everything``: for a page that no server answers, all
     heads are full up to ALONE_BYTES. ``bits``: of a level; with 12 a weight is right to 1.3e-4 of the largest in its
     part of the row, and the bytes deflate to three quarters. Raises UnknownHead for a head that is not there.
     """
-    known = known or overview(attention)
+    summary = summary or overview(attention)
     whole = everything and _total_bytes(attention) <= ALONE_BYTES
     full = attention.every_head() if whole else full_heads(attention, wanted)
     special = [t.special for t in attention.keys.tokens]
-    parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), known.thumbs]
-    header = _header(attention, full, start or Start(), known)
+    parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), summary.thumbs]
+    header = _header(attention, full, start or Start(), summary)
     if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
         header["hidden"] = [_rounded(attention.hidden[head]) for head in full]
-    if known.bins and link is not None:
+    if summary.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _rounded(link_weights(attention, link))}
     return _packed(header, parts)
 

@@ -72,7 +72,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
     packets = [_packet(reading) for reading in distinct]
     header = {
         "editable": editable is not False,
-        "panels": [_said(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
+        "panels": [_panel_header(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
         "sizes": [len(p) for p in packets],
         "aligned": _table(distinct, {ij: pair.same for ij, pair in pairs.items()}),
         "place": _table(distinct, {ij: pair.place for ij, pair in pairs.items()}),
@@ -100,7 +100,7 @@ def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
     return readings
 
 
-def _said(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
+def _panel_header(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
     number = panel.head.layer * panel.attention.heads + panel.head.head
     fields: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
     return fields if source is None else {**fields, "source": source}

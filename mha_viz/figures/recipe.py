@@ -44,37 +44,52 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 
 
 def _reading(name: str, attention: Attention) -> str:
-    """The lines that make a reading again: how the model read the text, then each step that was taken since. Where a
-    call cannot say that, the reading is opened from a file."""
-    steps = [_step(step) for step in attention.made[1:]]
-    is_read = attention.made[:1] in READ and attention.quantity == "weight" and not attention.is_cross
-    if not is_read or None in steps:
+    """The lines that make a reading again: how the model read the text, then each step that was taken since. Where no
+    call makes it, the reading is opened from a file."""
+    call = _read(attention)
+    for step in _steps(attention):
+        call = call and _after(call, step)
+    if call is None:
         file = f"{attention.key[:8]}.npz"
         return f"# The reading, as it was saved with save({file!r})\n{name} = mv.open_attention({file!r})"
-    return (
-        f"{name} = mv.load({attention.model!r}){_untrained(attention)}.{_read(attention)}{''.join(filter(None, steps))}"
-    )
+    return f"{name} = {call}"
 
 
-def _read(attention: Attention) -> str:
-    text = attention.queries
-    if attention.made[0] == "given words":
-        return f"encode_words({list(text.given)!r})"
-    pair = f", {text.pair!r}" if text.pair else ""
-    return f"encode({text.text!r}{pair})"
+def _read(attention: Attention) -> str | None:
+    """The call with which the model read the text; None where it was read in another way, or by no model here."""
+    encoder, text, first = f"mv.load({attention.model!r}){_untrained(attention)}", attention.queries, attention.made[:1]
+    words = list(text.given)
+    typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
+    either = f"'', words={words!r}" if words else typed
+    if attention.is_cross:
+        return None
+    if match := re.fullmatch(r"without (.+): (zero|uniform)", "".join(first)):
+        return f"mv.without({encoder}, {match[1].split()!r}, {either}, method={match[2]!r})"
+    if first not in READ:
+        return None
+    if attention.made[1:2] == ("norm-weighted",):
+        return f"mv.norm_weighted({encoder}, {either})"
+    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
+
+
+def _steps(attention: Attention) -> list[str]:
+    """What was done with a reading since."""
+    return [step for step in attention.made[1:] if step not in ("given words", "norm-weighted")]
+
+
+def _after(call: str, step: str) -> str | None:
+    """The call that takes one step of ``Attention.made`` more; None where no call does."""
+    if step == "rollout":
+        return f"mv.rollout({call})"
+    if step.startswith("only "):
+        return f"{call}.only({step.removeprefix('only ').split(', ')!r})"
+    return call + STEPS[step] if step in STEPS else None
 
 
 def _untrained(attention: Attention) -> str:
     """How its model was made of the one that is loaded, where that is another."""
     match = re.fullmatch(r"untrained, seed (\d+)", attention.revision)
     return f".untrained({match[1]})" if match else ""
-
-
-def _step(step: str) -> str | None:
-    """The call that takes one step of ``Attention.made``; None where no call does."""
-    if step.startswith("only "):
-        return f".only({step.removeprefix('only ').split(', ')!r})"
-    return STEPS.get(step)
 
 
 def _changed(settings: View | Size) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.head_map import readable
-from mha_viz.figures.role_words import COLOURS, by_head, short, told
+from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_numbers
 from mha_viz.figures.theme import Theme, faint, paper
 
 CELL, TOP, LEFT = (64, 40), 30, 40  # pixels
@@ -120,7 +120,7 @@ def _channels(colour: str) -> np.ndarray:
 
 
 def _hover(head: Head, findings: Sequence[Finding]) -> str:
-    lines = [f"<b>{both(head)}</b>", *(_folded(f"{f.role}, {told(f)}") for f in findings[:4])]
+    lines = [f"<b>{both(head)}</b>", *(_folded(f"{f.role}, {standing_with_numbers(f)}") for f in findings[:4])]
     if len(findings) > 4:
         lines.append(f"and {len(findings) - 4} more")
     return "<br>".join(lines if findings else [*lines, "no role found"])

@@ -43,7 +43,7 @@ def standing(finding: Finding) -> str:
     return NO_BETTER if finding.beats_upos is False else finding.status
 
 
-def told(finding: Finding) -> str:
+def standing_with_numbers(finding: Finding) -> str:
     """A role in a sentence: how far it can be trusted, and its numbers."""
     return f"{_trusted(finding)}: {_measured(finding)}"
 

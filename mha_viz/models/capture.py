@@ -100,13 +100,13 @@ def capture(
     """The registered attention function. Raises LastLayerSeen when the tap wants no more."""
     tap = _TAP.get()
     if tap is None:
-        return _own(module, query, key, value, attention_mask, **options)
+        return _eager_attention(module, query, key, value, attention_mask, **options)
     index, tap.seen = tap.seen, tap.seen + 1
     slot = tap.slot(index)
     if getattr(module.config, "model_type", None) in PLAIN:
         output, weights = _plain(slot, query, key, value, attention_mask, options["scaling"])
     else:
-        output, weights = _own(module, query, key, value, attention_mask, **options)
+        output, weights = _eager_attention(module, query, key, value, attention_mask, **options)
         slot.copy_(weights.transpose(0, 1).reshape(slot.shape))
     output = tap.layer(index, query, key, value, output)
     if tap.stop_after_last and tap.seen == len(tap.weights):
@@ -114,7 +114,9 @@ def capture(
     return output, weights
 
 
-def _own(module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def _eager_attention(
+    module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The family's own eager attention, found in the file that defines the module."""
     result: tuple[torch.Tensor, torch.Tensor] = sys.modules[type(module).__module__].eager_attention_forward(
         module, *tensors, **options

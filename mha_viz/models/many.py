@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from mha_viz.attention import Attention, is_number
-from mha_viz.attention.tensors import own
+from mha_viz.attention.tensors import read_only
 from mha_viz.errors import MhaVizError, SettingError, TextError
 from mha_viz.models.cores import turn
 from mha_viz.text import TokenizedText
@@ -140,13 +140,13 @@ def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[lis
 
 
 def _batch(encoder: Encoder, texts: Sequence[Prepared]) -> list[Attention]:
-    weights = own(encoder.batch(texts))  # [layer, head, text, query, key]
+    weights = read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
         Attention(
             encoder.name,
             encoder.revision,
             text.tokens,
-            own(np.ascontiguousarray(weights[:, :, at])),
+            read_only(np.ascontiguousarray(weights[:, :, at])),
             made=text.made,
         )
         for at, text in enumerate(texts)

@@ -25,7 +25,7 @@ class Annotated(NamedTuple):
 
     sentence: Sentence
     pasted: bool  # as CoNLL-U
-    said: tuple[str, ...] = ()  # what was left out of what was pasted
+    notes: tuple[str, ...] = ()  # what was left out of what was pasted
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -65,8 +65,8 @@ def _pasted(corpus: Corpus) -> Annotated:
     first, more = corpus.sentences[0], len(corpus.sentences) - 1
     if corpus.left_out and all(word.head is None for word in first.words):
         raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Correct it and paste it again.")
-    more_said = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
-    return Annotated(first, True, (*more_said, *corpus.left_out[:3]))
+    more_note = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
+    return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
 
 
 @cache

@@ -56,7 +56,7 @@ class Shelf(Generic[K, V]):
 
     def __init__(self, limit: int, size: Callable[[V], int], for_good: bool = False) -> None:
         self._limit, self._size = limit, size
-        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
         if not for_good:
@@ -65,32 +65,32 @@ class Shelf(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value kept under ``key``, now the most recent one."""
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
 
     def put(self, key: K, value: V) -> V:
         """Keep ``value``; the oldest ones go until the bound holds."""
         with self._lock:
-            if key in self._kept:
-                self.bytes -= self._size(self._kept.pop(key))
-            self._kept[key] = value
+            if key in self._entries:
+                self.bytes -= self._size(self._entries.pop(key))
+            self._entries[key] = value
             self.bytes += self._size(value)
-            while self.bytes > self._limit and len(self._kept) > 1:
-                self.bytes -= self._size(self._kept.popitem(last=False)[1])
+            while self.bytes > self._limit and len(self._entries) > 1:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
         return value
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._kept.clear()
+            self._entries.clear()
             self.bytes = 0
 
     def drop(self, key: K) -> None:
         """Forget what is kept under ``key``, if anything is."""
         with self._lock:
-            if key in self._kept:
-                self.bytes -= self._size(self._kept.pop(key))
+            if key in self._entries:
+                self.bytes -= self._size(self._entries.pop(key))
 
 
 class Once(Generic[V]):
@@ -295,7 +295,7 @@ class Office:
         """Try again."""
         self._failures.drop(model.name)
 
-    def kept(self, model: catalog.Model, text: str, pair: str) -> bool:
+    def has_reading(self, model: catalog.Model, text: str, pair: str) -> bool:
         """True when the reading is at hand: no model is needed for it."""
         return self.readings.get((model.name, text, pair)) is not None
 

@@ -38,7 +38,7 @@ def read(text: str, where: Address) -> Attention | None:
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
-        if office().kept(model, text, where.pair) or ready(model):
+        if office().has_reading(model, text, where.pair) or ready(model):
             return _await(model, text, where.pair)
     except MhaVizError as error:
         complain(error)

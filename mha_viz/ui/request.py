@@ -24,7 +24,7 @@ from mha_viz.ui.parts import guarded, message, sent, whole
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageRequest:
     """What the URL asks for (``where``), with the first example where it names no text."""
 
     text: str
@@ -48,10 +48,10 @@ class Asked:
         return None
 
 
-def asked() -> Asked:
+def page_request() -> PageRequest:
     """What the URL asks for now."""
     where = address.read(st.query_params.to_dict())
-    return Asked(examples()[0]["text"] if where.text is None else where.text, where)
+    return PageRequest(examples()[0]["text"] if where.text is None else where.text, where)
 
 
 @cache
@@ -63,7 +63,7 @@ def examples() -> tuple[dict[str, str], ...]:
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask(what: Asked, intro: str = "") -> None:
+def ask(what: PageRequest, intro: str = "") -> None:
     """The sentence in large type below ``intro``, examples and model menu. What to look for names heads of the default
     model."""
     model = what.where.model or catalog.default().name
@@ -83,7 +83,7 @@ def ask(what: Asked, intro: str = "") -> None:
     sentence(content, "sentence", _on_read, _on_example, _on_model)
 
 
-def _look(what: Asked, model: str) -> dict[str, object]:
+def _look(what: PageRequest, model: str) -> dict[str, object]:
     """What to look for in an example, and where another head is open the way to its own; the tour speaks for itself."""
     example = _example(what)
     if model != catalog.DEFAULT or not example or tour.number(address.now()):
@@ -94,7 +94,7 @@ def _look(what: Asked, model: str) -> dict[str, object]:
     return {"look": example["look"], "opens": opens}
 
 
-def _full(what: Asked) -> dict[str, str]:
+def _full(what: PageRequest) -> dict[str, str]:
     """What a link must say, besides what the URL says already, to show the same where other things are usual."""
     model = inference.shown_model(what.where) or catalog.default().name
     begin = _start(what, model)
@@ -109,7 +109,7 @@ def _label(name: str) -> str:
     return name
 
 
-def _example(what: Asked) -> dict[str, str]:
+def _example(what: PageRequest) -> dict[str, str]:
     """The example that stands there, or nothing."""
     typed = (what.text, what.where.pair)
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
@@ -118,7 +118,7 @@ def _example(what: Asked) -> dict[str, str]:
 @guarded()
 def _on_read() -> None:
     typed = message("sentence", "read")
-    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), asked()
+    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), page_request()
     same = text == what.sentence and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
     _read_next(what.text if same else text, pair)
 
@@ -149,17 +149,17 @@ def _on_model() -> None:
         if ready(catalog.resolve(name)):
             address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
             return
-    address.go(model=chosen, before=inference.shown_model(asked().where))
+    address.go(model=chosen, before=inference.shown_model(page_request().where))
 
 
-def start(what: Asked, attention: Attention) -> Start:
+def start(what: PageRequest, attention: Attention) -> Start:
     """What is open when the URL names no head."""
     if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
         return Start(f"L{attention.layers - 1}H0")
     return _start(what, attention.model)
 
 
-def _start(what: Asked, model: str) -> Start:
+def _start(what: PageRequest, model: str) -> Start:
     if model != catalog.DEFAULT:
         return Start()
     example = _example(what)

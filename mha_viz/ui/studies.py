@@ -134,11 +134,11 @@ class Studies:
         self._pointing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pointing")
         self._lock = threading.Lock()
         self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size, for_good=True)
-        self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda found: sum(p.row.nbytes * 2 for p in found if p))
+        self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda every: sum(p.row.nbytes * 2 for p in every if p))
         self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
         self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000, for_good=True)
         self._unkept: Shelf[str, MhaVizError] = Shelf(STUDIES.places, lambda _: 1, for_good=True)
-        self._asked: dict[str, Future[Any]] = {}  # pointers under way
+        self._futures: dict[str, Future[Any]] = {}  # pointers under way
 
     # ---- Files ----------------------------------------------------------------------------------------------
 
@@ -242,13 +242,13 @@ class Studies:
             raise ModelUnreachable(f"The files of {model.label} are not here.", "Open the model in Explore.")
         sums = profiles.made(profiles.home() / key)
         tidy(sums)
-        asked = {
+        request = {
             "folder": str(folder),
             "name": model.name,
             "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
             "sums": str(sums) if sums else None,
         }
-        order = json.dumps(asked).encode() + b"\n" + source.data
+        order = json.dumps(request).encode() + b"\n" + source.data
         profile = profile_of(json.loads(apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)))
         self._profiles.put(key, profile)
         self._unkept.drop(key)
@@ -268,10 +268,10 @@ class Studies:
             done.set_result(pointed)
             return done
         with self._lock:
-            asked = self._asked.get(key)
-            if asked is None or asked.done():
-                asked = self._asked[key] = self._pointing.submit(lambda: self._pointers.put(key, _pointed(model)))
-            return asked
+            future = self._futures.get(key)
+            if future is None or future.done():
+                future = self._futures[key] = self._pointing.submit(lambda: self._pointers.put(key, _pointed(model)))
+            return future
 
 
 def _bounds(folder: Path) -> apart.Bounds:

@@ -55,8 +55,8 @@ def steps() -> tuple[Step, ...]:
 
 def number(parameters: Mapping[str, Any]) -> int | None:
     """The step that a URL asks for, from 1; None without one."""
-    asked = str(parameters.get(PARAMETER, ""))
-    return int(asked) if asked in map(str, range(1, len(steps()) + 1)) else None
+    wanted_step = str(parameters.get(PARAMETER, ""))
+    return int(wanted_step) if wanted_step in map(str, range(1, len(steps()) + 1)) else None
 
 
 def link(pages: Sequence[Any], here: Any) -> None:

@@ -3,35 +3,35 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { byHead, counted, spoken } from "../../mha_viz/browser/explorer/roles.js";
 
-const known = {
+const message = {
   kinds: { syntax: 0, coreference: 3, broad: 5 },
-  found: [
-    { head: 4, role: "syntax", short: "obj", words: "…", active: true, said: "active here" },
-    { head: 4, role: "syntax", short: "det", words: "…", active: false, said: "not triggered here" },
-    { head: 4, role: "coreference", short: "coref", words: "…", active: false, said: "not triggered here" },
-    { head: 7, role: "syntax", short: "nsubj", words: "…", active: true, said: "active here" },
+  roles: [
+    { head: 4, role: "syntax", short: "obj", words: "…", active: true, standing: "active here" },
+    { head: 4, role: "syntax", short: "det", words: "…", active: false, standing: "not triggered here" },
+    { head: 4, role: "coreference", short: "coref", words: "…", active: false, standing: "not triggered here" },
+    { head: 7, role: "syntax", short: "nsubj", words: "…", active: true, standing: "active here" },
   ],
 };
 
 test("roles are kept by head, in the order given", () => {
-  const { of } = byHead(known);
-  assert.deepEqual([...of.keys()], [4, 7]);
+  const { ofHead } = byHead(message);
+  assert.deepEqual([...ofHead.keys()], [4, 7]);
   assert.deepEqual(
-    of.get(4).map((role) => role.short),
+    ofHead.get(4).map((role) => role.short),
     ["obj", "det", "coref"],
   );
 });
 
 test("heads are counted once for each kind; kinds without a head are left out", () => {
-  assert.deepEqual(counted(byHead(known)), [
+  assert.deepEqual(counted(byHead(message)), [
     ["syntax", 2],
     ["coreference", 1],
   ]);
-  assert.deepEqual(counted(byHead({ kinds: known.kinds, found: [] })), []);
+  assert.deepEqual(counted(byHead({ kinds: message.kinds, roles: [] })), []);
 });
 
 test("a screen reader hears each role and whether it shows", () => {
-  const list = byHead(known).of.get(4);
+  const list = byHead(message).ofHead.get(4);
   assert.equal(
     spoken(list),
     "Known for obj, active here. Known for det, not triggered here. Known for coref, not triggered here. ",

@@ -5,13 +5,13 @@ import { post } from "../post.js";
 // Steps in order as groups: each outside a head alone, those inside together.
 /** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */
 export function groups(steps) {
-  const found = [];
+  const list = [];
   for (const step of steps) {
-    const last = found.at(-1);
+    const last = list.at(-1);
     if (step.inside && last?.inside) last.steps.push(step);
-    else found.push({ inside: !!step.inside, steps: [step] });
+    else list.push({ inside: !!step.inside, steps: [step] });
   }
-  return found;
+  return list;
 }
 
 // "W_Q  W_K" → text with Q and K as subscripts.

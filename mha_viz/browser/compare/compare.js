@@ -28,7 +28,7 @@ export function compare(root, send, locate = () => window.location.search) {
   app.part = page({
     change: (fields, delay) => app.stage.change(fields, delay),
     subtract: (ofSecond) => subtract(app, ofSecond),
-    edit: (asked) => edit(app, asked),
+    edit: (change) => edit(app, change),
     table: () => drawTable(app),
   });
   root.replaceChildren(app.part.all);
@@ -104,7 +104,7 @@ function arrive(app, next) {
   const { part, stage, sent } = app;
   Object.assign(app, { set: next, derived: null });
   stage.adopt(sent?.count === next.panels.length ? sent.view : undefined);
-  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (asked) => edit(app, asked) }));
+  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (change) => edit(app, change) }));
   part.panels.forEach((panel, index) => listenTo(app, panel, index));
   part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
 }

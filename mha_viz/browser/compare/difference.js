@@ -150,7 +150,7 @@ export function listenToDifference(app) {
     return { from, isHeat: true, R: count, C: count, start: { at }, walked };
   };
   const walked = () => {
-    part.said.textContent = `${part.diffSays.textContent}. ${allSay(app)}`;
+    part.announcement.textContent = `${part.diffSays.textContent}. ${allSay(app)}`;
   };
   stage.attend(part.map.canvas, cell, about);
 }

@@ -123,7 +123,7 @@ export function listenTo(app, panel, index) {
     return { from, isHeat: !isLinks(), R: count, C: count, start: { at: index }, walked };
   };
   const walked = (spot) => {
-    app.part.said.textContent = allSay(app);
+    app.part.announcement.textContent = allSay(app);
     if (isLinks()) reveal(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
   stage.attend(panel.canvas, where, about);

@@ -33,7 +33,7 @@ export function page(on) {
   const p = /** @type {ReturnType<typeof page>} */ ({ panels: [] });
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
-  p.said = make("p", { class: "said", "aria-live": "polite" });
+  p.announcement = make("p", { class: "said", "aria-live": "polite" });
   p.all = make(
     "div",
     { class: "compare" },
@@ -43,7 +43,7 @@ export function page(on) {
     p.hint,
     differenceOf(p, on),
     tableOf(p, on),
-    p.said,
+    p.announcement,
   );
   return p;
 }
@@ -263,11 +263,11 @@ function whoseOf(set, index) {
   const reading = readingOf(set, index);
   const others = set.readings.filter((other) => other !== reading);
   const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
-  const said = others.some((other) => !sameText(other, reading));
+  const isOtherText = others.some((other) => !sameText(other, reading));
   const done = others.some((other) => other.steps !== reading.steps);
-  if (!model && !said && !done) return null;
+  if (!model && !isOtherText && !done) return null;
   const parts = model ? [make("span", { class: "model" }, typedText(called(reading.model)))] : [];
-  if (said) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
+  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
   if (done) parts.push(make("span", { class: "steps" }, typedText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
@@ -282,16 +282,16 @@ function sentenceOf(set, number) {
     j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : [],
   );
   const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
-  const own = reading.groups.flatMap((tokens, word) => {
+  const unlike = reading.groups.flatMap((tokens, word) => {
     const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
     return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0][0], spans.at(-1)[1]]] : [];
   });
-  const first = own.length ? own[0] : [0, 0, 0];
+  const first = unlike.length ? unlike[0] : [0, 0, 0];
   const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
   const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
   return sentences.flatMap((segment) => {
-    const spans = own.filter((span) => span[0] === segment);
+    const spans = unlike.filter((span) => span[0] === segment);
     return [segment ? " · " : start ? "…" : "", ...marked(whole[segment], spans, segment ? 0 : start)];
   });
 }

@@ -116,10 +116,10 @@ export function counterparts(set, i, j, ours, theirs) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const tokensFor = sameText(a, b) ? bySpan(a, b, set.aligned[i][j]) : byWord(a, b, set.aligned[i][j]);
   return ours.map((unit) => {
-    const found = tokensFor(unit)
+    const places = tokensFor(unit)
       .map((token) => where.get(token))
       .filter((place) => place !== undefined);
-    return found.length ? [Math.min(...found), new Set(found).size] : null;
+    return places.length ? [Math.min(...places), new Set(places).size] : null;
   });
 }
 
@@ -166,16 +166,16 @@ export function toldApart(set, pair) {
   const [a, b] = [set.readings[i], set.readings[j]];
   if (names[0] !== names[1]) return names.map((name) => ({ name, more: "" }));
   if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${called(model)}` }));
-  let own = [only(set, i, j), only(set, j, i)];
-  if (own[0] === own[1]) own = [a, b].map(({ steps }) => steps || "as read");
-  return own.map((more, at) => ({ name: names[at], more: own[0] === own[1] ? "" : more }));
+  let differences = [only(set, i, j), only(set, j, i)];
+  if (differences[0] === differences[1]) differences = [a, b].map(({ steps }) => steps || "as read");
+  return differences.map((more, at) => ({ name: names[at], more: differences[0] === differences[1] ? "" : more }));
 }
 
 /** @type {(set: Panels, i: number, j: number) => string} */
 function only(set, i, j) {
   const { words, text } = set.readings[i];
-  const own = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
-  return own.length && own.length <= 3 ? `with “${own.join(" ")}”` : `of “${text}”`;
+  const unmatched = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
+  return unmatched.length && unmatched.length <= 3 ? `with “${unmatched.join(" ")}”` : `of “${text}”`;
 }
 
 // Do two sentences say mostly the same? Then the words that differ can be shown in both.
@@ -185,7 +185,7 @@ export function areAlike(set, i, j) {
     [i, j],
     [j, i],
   ].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
-  return [ours, theirs].every((found) => found.filter((same) => !same).length <= Math.min(8, found.length / 2));
+  return [ours, theirs].every((matches) => matches.filter((same) => !same).length <= Math.min(8, matches.length / 2));
 }
 
 // For each unit of reading i its one partner in reading j, replaced words included, so that the matrices can be
@@ -247,10 +247,10 @@ export function difference(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
   const [a, b] = [set.readings[i], set.readings[j]];
   const [ours, theirs] = [unitsOf(a, view), unitsOf(b, view)];
-  const found = partners(set, i, j, ours, theirs, view);
-  const { partner } = found;
+  const pairing = partners(set, i, j, ours, theirs, view);
+  const { partner } = pairing;
   if (!partner)
-    return { ...found, remedy: REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null };
+    return { ...pairing, remedy: REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null };
   const first = block(a, set.panels[p].head, view, { rows: ours, cols: ours });
   const other = block(b, set.panels[q].head, view, { rows: theirs, cols: theirs });
   const n = ours.length;

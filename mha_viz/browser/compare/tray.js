@@ -5,17 +5,17 @@ const ANSWER_AFTER = 4000; // milliseconds after which a change of the tray coun
 const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
 
 // One change at a time: the next would count places that are no more. `index` and `to` are places in the tray.
-/** @type {(app: CompareApp, asked: Edit) => void} */
-export function edit(app, asked) {
+/** @type {(app: CompareApp, change: Edit) => void} */
+export function edit(app, change) {
   const { set, send, stage, part } = app;
-  const { action, index } = asked;
+  const { action, index } = change;
   if (app.sent && performance.now() < app.sent.until) return;
-  const after = viewAfter(asked, stage.view);
+  const after = viewAfter(change, stage.view);
   stage.quiet();
-  send("edit", { ...whatStands(set, index), ...inTray(set, asked), view: encodeTogether(after, set) });
-  if (action === "pin") part.said.textContent = "Added to the compared heads.";
+  send("edit", { ...whatStands(set, index), ...inTray(set, change), view: encodeTogether(after, set) });
+  if (action === "pin") part.announcement.textContent = "Added to the compared heads.";
   if (action === "open" || action === "pin") return;
-  app.sent = expected(set, asked, after);
+  app.sent = expected(set, change, after);
 }
 
 /** @type {(set: Panels, index: number) => { head: string, model: string, text: string, pair: string }} */
@@ -24,15 +24,15 @@ function whatStands(set, index) {
   return { head: nameOf(set, index).name, model, text, pair };
 }
 
-/** @type {(set: Panels, asked: Edit) => Edit} */
-function inTray(set, asked) {
+/** @type {(set: Panels, change: Edit) => Edit} */
+function inTray(set, change) {
   const place = (panel) => set.panels[panel].source ?? panel;
-  const to = asked.to === undefined ? {} : { to: place(asked.to) };
-  return { ...asked, index: place(asked.index), ...to };
+  const to = change.to === undefined ? {} : { to: place(change.to) };
+  return { ...change, index: place(change.index), ...to };
 }
 
 // What the next panels are the answer to.
-/** @type {(set: Panels, asked: Edit, view: PanelsView) => CompareApp["sent"]} */
+/** @type {(set: Panels, change: Edit, view: PanelsView) => CompareApp["sent"]} */
 function expected(set, { action, index, to }, view) {
   const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
   const tool = action === "move" ? (to < index ? "left" : "right") : action;
@@ -50,7 +50,7 @@ export function settle(app) {
   const panel = part.panels[place];
   const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${focused.tool}"]`);
   /** @type {HTMLElement | undefined} */ (button)?.focus();
-  part.said.textContent = action === "move" ? `Moved to place ${place + 1}.` : DONE[action] || "";
+  part.announcement.textContent = action === "move" ? `Moved to place ${place + 1}.` : DONE[action] || "";
   const address = new URLSearchParams(stage.locate());
   const fields = Object.entries(encodeTogether(stage.view, set));
   if (fields.some(([name, value]) => address.get(name) !== value)) stage.change({});

@@ -25,7 +25,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     layouts: /** @type {any} */ ({}), // of each drawing, once it is drawn
     look: /** @type {Look} */ ({}),
     tour: "", // the step that the page says
-    roles: { kinds: {}, on: "", measured: false, of: new Map() }, // of: head → what it is known for
+    roles: { kinds: {}, on: "", measured: false, ofHead: new Map() }, // ofHead: what each is known for
     sought: null, // the kind of role that is looked for
   });
   app.stage = new Stage(send, locate, drawingOf(app));
@@ -41,7 +41,7 @@ export function explorer(root, send, locate = () => window.location.search) {
   root.replaceChildren(app.part.all);
   listenToGrid(app);
   listenToHead(app);
-  return { show: (bytes, known = null) => show(app, bytes, known), stop: () => app.stage.stop() };
+  return { show: (bytes, headRoles = null) => show(app, bytes, headRoles), stop: () => app.stage.stop() };
 }
 
 /** @type {(app: ExplorerApp) => Drawing<ReadingView>} */
@@ -82,11 +82,11 @@ function turnRoles({ part, stage }) {
 // ---- Arrivals -------------------------------------------------------------------------------------------------
 
 // The bytes of a reading, and what its heads are known for, with the step of the tour that the page says.
-/** @type {(app: ExplorerApp, bytes: Uint8Array, known: FoundRoles | null) => void} */
-function show(app, bytes, known) {
+/** @type {(app: ExplorerApp, bytes: Uint8Array, headRoles: HeadRoles | null) => void} */
+function show(app, bytes, headRoles) {
   const next = unpack(bytes);
-  const isLed = known?.tour && known.tour !== app.tour; // such a step has a view of its own, which the address holds
-  if (known) Object.assign(app, { roles: byHead(known), tour: known.tour });
+  const isLed = headRoles?.tour && headRoles.tour !== app.tour; // another step: the address holds its view
+  if (headRoles) Object.assign(app, { roles: byHead(headRoles), tour: headRoles.tour });
   const isSame = app.reading?.key === next.key;
   if (isSame) keep(app, next);
   else Object.assign(app, { reading: next, hoveredHead: null });
@@ -108,7 +108,7 @@ function keep({ reading, stage }, next) {
 }
 
 // A packet, and after it the roles as JSON with their length.
-/** @type {(data: Uint8Array) => [Uint8Array, FoundRoles]} */
+/** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
 function apart(data) {
   const end = data.byteLength - 4;
   const begin = end - new DataView(data.buffer, data.byteOffset + end).getUint32(0, true);
@@ -118,7 +118,7 @@ function apart(data) {
 const IN_STREAMLIT = {
   create: explorer,
   show: (app, data) => app.show(...apart(data)),
-  failure: "This drawing failed. Reload the page without the part of its address after “&”, or read another sentence.",
+  failure: "This drawing failed. Reload the page without the part of its address after “&”, or read another text.",
 };
 
 /** @param {StreamlitComponent} component */

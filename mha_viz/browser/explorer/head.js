@@ -225,6 +225,6 @@ export function listenToHead(app) {
 
 /** @type {(app: ExplorerApp, spot: Spot, isHeat: boolean) => void} */
 function walkedTo({ part, layouts }, spot, isHeat) {
-  part.said.textContent = part.readout.textContent;
+  part.announcement.textContent = part.readout.textContent;
   if (!isHeat) reveal(part.scroller, (spot.row ?? spot.col) * layouts.links.rowHeight);
 }

@@ -35,7 +35,7 @@ export function openHead(app, head) {
   const { on, head: before } = stage.view;
   const others = on.filter((other) => layerOf(reading, other) === layerOf(reading, head) && other !== before);
   stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
-  part.said.textContent = `${headName(reading, head)} opened. ${heard(app, head)}`;
+  part.announcement.textContent = `${headName(reading, head)} opened. ${heard(app, head)}`;
 }
 
 // Draw a head of the open layer together with the others, or no longer.
@@ -73,5 +73,5 @@ export function setAside(app, head) {
   if (!isComparable(app)) return;
   const { reading, send, part } = app;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
-  part.said.textContent = `${headName(reading, head)} was added to the compared heads.`;
+  part.announcement.textContent = `${headName(reading, head)} was added to the compared heads.`;
 }

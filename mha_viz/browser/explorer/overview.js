@@ -25,7 +25,7 @@ export function drawOverview(app) {
 function drawRoles(app) {
   const { reading, roles, look, part, sought, stage } = app;
   part.unmeasured.hidden = roles.measured || !!app.root.dataset.alone;
-  part.rolesBox.hidden = !roles.of.size;
+  part.rolesBox.hidden = !roles.ofHead.size;
   part.rolesShown.checked = stage.view.roles;
   part.kinds.hidden = part.rolesBox.hidden || !stage.view.roles;
   if (part.kinds.hidden) return [];
@@ -145,5 +145,5 @@ function onGridKey(app, event) {
   app.cursor = layer * reading.heads + bounded((cursor % reading.heads) + step[1], reading.heads);
   app.hoveredHead = null;
   drawOverview(app);
-  part.said.textContent = `${headName(reading, app.cursor)}. ${heard(app, app.cursor)}`;
+  part.announcement.textContent = `${headName(reading, app.cursor)}. ${heard(app, app.cursor)}`;
 }

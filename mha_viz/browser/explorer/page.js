@@ -26,8 +26,8 @@ export function page(on) {
   const p = /** @type {Parts} */ ({});
   const overview = make("section", { class: "overview" }, ...overviewOf(p, on));
   p.one = make("section", { class: "one" }, ...headOf(p, on));
-  p.said = make("p", { class: "said", "aria-live": "polite" });
-  p.all = make("div", { class: "explorer" }, overview, p.one, p.said);
+  p.announcement = make("p", { class: "said", "aria-live": "polite" });
+  p.all = make("div", { class: "explorer" }, overview, p.one, p.announcement);
   return p;
 }
 

@@ -1,17 +1,17 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
 
-// {kinds: role → place among the colours, on: the corpora in words, of: head → its roles, the strongest first}.
-/** @type {(known: FoundRoles) => Roles} */
-export function byHead({ kinds, on, measured, found }) {
-  const of = new Map();
-  for (const role of found) of.set(role.head, [...(of.get(role.head) ?? []), role]);
-  return { kinds, on, measured, of };
+// {kinds: role → place among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
+/** @type {(headRoles: HeadRoles) => Roles} */
+export function byHead({ kinds, on, measured, roles }) {
+  const ofHead = new Map();
+  for (const role of roles) ofHead.set(role.head, [...(ofHead.get(role.head) ?? []), role]);
+  return { kinds, on, measured, ofHead };
 }
 
 // The roles of a head, none while they are not shown.
 /** @type {(app: ExplorerApp, head: number) => Role[]} */
-export const shownRoles = ({ roles, stage }, head) => (stage.view.roles && roles.of.get(head)) || [];
+export const shownRoles = ({ roles, stage }, head) => (stage.view.roles && roles.ofHead.get(head)) || [];
 
 /** @type {(roles: Roles, role: string, colours: string[]) => string} */
 const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
@@ -21,7 +21,7 @@ const has = (list, kind) => list.some((role) => role.role === kind);
 // How many heads have each kind of role.
 /** @type {(roles: Roles) => [string, number][]} */
 export function counted(roles) {
-  const lists = [...roles.of.values()];
+  const lists = [...roles.ofHead.values()];
   const counts = Object.keys(roles.kinds).map((kind) => ({ kind, n: lists.filter((list) => has(list, kind)).length }));
   return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
@@ -33,9 +33,9 @@ export function counted(roles) {
  *   HTMLElement, colours: string[]) => HTMLElement[]}
  */
 export function drawBadges(roles, count, sought, place, colours) {
-  const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.of.has(head));
+  const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
   return drawn.map((head) => {
-    const list = roles.of.get(head) ?? [];
+    const list = roles.ofHead.get(head) ?? [];
     const box = place(make("b", { class: sought && !has(list, sought) ? "badges off" : "badges" }), head);
     for (const [kind] of counted(roles).filter(([name]) => has(list, name))) {
       const badge = make("s", { class: list.some((role) => role.role === kind && role.active) ? "active" : "" });
@@ -81,7 +81,7 @@ export function chips(list, roles, colours) {
       { class: role.active ? "chip active" : "chip", title: role.words },
       make("s", { class: role.active ? "active" : "" }),
       make("b", {}, role.short),
-      make("span", { class: "soft" }, role.said),
+      make("span", { class: "soft" }, role.standing),
     );
     chip.style.setProperty("--colour", colourOf(roles, role.role, colours));
     return chip;
@@ -89,4 +89,4 @@ export function chips(list, roles, colours) {
 }
 
 /** @type {(list: Role[]) => string} */
-export const spoken = (list) => list.map((role) => `Known for ${role.short}, ${role.said}. `).join("");
+export const spoken = (list) => list.map((role) => `Known for ${role.short}, ${role.standing}. `).join("");

@@ -43,7 +43,7 @@ function build(root, state, send, data) {
     state.moment = Number(slider.value);
     draw(state);
   };
-  slider.onchange = () => told(state, send);
+  slider.onchange = () => report(state, send);
   const step = make("output", { class: "step" });
   const caption = make("p", { class: "caption", "aria-live": "polite" });
   const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
@@ -83,7 +83,7 @@ function toggle(state, send) {
     stop(state);
     state.moment = Math.round(state.moment);
     draw(state);
-    told(state, send);
+    report(state, send);
   } else play(state, send);
 }
 
@@ -98,7 +98,7 @@ function play(state, send) {
     const ended = moment >= count - 1;
     state.playing = ended ? null : requestAnimationFrame(frame);
     draw(state);
-    if (ended) told(state, send);
+    if (ended) report(state, send);
   };
   state.playing = requestAnimationFrame(frame);
   draw(state);
@@ -112,7 +112,7 @@ function stop(state) {
 
 // The step in view becomes part of the address.
 /** @type {(state: PlayerState, send: Send) => void} */
-function told(state, send) {
+function report(state, send) {
   const at = Math.round(state.moment);
   if (at === state.data.at) return;
   state.sent.add(at);

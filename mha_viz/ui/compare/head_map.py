@@ -106,7 +106,9 @@ def _pin(attention: Attention, head: Head) -> None:
     pins, _ = tray.read(st.query_params.get("tray"))
     try:
         address.go(
-            tray=tray.write(tray.add(pins, Pin(request.asked().to_pin(text.text), text.pair, attention.model, head)))
+            tray=tray.write(
+                tray.add(pins, Pin(request.page_request().to_pin(text.text), text.pair, attention.model, head))
+            )
         )
     except MhaVizError as error:
         complain_later(error)

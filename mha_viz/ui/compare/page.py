@@ -22,7 +22,7 @@ from mha_viz.ui import address, frame, inference, request, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
-from mha_viz.ui.request import Asked
+from mha_viz.ui.request import PageRequest
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -38,7 +38,7 @@ OPEN = {"word": "0-1", "models": "0-1"}  # two panels that are made to be compar
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
-def show(what: Asked) -> None:
+def show(what: PageRequest) -> None:
     """The choice of what to compare, and the comparison."""
     place = st.session_state.pop("open", None)
     if place is not None:
@@ -86,8 +86,8 @@ def _about(attention: Attention, head: Head | None = None) -> None:
 def _choice(pins: Tray) -> str:
     """What the page shows: the tray once something is in it, until then the heads most similar to one."""
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
-    asked = st.query_params.get("show")
-    current = asked if asked in SHOWS else "tray" if pins else "similar"
+    wanted_view = st.query_params.get("show")
+    current = wanted_view if wanted_view in SHOWS else "tray" if pins else "similar"
     st.session_state["show"] = current  # the URL is the state: Back and links move the control too
     st.segmented_control(
         "What to compare",
@@ -135,7 +135,7 @@ def _panel_of(pin: Pin, number: int) -> Panel | None:
     """A pinned head, read again; None, with a word on why, when it cannot be had now."""
     try:
         model = catalog.resolve(pin.model)
-        if ready(model) or office().kept(model, pin.text, pin.pair):
+        if ready(model) or office().has_reading(model, pin.text, pin.pair):
             attention = inference.read_by(model, pin.text, pin.pair)
             if attention is None:
                 return None
@@ -180,7 +180,7 @@ def _on_edit() -> None:
 def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
     text, pair, model, head = (str(event.get(name) or "") for name in ("text", "pair", "model", "head"))
-    return Pin(request.asked().to_pin(text), pair, model, Head.parse(head))
+    return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
 
 
 def _place(pin: Pin) -> dict[str, str]:
@@ -214,15 +214,15 @@ def _on_view() -> None:
 # ---- Ready-made comparisons -----------------------------------------------------------------------------
 
 
-def _head(attention: Attention, what: Asked) -> Head:
+def _head(attention: Attention, what: PageRequest) -> Head:
     """The head that the URL names, else the one that this text opens with on the Explore page."""
-    asked = what.where.head
-    if asked and asked.layer < attention.layers and asked.head < attention.heads:
-        return asked
+    wanted_head = what.where.head
+    if wanted_head and wanted_head.layer < attention.layers and wanted_head.head < attention.heads:
+        return wanted_head
     return Head.parse(request.start(what, attention).head)
 
 
-def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+def _layer(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     heads = min(attention.heads, MOST)
     st.markdown(
         f"{'The' if heads == attention.heads else 'The first'} {heads} heads of layer {head.layer}, on one scale."
@@ -230,7 +230,7 @@ def _layer(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
 
 
-def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+def _similar(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     with st.spinner("Comparing every pair of heads…"):
         similar = office().similar(attention, head, SIMILAR)
     st.markdown(
@@ -241,7 +241,7 @@ def _similar(attention: Attention, head: Head, what: Asked) -> list[Panel]:
     return [Panel(attention, head), *named]
 
 
-def _word(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The sentence, and the same with something replaced: edited in place."""
     second = what.where.second
     if second is None:
@@ -265,7 +265,7 @@ def _on_second() -> None:
     address.go(second=second, **_fresh("word"))
 
 
-def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
+def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The sentence in another model, by the head there that does most nearly the same with the words."""
     current_model = _model(what)
     others = [m for m in catalog.offered() if m.name != current_model.name]
@@ -274,8 +274,8 @@ def _models(attention: Attention, head: Head, what: Asked) -> list[Panel]:
         return [Panel(attention, head)]
     names = [m.name for m in others]
     here = [m.name for m in others if ready(m)]
-    asked = what.where.second_model
-    current = asked if asked in names else (here or names)[0]
+    wanted_model = what.where.second_model
+    current = wanted_model if wanted_model in names else (here or names)[0]
     st.session_state["with"] = current
     labels = {m.name: m.label for m in others}  # a menu renders no Markdown
     st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
@@ -297,7 +297,7 @@ def _on_model() -> None:
     address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
 
 
-def _model(what: Asked) -> catalog.Model:
+def _model(what: PageRequest) -> catalog.Model:
     return catalog.resolve(what.where.model) if what.where.model else catalog.default()
 
 

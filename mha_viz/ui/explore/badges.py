@@ -12,7 +12,7 @@ from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.role_words import COLOURS, short, standing, strongest_first, told
+from mha_viz.figures.role_words import COLOURS, short, standing, standing_with_numbers, strongest_first
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui.cache import office
@@ -31,8 +31,8 @@ WHY = {
 
 def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
     """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
-    roles were measured on; ``measured``, whether they were; ``found``, the roles one by one; ``tour``, the step of the
-    tour that is open.
+    roles were measured on; ``measured``, whether they were; ``roles``, one by one; ``tour``, the step of the tour
+    that is open.
 
     ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
     """
@@ -45,39 +45,39 @@ def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
         pass
 
     def make() -> bytes:
-        found = _each(attention, findings, gold) if attention.quantity == "weight" else []
-        return json.dumps({"kinds": COLOURS, "on": on, "measured": measured, "found": found, "tour": tour}).encode()
+        roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
+        return json.dumps({"kinds": COLOURS, "on": on, "measured": measured, "roles": roles, "tour": tour}).encode()
 
     return office().badges(attention, (findings, on, measured, gold, tour), make)
 
 
-def _each(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
+def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
     """The roles one by one, the strongest first."""
     findings = tuple(strongest_first(findings))
     hits = _hits(findings, attention, gold)
     badges = []
     for finding, shows in zip(findings, active(findings, attention), strict=True):
-        state, why = _said(finding, shows, hits)
+        state, why = _state_with_reason(finding, shows, hits)
         badges.append(
             {
                 "head": finding.head.layer * attention.heads + finding.head.head,
                 "role": finding.role,
                 "short": short(finding),
-                "words": f"{finding.role}, {told(finding)}. {why}",
+                "words": f"{finding.role}, {standing_with_numbers(finding)}. {why}",
                 "active": state != REST,
-                "said": f"{standing(finding)}, {state}",
+                "standing": f"{standing(finding)}, {state}",
             }
         )
     return badges
 
 
-def _said(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
+def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
     """A word or three on a role in this text, and what they mean."""
     if finding in hits:
-        right, asked = hits[finding]
+        right, cases = hits[finding]
         return (
             HERE if right else REST
-        ), f"According to this sentence’s annotation, it is right in {right} of {counted(asked, 'case')}."
+        ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
     state = REST if not shows else LINK if finding.role in LINKING else HERE
     return state, WHY[state]
 

@@ -42,7 +42,7 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     st.caption(
         "*Gold annotation*: the correct dependencies and coreference of this sentence, not the output of a model."
     )
-    for line in gold.said:
+    for line in gold.notes:
         remark(line)
     options = _relations(gold.sentence)
     if not options:
@@ -67,9 +67,9 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
         )
         spans = _dependencies(gold.sentence, attention, head, relation, way or usual_way)
     right_ones = sum(span.kind == "hit" for span in spans)
-    asked = right_ones + sum(span.kind == "miss" for span in spans)
-    st.markdown(f"**{right_ones}** of **{asked}** right.")
-    _picture(gold.forms, spans, f"{right_ones} of {asked} gold arcs of {relation} agree with {both(head)}.")
+    cases = right_ones + sum(span.kind == "miss" for span in spans)
+    st.markdown(f"**{right_ones}** of **{cases}** right.")
+    _picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {relation} agree with {both(head)}.")
     if relation == COREFERENCE:
         st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
 
@@ -130,12 +130,12 @@ def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
     """Among how many candidates each anaphor chooses, and with what weight: of one, any head is right."""
     return [
         f"“{plain(sentence.forms[anaphor.word])}” gives {weight:.2f} of its attention to "
-        f"“{plain(sentence.forms[chosen])}”, {_of(len(anaphor.candidates))}."
+        f"“{plain(sentence.forms[chosen])}”, {_among_candidates(len(anaphor.candidates))}."
         for anaphor, chosen, weight in _chosen(sentence, attention, head)
     ]
 
 
-def _of(candidates: int) -> str:
+def _among_candidates(candidates: int) -> str:
     return f"the most of {candidates} candidates" if candidates > 1 else "the only candidate"
 
 

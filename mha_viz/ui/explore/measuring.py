@@ -6,7 +6,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, plain
-from mha_viz.ui.request import asked
+from mha_viz.ui.request import page_request
 from mha_viz.ui.studies import sentences_given, studies
 from mha_viz.ui.study_progress import progress
 
@@ -28,5 +28,5 @@ def show(name: str) -> None:
 @guarded()
 def start() -> None:
     """Measure the model on the page, or join the study that is under way."""
-    where = asked().where
+    where = page_request().where
     studies().start(catalog.resolve(where.model) if where.model else catalog.default(), sentences_given())

@@ -20,11 +20,11 @@ from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint
-from mha_viz.ui.request import Asked, asked, start
+from mha_viz.ui.request import PageRequest, page_request, start
 from mha_viz.ui.tray import Pin
 
 
-def introduction(what: Asked) -> str:
+def introduction(what: PageRequest) -> str:
     """What the page shows, in the words of the model on screen."""
     try:
         name = inference.shown_model(what.where)
@@ -38,12 +38,12 @@ def introduction(what: Asked) -> str:
     return f"{heads} Each square below shows where one head looks in your sentence."
 
 
-def draw(what: Asked, attention: Attention) -> None:
+def draw(what: PageRequest, attention: Attention) -> None:
     """The drawing of a reading, with a word on what could not be read or followed."""
     where = what.where
     begin = start(what, attention)
     heads = (Head.parse(begin.head) if where.head is None else where.head,)
-    wanted, odd = _there(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
+    wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
     n = len(attention.text)
     odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
     inference.say_cut(attention, where)
@@ -75,7 +75,7 @@ def draw(what: Asked, attention: Attention) -> None:
     takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n))
 
 
-def _say_pasted(what: Asked) -> None:
+def _say_pasted(what: PageRequest) -> None:
     """Why CoNLL-U that was pasted could not be read, if so."""
     try:
         annotated(what.text)
@@ -88,7 +88,7 @@ def _pin(begin: Start, where: Address) -> str | None:
     return begin.pin if where.head is None else None
 
 
-def _there(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
+def _existing_heads(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
     """The heads that the model has, each once, and the names of the others."""
     good, odd = [], []
     for head in dict.fromkeys(heads):
@@ -104,7 +104,7 @@ def _there(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, .
 def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
-    what = asked()
+    what = page_request()
     if view.get("of") == text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
@@ -122,7 +122,7 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
 def _on_tray() -> None:
     """Put a head of the reading on screen into the tray."""
     event = message("explorer", "tray")
-    what = asked()
+    what = page_request()
     try:
         if what.where.off or what.where.quantity != DEFAULTS["shown"]:
             raise SettingError(

@@ -35,7 +35,7 @@ def show(attention: Attention, d_model: int) -> None:
     st.markdown("### What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
-        chosen = _asked()
+        chosen = _settings_in_url()
         _inputs(chosen)
         try:
             cost = costs(*chosen)
@@ -54,7 +54,7 @@ def show(attention: Attention, d_model: int) -> None:
     st.markdown(CONVOLUTION, width=900)
 
 
-def _asked() -> tuple[int, int, int]:
+def _settings_in_url() -> tuple[int, int, int]:
     """d_model, h and n of the URL, else the paper's."""
     number = r"(-?\d{1,15})"
     match = re.fullmatch(f"{number},{number},{number}", st.query_params.get("costs", ""), re.ASCII)

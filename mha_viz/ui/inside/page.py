@@ -32,7 +32,7 @@ from mha_viz.ui.parts import (
     theme,
     whole,
 )
-from mha_viz.ui.request import Asked
+from mha_viz.ui.request import PageRequest
 
 COST = "cost"  # no step is open: the calculator follows the map
 
@@ -57,7 +57,7 @@ _STYLE = """
 """
 
 
-def show(what: Asked) -> None:
+def show(what: PageRequest) -> None:
     """The page, from what the URL asks for."""
     st.html(_STYLE)
     say_complaint()
@@ -79,7 +79,7 @@ def show(what: Asked) -> None:
     calculator.show(attention, d_model)
 
 
-def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None:
+def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> None:
     query, key = _pair(what, attention, head)
     _choices(attention, head, query, key)
     step = _step()
@@ -95,7 +95,7 @@ def _inside(what: Asked, trace: Trace, attention: Attention, head: Head) -> None
         _onward(step)
 
 
-def _traced(what: Asked, attention: Attention, layer: int) -> Trace:
+def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
     """The numbers of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = office().trace(model, what.text, what.where.pair, layer)
@@ -105,7 +105,7 @@ def _traced(what: Asked, attention: Attention, layer: int) -> Trace:
 # ---- What is asked for ----------------------------------------------------------------------------------
 
 
-def _head(what: Asked, attention: Attention) -> Head:
+def _head(what: PageRequest, attention: Attention) -> Head:
     """The head of the URL, else the one that Explore begins with."""
     first = Head.parse(request.start(what, attention).head)
     wanted = what.where.head or first
@@ -119,7 +119,7 @@ def _head(what: Asked, attention: Attention) -> Head:
     return wanted
 
 
-def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
+def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int]:
     """Query and key: those of the URL, else what Explore holds or begins with, else the head's strongest link."""
     n, given = len(attention.text), st.query_params
     odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
@@ -129,7 +129,7 @@ def _pair(what: Asked, attention: Attention, head: Head) -> tuple[int, int]:
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
     held = pin.groups() if pin else (None, None)
     query, key = (_token(given.get(name), n) for name in ("q", "k"))
-    return strongest(attention, head, _or(query, _token(held[0], n)), _or(key, _token(held[1], n)))
+    return strongest(attention, head, _first_given(query, _token(held[0], n)), _first_given(key, _token(held[1], n)))
 
 
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
@@ -151,13 +151,13 @@ def _token(value: str | None, n: int) -> int | None:
     return int(value) if value and re.fullmatch(r"\d{1,4}", value, re.ASCII) and int(value) < n else None
 
 
-def _or(first: int | None, second: int | None) -> int | None:
+def _first_given(first: int | None, second: int | None) -> int | None:
     return second if first is None else first
 
 
 def _step() -> str:
-    asked = st.query_params.get("step", "")
-    return asked if asked in (*STEPS, COST) else next(iter(STEPS))
+    wanted_step = st.query_params.get("step", "")
+    return wanted_step if wanted_step in (*STEPS, COST) else next(iter(STEPS))
 
 
 def _divided() -> bool:

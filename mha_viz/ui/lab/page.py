@@ -27,18 +27,18 @@ def show() -> None:
     st.html(_STYLE)
     say_complaint()
     experiment = record.experiment_named(st.query_params.get("experiment"))
-    asked = read(experiment, st.query_params.get("run"))
+    linked_settings = read(experiment, st.query_params.get("run"))
     _menu(experiment)
     entitle("Why heads differ", WORDS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
     with right:
-        settings.show(experiment, asked)
+        settings.show(experiment, linked_settings)
     with left:
         st.markdown(f"#### {WORDS[experiment].question}")
         expected.ask(experiment)
     if not expected.is_answered():
         return
-    run = _wanted(asked)
+    run = _wanted(linked_settings)
     with left:
         _answer(experiment, run)
     if run is not None:
@@ -75,23 +75,23 @@ def _answer(experiment: str, run: Result | None) -> None:
         st.markdown(f"**What to look at:** Press *Play*. {formulas(look(run))}")
 
 
-def _wanted(asked: Settings) -> Result | None:
+def _wanted(linked_settings: Settings) -> Result | None:
     """The run that the URL asks for when this server has it, else the default run that comes with the app."""
-    default = EXPERIMENTS[asked.experiment].default
+    default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in st.query_params:
-        done = trainings().result(asked)
+        done = trainings().result(linked_settings)
         if done is not None:
             return done
-        waiting = trainings().under_way(asked) is not None
-        if asked != default and not waiting and not record.faults(asked):
+        waiting = trainings().under_way(linked_settings) is not None
+        if linked_settings != default and not waiting and not record.faults(linked_settings):
             remark(
-                f"This server has not run {result.in_words(asked)}. Below is the saved default run; press Run for this "
-                "one."
+                f"This server has not run {result.in_words(linked_settings)}. Below is the saved default run; press "
+                "Run for this one."
             )
         elif waiting:
             remark("Until the training is done, the saved default run is shown below.")
     try:
-        return record.stored(asked.experiment)
+        return record.stored(linked_settings.experiment)
     except MhaVizError as error:
         complain(error)
         return None

@@ -59,11 +59,13 @@ def show() -> None:
     small_tasks.show()
 
 
-def _show(number: int, asked: Question) -> None:
+def _show(number: int, question: Question) -> None:
     with st.container(key=f"question_{number}"):
-        st.markdown(f"#### {formulas(asked.question)}")
-        st.markdown(formulas(asked.answer))
-        st.caption(f"Source: {formulas(asked.source)}")
+        st.markdown(f"#### {formulas(question.question)}")
+        st.markdown(formulas(question.answer))
+        st.caption(f"Source: {formulas(question.source)}")
         st.page_link(
-            frame.page(asked.page), label=f":primary[**→ {formulas(asked.see)}**]", query_params=asked.parameters
+            frame.page(question.page),
+            label=f":primary[**→ {formulas(question.see)}**]",
+            query_params=question.parameters,
         )

@@ -30,11 +30,11 @@ LABELS: Mapping[Field, tuple[str, str]] = {
 OF_THIS_RUN = ("run", "step", "arm")
 
 
-def show(experiment: str, asked: Settings) -> None:
+def show(experiment: str, linked_settings: Settings) -> None:
     """The settings with what is wrong beside each, and the button that runs them."""
-    running = trainings().under_way(asked)
+    running = trainings().under_way(linked_settings)
     asks = EXPERIMENTS[experiment].asks
-    _follow(experiment, asked)
+    _follow(experiment, linked_settings)
     choices = _choices(experiment)
     with st.container(border=True, key="lab_settings"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -45,15 +45,15 @@ def show(experiment: str, asked: Settings) -> None:
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start, args=(experiment,),
                     help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        for error in (_misfits(asked) | faults).values():
+        for error in (_misfits(linked_settings) | faults).values():
             complain(error)
         if not faults:
-            _foretell(replace(asked, **values), asked)
+            _foretell(replace(linked_settings, **values), linked_settings)
         if running is not None:
             _progress(running)
 
 
-def _follow(experiment: str, asked: Settings) -> None:
+def _follow(experiment: str, linked_settings: Settings) -> None:
     """Put the settings of the URL into the controls when the URL is another one; else they keep what was typed."""
     stamp = (experiment, st.query_params.get("run"))
     followed = st.session_state.get("lab_followed") == stamp
@@ -61,7 +61,7 @@ def _follow(experiment: str, asked: Settings) -> None:
     for name in EXPERIMENTS[experiment].asks:
         key = _key(experiment, name)
         if not followed or key not in st.session_state:
-            st.session_state[key] = getattr(asked, name)
+            st.session_state[key] = getattr(linked_settings, name)
 
 
 def _choices(experiment: str) -> Mapping[Field, Sequence[int]]:
@@ -93,15 +93,15 @@ def _control(experiment: str, name: Field, choices: Mapping[Field, Sequence[int]
     return entered
 
 
-def _misfits(asked: Settings) -> dict[Field, SettingError]:
+def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
     """What a link asks for that is not among the choices."""
-    return {name: error for name, error in record.faults(asked).items() if name in ("heads", "d_model")}
+    return {name: error for name, error in record.faults(linked_settings).items() if name in ("heads", "d_model")}
 
 
-def _foretell(typed: Settings, asked: Settings) -> None:
+def _foretell(typed: Settings, linked_settings: Settings) -> None:
     """How long the run will take, and why it could not show what it is for."""
     st.caption(f"Takes {_duration(trainings().seconds(typed))} on this server.")
-    if typed != asked:  # what a run on the page lacks is said beside it
+    if typed != linked_settings:  # what a run on the page lacks is said beside it
         for note in limits(typed):
             remark(note)
 

@@ -57,11 +57,11 @@ def show() -> None:
     st.markdown("### Six small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
-    asked = st.query_params.get(TASK)
-    st.session_state["small_task"] = asked if asked in numbers else None  # the URL is the state
+    wanted_task = st.query_params.get(TASK)
+    st.session_state["small_task"] = wanted_task if wanted_task in numbers else None  # the URL is the state
     st.pills("Task", numbers, key="small_task", on_change=_on_task, label_visibility="collapsed")
-    if asked in numbers:
-        _open(small_tasks()[int(asked) - 1])
+    if wanted_task in numbers:
+        _open(small_tasks()[int(wanted_task) - 1])
 
 
 @guarded()
@@ -77,14 +77,14 @@ def _open(task: SmallTask) -> None:
     st.markdown(f"#### {plain(task.task)}")
     st.markdown(f"*{plain(task.text)}*")
     player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
-    asked = st.query_params.get(ANSWER)
-    st.session_state["small_answer"] = asked if asked in task.heads else None
+    wanted_answer = st.query_params.get(ANSWER)
+    st.session_state["small_answer"] = wanted_answer if wanted_answer in task.heads else None
     st.radio(
         "Your answer", task.heads, index=None, key="small_answer", horizontal=True, on_change=_on_answer,
         format_func=lambda name: both(Head.parse(name)),
     )  # fmt: skip
-    if asked in task.heads:
-        st.markdown(feedback(task, words, asked))
+    if wanted_answer in task.heads:
+        st.markdown(feedback(task, words, wanted_answer))
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}

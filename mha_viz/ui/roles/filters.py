@@ -28,7 +28,7 @@ class Filters(NamedTuple):
     level: str = "base"
 
 
-def asked() -> Filters:
+def from_url() -> Filters:
     """What the URL asks for; what it cannot have is left out."""
     given = address.now()
     level = given.get("level", "")
@@ -58,13 +58,13 @@ def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
 
 def find(place: Any, **how: Any) -> str:
     """The name of a head that is typed at ``place``."""
-    st.session_state["find"] = asked().find
+    st.session_state["find"] = from_url().find
     return str(place.text_input("Find a head", key="find", max_chars=LONGEST, on_change=go, **how)).strip()
 
 
 def kinds(place: Any) -> tuple[str, ...]:
     """The kinds of roles that are chosen at ``place``."""
-    st.session_state["kinds"] = list(asked().kinds)
+    st.session_state["kinds"] = list(from_url().kinds)
     explanation = "All roles when none is chosen."
     return tuple(
         place.pills("Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=explanation)
@@ -73,7 +73,7 @@ def kinds(place: Any) -> tuple[str, ...]:
 
 def relation(place: Any) -> str:
     """The part of a relation's name that is typed at ``place``, in small letters."""
-    st.session_state["relation"] = asked().relation
+    st.session_state["relation"] = from_url().relation
     typed = place.text_input(
         "Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="subject, or nsubj"
     )
@@ -82,7 +82,7 @@ def relation(place: Any) -> str:
 
 def level(place: Any) -> str:
     """The kind of relations that is chosen at ``place``."""
-    st.session_state["level"] = asked().level
+    st.session_state["level"] = from_url().level
     chosen = place.segmented_control(
         "Level", list(LEVELS), key="level", required=True, on_change=go, format_func=LEVELS.__getitem__
     )

@@ -13,7 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
-from mha_viz.figures.role_words import DIRECTIONS, by_head, told
+from mha_viz.figures.role_words import DIRECTIONS, by_head, standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
@@ -41,7 +41,7 @@ def summary(evidence: Evidence, head: Head) -> None:
     """The roles of one head in words, and the way to see it at work."""
     st.markdown(f"#### {both(head)}")
     findings = by_head(evidence.findings()).get(head, [])
-    sentences = [f"* {f.role}, {plain(told(f))}" for f in findings]
+    sentences = [f"* {f.role}, {plain(standing_with_numbers(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
     parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
     st.page_link(frame.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})

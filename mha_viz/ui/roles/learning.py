@@ -83,8 +83,8 @@ def show() -> None:
 @st.fragment
 @guarded(complain)
 def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
-    asked = st.query_params.get(PARAMETER, "")
-    step = int(asked) if asked in map(str, saved_steps) else saved_steps[-1]
+    wanted_step = st.query_params.get(PARAMETER, "")
+    step = int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[-1]
     _scores(step)
     left, right = st.columns(2, gap="large")
     with left:
@@ -95,7 +95,7 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
     with right:
         st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
         for task, words in TASKS.items():
-            chart = scores(_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
+            chart = scores(_history_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
             st.plotly_chart(chart, key=f"scores_{task}", theme=None, config=CONFIG)
 
 
@@ -136,7 +136,7 @@ def history() -> Any:
     return pd.read_csv(asset("toy_history.csv"))
 
 
-def _of(task: str) -> Any:
+def _history_of(task: str) -> Any:
     table = history()
     return table[table["task"] == task]
 
@@ -177,7 +177,7 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
 def _best(task: str, step: int) -> Any:
     """The row of the head that is best at a task at this step."""
-    table = _of(task)
+    table = _history_of(task)
     at_step = table[table["step"] == step]
     return at_step.loc[at_step["accuracy"].idxmax()]
 

@@ -11,7 +11,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import COLOURS, standing, strongest_first, told
+from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
 from mha_viz.ui import address, frame
 from mha_viz.ui.cache import lasting
@@ -77,7 +77,7 @@ def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
 
     findings = _filtered(evidence, kinds)
     columns = ["head", "role", "standing", "in words", "gain", "n"]
-    rows = [(both(f.head), f.role, standing(f), told(f), f.gain, f.n) for f in findings]
+    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), f.gain, f.n) for f in findings]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -90,4 +90,4 @@ def show_strongest(evidence: Evidence) -> None:
     for role in COLOURS:
         if role in strongest:
             finding = strongest[role]
-            st.markdown(f"**{both(finding.head)}** {role}, {plain(told(finding))}.")
+            st.markdown(f"**{both(finding.head)}** {role}, {plain(standing_with_numbers(finding))}.")

@@ -25,17 +25,17 @@ PERCENT = "percent"
 
 def show(model: catalog.Model, evidence: Evidence) -> None:
     """The roles of the model's own profile on the corpus that is shown, or the way to choose one."""
-    known = _known(model)
-    if known is None:
+    reference = _reference_evidence(model)
+    if reference is None:
         return
     here = evidence.profiles[0]
-    if here.facts["sha256"] in {profile.facts["sha256"] for profile in known.profiles}:
-        _empty(known)
+    if here.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
+        _empty(reference)
         return
-    st.markdown(f"### Do the roles of {plain(known.label)} hold here?")
-    replications = _replications(known, here)
+    st.markdown(f"### Do the roles of {plain(reference.label)} hold here?")
+    replications = _replications(reference, here)
     if not replications:
-        st.markdown(f"No role was found on {plain(known.label)}, so there is none to look for here.")
+        st.markdown(f"No role was found on {plain(reference.label)}, so there is none to look for here.")
         return
     outcomes = Counter(replication.outcome for replication in replications)
     counted = "; ".join(f"**{outcomes[outcome]}** {outcome}" for outcome in OUTCOMES if outcomes[outcome])
@@ -47,10 +47,10 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     number = st.column_config.NumberColumn
     shares = ("right there", "baseline there", "right here", "baseline here")
     config = {name: number(name, format=PERCENT) for name in shares}
-    st.dataframe(_table(known, here), hide_index=True, width="stretch", column_config=config, key="replications")
+    st.dataframe(_table(reference, here), hide_index=True, width="stretch", column_config=config, key="replications")
 
 
-def _known(model: catalog.Model) -> Evidence | None:
+def _reference_evidence(model: catalog.Model) -> Evidence | None:
     """What the roles of a model were found on: the shipped profiles, or the built-in sentences."""
     shipped = given(model.name) if model.kind in ("bundled", "own") else None
     if shipped is not None:
@@ -63,11 +63,11 @@ def _known(model: catalog.Model) -> Evidence | None:
     return None if profile is None else Evidence("the built-in sentences", (profile,))
 
 
-def _empty(known: Evidence) -> None:
+def _empty(reference: Evidence) -> None:
     with st.expander("Do these roles hold on another corpus?"):
         st.markdown(
             f"Measure a treebank of your own (CoNLL-U): beside its roles stands then which of those of "
-            f"{plain(known.label)} hold there."
+            f"{plain(reference.label)} hold there."
         )
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
 
@@ -78,17 +78,17 @@ def _on_file() -> None:
 
 
 @lasting(TABLES)
-def _replications(known: Evidence, here: Profile) -> tuple[Replication, ...]:
-    return replicate(known.findings(), here)
+def _replications(reference: Evidence, here: Profile) -> tuple[Replication, ...]:
+    return replicate(reference.findings(), here)
 
 
 @lasting(TABLES)
-def _table(known: Evidence, here: Profile) -> Any:
+def _table(reference: Evidence, here: Profile) -> Any:
     """A line per role; nobody may change it."""
     import pandas as pd
 
     lines = []
-    for finding, measured, outcome in _replications(known, here):
+    for finding, measured, outcome in _replications(reference, here):
         line = {
             "head": both(finding.head),
             "role": f"{finding.role}: {finding.detail.replace('_', ' ')}",

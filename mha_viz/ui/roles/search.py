@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import asked_for, gloss
-from mha_viz.figures.role_words import strongest_first, told
+from mha_viz.figures.role_words import standing_with_numbers, strongest_first
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence
@@ -59,7 +59,7 @@ def _answer(evidence: Evidence, typed: str) -> None:
                 on_click=filters.go,
                 kwargs={"find": str(finding.head)},
             )
-            st.markdown(plain(told(finding)))
+            st.markdown(plain(standing_with_numbers(finding)))
 
 
 def _head_if_any(head: Head, heads: tuple[Head, ...]) -> Head | None:

@@ -20,7 +20,7 @@ from mha_viz.ui import address, frame, inference
 from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, remark, say_complaint, theme
-from mha_viz.ui.request import Asked
+from mha_viz.ui.request import PageRequest
 from mha_viz.ui.switch_off.controls import controls, on_square
 
 CHANGE = "1 − cosine"
@@ -43,7 +43,7 @@ CAUTION = (
 )
 
 
-def show(what: Asked) -> None:
+def show(what: PageRequest) -> None:
     """The page, from what the URL asks for. CoNLL-U that was pasted is read as the sentence it holds."""
     say_complaint()
     st.header("Switch heads off")

@@ -68,9 +68,10 @@ def test_help_says_how(arguments: list[str], capsys: pytest.CaptureFixture[str])
 def test_models_lists_every_row_of_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
-    assert re.split(r"  +", head) == ["NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE"]
+    assert re.split(r"  +", head) == ["NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE", "ABOUT"]
     assert [row.split()[0] for row in rows] == [model.name for model in catalog.offered()]
-    assert re.split(r"  +", rows[0]) == ["minilm", "6 × 12", "384", "91", "bundled"]
+    assert re.split(r"  +", rows[0]) == ["minilm", "6 × 12", "384", "91", "bundled", "MiniLM, a small BERT"]
+    assert re.split(r"  +", rows[1]) == ["toy", "2 × 4", "64", "1", "bundled", "Toy, trained on the built-in grammar"]
 
 
 def test_models_shows_what_a_restricted_server_offers(
@@ -81,9 +82,9 @@ def test_models_shows_what_a_restricted_server_offers(
     (tmp_path / "config.json").write_text("{}")
     assert main(["models"]) == 0
     rows = [re.split(r"  +", row) for row in capsys.readouterr().out.splitlines()[1:]]
-    assert rows[0] == ["gpt2", "12 × 12", "768", "548", "not downloaded"]
+    assert rows[0][:-1] == ["gpt2", "12 × 12", "768", "548", "not downloaded"]
     assert rows[1] == ["owner/other", "?", "?", "?", "not downloaded"]
-    assert rows[2][-1] == "folder"
+    assert rows[2][-2] == "folder"
 
 
 def test_models_shows_what_is_on_this_machine(
@@ -274,6 +275,7 @@ def test_models_as_csv_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [one["name"] for one in listed] == [row["name"] for row in rows] == [m.name for m in catalog.offered()]
     expected = {"name": "minilm", "layers": 6, "heads": 12, "d_model": 384, "megabytes": 91, "where": "bundled"}
+    expected |= {"about": "MiniLM, a small BERT"}
     assert listed[0] == expected
     assert rows[0] == {name: str(value) for name, value in expected.items()}
 

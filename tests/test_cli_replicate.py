@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.profile import read_profile
-from mha_viz.analysis.replication import HEADING, OUTCOMES
+from mha_viz.analysis.profile import Finding, Profile, read_profile
+from mha_viz.analysis.replication import (
+    ABSENT,
+    FAILS,
+    HEADING,
+    HOLDS,
+    OUTCOMES,
+    RULE,
+    Measurement,
+    Replication,
+)
+from mha_viz.attention import Head
 from mha_viz.cli import main
+from mha_viz.cli.outcomes import lines
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.models import encoder
@@ -53,8 +65,20 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys
     out = tmp_path / "outcomes.csv"
     assert replicate(one, treebank(tmp_path, 3), "--out", str(out)) == 0
     said = capsys.readouterr().out
-    assert "toy: roles of 1.conllu (there), on 3.conllu (here)" in said
-    assert "syntax: nsubj dep_to_head" in said
+    printed = said.splitlines()
+    assert printed[0].split() == ["1.conllu", "3.conllu"]
+    assert printed[1].split() == ["head", "role", *["score", "baseline", "cases"] * 2, "outcome"]
+    assert [printed[0].index(name) for name in ("1.conllu", "3.conllu")] == [
+        at for at in range(len(printed[1])) if printed[1].startswith("score", at)
+    ], "each corpus stands over its numbers"
+    assert "subject → its verb (nsubj)" in said
+    assert "dep_to_head" not in said
+    after = next(line for line in printed if "token → the one after" in line)
+    assert after.split().count("none") == 2, "no baseline is defined for a threshold"
+    assert "Baseline “none”: by definition; position and delimiter heads go by a threshold." in said
+    roles = len(both[0])
+    assert printed[-1].startswith("toy: ")
+    assert f" of {roles} roles of 1.conllu hold on 3.conllu." in printed[-1]
     table = pd.read_csv(out)
     assert list(table.columns) == list(HEADING)
     assert len(table) == len(both[0])
@@ -71,6 +95,59 @@ def test_a_table_as_json(tmp_path: Path) -> None:
     assert {"fewer than 100 cases here"} <= {line["outcome"] for line in lines}
 
 
+def test_a_table_on_stdout_is_the_file_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
+    other = treebank(tmp_path, 2, 5)
+    assert replicate(tmp_path / "one", other, "--out", str(tmp_path / "table"), "--format", "csv") == 0
+    for arguments in (["--out", "-", "--format", "csv"], ["--format", "CSV"]):
+        capsys.readouterr()
+        assert replicate(tmp_path / "one", other, *arguments) == 0
+        assert capsys.readouterr().out == (tmp_path / "table").read_text()
+    assert list(tmp_path.glob(".*")) == []
+    assert replicate(tmp_path / "one", other, "--out", "-") == 2
+    assert "stdout has no suffix" in capsys.readouterr().err
+
+
+def finding(role: str, detail: str) -> Finding:
+    return Finding(Head(0, 1), role, detail, 0.9, 0.5, 0.4, 200, math.nan, math.nan)
+
+
+def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
+    here = Measurement(0.52, 0.5, 1234)
+    replications = [
+        Replication(finding("syntax", "nsubj head_row"), here, HOLDS),
+        Replication(finding("syntax", "obj head_to_dep"), here, RULE),
+        Replication(finding("syntax", "xyz dep_to_head"), None, ABSENT),
+        Replication(finding("delimiter", "sep"), here, FAILS),
+        Replication(finding("broad", "entropy"), here, HOLDS),
+    ]
+    facts = {"model": "m", "definitions": "3"}
+    there, other = (Profile({**facts, "corpus": name}, {}) for name in ("A", "B " * 40))
+    table = lines(replications, there, other)
+    assert [line.split("  ")[1] for line in table[2:7]] == [
+        "its verb → subject (nsubj)",
+        "object ← its verb, most of all (obj)",
+        "dependent → its head (xyz)",
+        "any token → [SEP]",
+        "any token → many tokens",
+    ]
+    assert [line.split("  ")[-1] for line in table[2:7]] == [
+        "holds",
+        "a simple rule does as well",
+        "not annotated",
+        "the head does not do it",
+        "holds",
+    ]
+    assert table[2].split()[-5:] == ["200", "0.520", "0.500", "1,234", "holds"]
+    assert table[5].split()[-10:-5] == ["200", "0.520", "none", "1,234", "the"]
+    short = "B B B B B B B B B B B B B…"
+    assert table[0].endswith(short)
+    assert table[-1] == (
+        f"m: 2 of 5 roles of A hold on {short}. "
+        "1: a simple rule does as well. 1: the head does not do it. 1: not annotated."
+    )
+
+
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = treebank(tmp_path, 1)
     assert profile(corpus, tmp_path / "one") == 0
@@ -81,9 +158,15 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
     tries: dict[str, tuple[str | Path, ...]] = {
         "the same corpus, 1.conllu": (tmp_path / "one", corpus),
-        "holds no profile that can be read": (tmp_path / "nowhere", corpus),
+        "nowhere” does not exist. Give the folder": (tmp_path / "nowhere", corpus),
+        "profile.json, which a study writes last, is missing": (tmp_path, corpus),
         "has no role": (empty, corpus),
-        "neither CSV nor JSON": (tmp_path / "one", corpus, "--out", str(tmp_path / "o.xlsx")),
+        "“.xlsx” is not a format of tables. Use one of .csv, .json": (
+            tmp_path / "one",
+            corpus,
+            "--out",
+            str(tmp_path / "o.xlsx"),
+        ),
     }
     for said, arguments in tries.items():
         assert main(["replicate", *map(str, arguments)]) > 1
@@ -101,6 +184,6 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved(
     assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
     monkeypatch.setattr("mha_viz.study.run.study", interrupted)
     assert replicate(tmp_path / "one", treebank(tmp_path, 2)) == 130
-    assert "Stopped. Nothing is saved without --out." in capsys.readouterr().err
+    assert "Stopped. Nothing is saved without --out FILE." in capsys.readouterr().err
     assert replicate(tmp_path / "one", treebank(tmp_path, 2), "--out", str(tmp_path / "o.csv")) == 130
     assert "Stopped. Nothing was done yet." in capsys.readouterr().err

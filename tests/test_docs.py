@@ -12,6 +12,7 @@ import pytest
 
 import mha_viz
 from mha_viz import cli
+from mha_viz.cli import exit_codes
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 from tools import docs
@@ -60,13 +61,31 @@ def test_every_block_of_the_documentation_runs(
 def test_every_page_is_in_the_menu_and_the_menu_has_no_other() -> None:
     menu = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES}
-    assert menu == pages | docs.COPIES.keys() | {"reference/commands.md"}
+    assert menu == pages | docs.COPIES.keys()
+
+
+def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
+    """As the repository is read where it lies, without the site."""
+    for page in PAGES:
+        for target, _, anchor in re.findall(r"\]\(([\w./-]+\.md)(#([\w-]+))?\)", page.read_text("utf-8")):
+            found = page.parent / target
+            assert found.is_file() or (ROOT / target.removeprefix("../")).is_file(), f"{page.name}: {target}"
+            headings = re.findall(r"^#+ (.+)$", found.read_text("utf-8"), re.MULTILINE) if anchor else []
+            assert not anchor or anchor in {re.sub(r"[^\w]+", "-", heading.lower()) for heading in headings}, anchor
+
+
+def test_the_page_of_commands_names_each_command_and_exit_code() -> None:
+    page = (ROOT / "docs" / docs.COMMANDS).read_text("utf-8")
+    commands = next(action for action in cli._parser()._actions if isinstance(action.choices, dict)).choices
+    assert re.findall(r"^\| `mha-viz (\w+)", page, re.MULTILINE) == list(commands or ())
+    for code, meaning in exit_codes.MEANINGS.items():
+        assert f"| {code} | {meaning} |" in page
 
 
 def test_the_page_of_commands_holds_every_help() -> None:
     page = docs.commands()
     for name in ("mha-viz", "mha-viz figure compare", "mha-viz toy history", "mha-viz completion"):
-        assert f"\n## {name}\n" in page
+        assert f"## {name}\n" in page
     assert "exit codes:" in page
 
 

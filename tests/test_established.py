@@ -10,7 +10,7 @@ import pytest
 
 from mha_viz.analysis.established import establish
 from mha_viz.analysis.profile import HEADINGS, Finding, Profile
-from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, RULE, replicate, table
+from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, RULE, replicate, replication_table
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError
 
@@ -210,7 +210,7 @@ def test_thresholds_are_met_or_not(finding: Finding, score: float, outcome: str)
 
 def test_the_table_shows_both_corpora() -> None:
     finding = role("syntax", "obj dep_to_head", 0.7)
-    lines = table(replicate([finding], treebank(0.6, 0.5, 0.65)))
+    lines = replication_table(replicate([finding], treebank(0.6, 0.5, 0.65)))
     assert list(lines.columns) == list(HEADING)
     (line,) = lines.to_dict("records")
     assert (line["score"], line["baseline"], line["n"]) == (0.7, 0.3, 200)

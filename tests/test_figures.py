@@ -23,7 +23,7 @@ from mha_viz.figures.compare import compare
 from mha_viz.figures.correspondence import Panel, held_in, mismatch, pin_in
 from mha_viz.figures.difference import difference, levels, signed
 from mha_viz.figures.grid import grid, pooled
-from mha_viz.figures.heatmap import heatmap, labelled
+from mha_viz.figures.heatmap import heatmap, with_label
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
@@ -502,9 +502,9 @@ def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:
 def test_where_labels_are_crowded_special_tokens_keep_theirs() -> None:
     """The numbers of the browser's test."""
     side = tuple(Unit(str(i), (i,), i in (0, 11), 0) for i in range(13))
-    assert labelled(side, 3, None) == {0, 3, 6, 11}
-    assert labelled(side, 3, 4) == {0, 4, 11}
-    assert labelled(side, 1, 4) == set(range(13))
+    assert with_label(side, 3, None) == {0, 3, 6, 11}
+    assert with_label(side, 3, 4) == {0, 4, 11}
+    assert with_label(side, 1, 4) == set(range(13))
 
 
 def test_a_small_matrix_stands_in_the_middle_of_its_page() -> None:

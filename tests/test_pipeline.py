@@ -20,7 +20,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.folder import check_folder
 from mha_viz.models.hub import local_folder
-from mha_viz.models.pipeline import check_added, check_sentencepiece, check_settings, check_tokenizer
+from mha_viz.models.pipeline import check_added, check_sentencepiece, check_tokenizer, check_tokenizer_settings
 from tests import tiny_models
 from tests.oracles import SENTENCE
 
@@ -276,8 +276,8 @@ def test_other_files_of_a_tokenizer_are_bounded_too() -> None:
     long = base64.b64encode(charsmap("x" * 1000)).decode()
     for settings in ({"_spm_precompiled_charsmap": long}, {"added_tokens_decoder": {"0": {"content": "x" * 2000}}}):
         with pytest.raises(ModelUnsupported):
-            check_settings(settings, "x")
-    check_settings({"added_tokens_decoder": {"0": {"content": "[PAD]"}}, "model_max_length": 512}, "x")
+            check_tokenizer_settings(settings, "x")
+    check_tokenizer_settings({"added_tokens_decoder": {"0": {"content": "[PAD]"}}, "model_max_length": 512}, "x")
     with pytest.raises(ModelUnsupported):
         check_added({str(i): i for i in range(20_001)}, "x")
     check_added({"<mask>": 3}, "x")

@@ -219,6 +219,12 @@ def test_a_folder_or_a_file_that_is_no_profile(tmp_path: Path) -> None:
 
 def test_facts_that_lack_something_are_named(tmp_path: Path) -> None:
     profile_of("entropy").write(tmp_path)
+    (tmp_path / "profile.json").write_text('{\n"a":')
+    with pytest.raises(CorpusError, match=r"can be read: profile\.json is not JSON, line 2\."):
+        read_profile(tmp_path)
+    (tmp_path / "profile.json").write_text("[]")
+    with pytest.raises(CorpusError, match=r"profile\.json does not hold the facts of a profile\."):
+        read_profile(tmp_path)
     (tmp_path / "profile.json").write_text("{}")
     with pytest.raises(CorpusError, match=r"can be read: 'layers' is missing\. Make it again"):
         read_profile(tmp_path)

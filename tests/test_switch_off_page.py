@@ -55,7 +55,7 @@ def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects)
     shown = cells(page, "effects")
     assert len(shown) == 72
     for head in (Head(0, 0), Head(3, 1), Head(5, 11)):
-        assert shown[str(head)] == charts.short(whole.sentence[head])
+        assert shown[str(head)] == charts.in_thousandths(whole.sentence[head])
     first, last = whole.ranked()[0], whole.ranked()[-1]
     assert f"Without **{first} ({first.paper})** the sentence vector changes most" in page.said
     assert f"**{last} ({last.paper})** least" in page.said
@@ -97,7 +97,7 @@ def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
     assert shown["L2H5"] == shown["L0H0"] == ""  # they read what they read before
     assert shown["L2H4"] == shown["L3H1"] == "off"
     for head in (Head(3, 0), Head(4, 7), Head(5, 11)):
-        assert shown[str(head)] == charts.short(moved[head])
+        assert shown[str(head)] == charts.in_thousandths(moved[head])
 
 
 def test_nothing_comes_after_the_last_layer() -> None:
@@ -112,7 +112,7 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
     whole = study.effects(minilm, study.Case(TEXT, method=way, means=means))
-    assert cells(page, "effects")["L4H4"] == charts.short(whole.sentence[4, 4])
+    assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
 
 
 def test_controls_choose_layers_and_heads_at_random() -> None:
@@ -203,7 +203,7 @@ def test_the_divergence_of_readings_of_different_texts_is_refused(minilm: Encode
 
 
 def test_numbers_of_cells() -> None:
-    written = [charts.short(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
+    written = [charts.in_thousandths(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
     assert written == ["", "0.0", "0.0", "2.1", "10", "79", "2,000"]
     figure = charts.head_grid(np.array([[np.nan, 0.5], [0.0, 1.0]]), "nats", [Head(1, 1)], LIGHT)
     assert figure.data[1].text == ("", "500", "0.0", "off")

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages that lie outside docs/
 WITH_FIGURES = ("gallery.md",)
+COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
 ELSEWHERE = re.compile(r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
 
@@ -50,20 +51,22 @@ def picture(result: Any) -> tuple[bytes, str, str] | None:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are copied or generated."""
+    """Add the pages that are copied."""
     from mkdocs.structure.files import File
 
     for page, name in COPIES.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text("utf-8")))
-    files.append(File.generated(config, "reference/commands.md", content=commands()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Draw the figures of a gallery; point links that leave docs/ at the pages made here."""
+    """Draw the figures of a gallery and add the help texts to the page of commands; point links that leave docs/ at the
+    pages made here."""
     for copy, name in COPIES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
     markdown = markdown.replace("](docs/serving.md", "](serving.md")
+    if page.file.src_uri == COMMANDS:
+        return f"{markdown}\n{commands()}"
     return _drawn(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
 
 
@@ -98,12 +101,12 @@ def _drawn(markdown: str, config: Any, files: Any) -> str:
 
 
 def commands() -> str:
-    """The page of commands: each help text."""
+    """The help text of each command, as sections of a page."""
     from mha_viz.cli import _parser
 
     with mock.patch.dict(os.environ, COLUMNS="100"):  # as wide for everybody
         helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(_parser())]
-    return "\n".join(["# Commands\n", *helps])
+    return "\n".join(helps)
 
 
 def _all_parsers(parser: Any) -> Iterator[Any]:

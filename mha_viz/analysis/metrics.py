@@ -62,7 +62,7 @@ def mass_at(attention: Attention, offset: int) -> PerHead:
     where keys are of another text than queries, which has no such offset."""
     if attention.is_cross:
         return _undefined(attention)
-    return _shared(attention, *patterns.mass_at(_batch(attention), _ordinary(attention), offset))
+    return _shared(attention, *patterns.summed_mass_at(_batch(attention), _ordinary(attention), offset))
 
 
 def maxima_at(attention: Attention, offset: int) -> PerHead:
@@ -70,7 +70,7 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
     that have an ordinary token there; NaN without any."""
     if attention.is_cross:
         return _undefined(attention)
-    maxima, rows = patterns.maxima_at(_batch(attention), _ordinary(attention), (offset,))
+    maxima, rows = patterns.counted_maxima_at(_batch(attention), _ordinary(attention), (offset,))
     return _shared(attention, maxima[:, 0], rows[0])
 
 

@@ -56,14 +56,14 @@ class Patterns:
         sentences, n = batch.weights.shape[1], len(ordinary)
         words = _words(batch)
         for at, offset in enumerate(OFFSETS):
-            mass, rows = mass_at(batch.weights, ordinary, offset)
+            mass, rows = summed_mass_at(batch.weights, ordinary, offset)
             self.sums["mass"][:, at] += mass
             self.sums["mass_rows"][at] += rows
             self.sums["even_mass"][at] += rows / n
             mass_in_word, rows_in_word = mass_in_word_at(batch.weights, words, offset)
             self.sums["mass_in_word"][:, at] += mass_in_word
             self.sums["rows_in_word"][at] += rows_in_word
-        counts, rows_with = maxima_at(batch.weights, ordinary, OFFSETS)
+        counts, rows_with = counted_maxima_at(batch.weights, ordinary, OFFSETS)
         self.sums["maxima"] += counts
         self.sums["maxima_rows"] += rows_with
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
@@ -84,7 +84,7 @@ class Patterns:
 # added up over the rows of all these sentences, [head] float64.
 
 
-def mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, int]:
+def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, int]:
     """The weights A[i, i + offset] of the rows i of ordinary tokens that have such a key, and the number of these
     rows."""
     n = len(ordinary)
@@ -94,7 +94,7 @@ def mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, in
 
 
 def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[Sums, int]:
-    """As :func:`mass_at`, of the rows whose key is a piece of the same word; ``words`` [sentence, token], −1 for
+    """As :func:`summed_mass_at`, of the rows whose key is a piece of the same word; ``words`` [sentence, token], −1 for
     special tokens."""
     n = words.shape[1]
     first = max(0, -offset)  # rows from here to the last are those that have this offset
@@ -109,7 +109,7 @@ def _words(batch: Batch) -> npt.NDArray[np.intp]:
     return np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
 
 
-def maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> tuple[Counts, Counts]:
+def counted_maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> tuple[Counts, Counts]:
     """[head, offset]: the rows of ordinary tokens whose largest weight, special columns aside, lies at the offset (the
     first of equal ones), and [offset]: the rows that have an ordinary token there."""
     at = np.flatnonzero(ordinary)

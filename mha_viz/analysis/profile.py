@@ -283,6 +283,8 @@ def profile_of(files: Mapping[str, str]) -> Profile:
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{FACTS} is not JSON, line {error.lineno}") from error
     except KeyError as error:
         raise ValueError(f"{error} is missing") from error
     except TypeError as error:

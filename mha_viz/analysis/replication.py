@@ -137,7 +137,7 @@ def _counted(line: Any, baseline: float) -> Measurement:
     )
 
 
-def table(replications: Iterable[Replication]) -> pd.DataFrame:
+def replication_table(replications: Iterable[Replication]) -> pd.DataFrame:
     """A line per role, as HEADING."""
     import pandas as pd
 

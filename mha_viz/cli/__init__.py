@@ -38,6 +38,7 @@ EXAMPLES = """examples:
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz replicate profile/ third.conllu --out outcomes.csv
+  mha-viz replicate profile/ third.conllu --format csv | head
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
@@ -90,20 +91,20 @@ def _parser() -> Parser:
         return parser.command(commands, name, run, summary, _examples(name))
 
     serve.options(command("serve", serve.serve, "Open the app in a browser."))
-    listing.options(command("models", listing.run, "List the available models."))
+    listing.options(command("models", listing.run, "List the models that can be chosen by name."))
     attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))
-    summary = "Measure whether the roles of a profile hold on another corpus."
+    summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
     replicate.options(command("replicate", replicate.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
     summary = "Print the script by which a shell completes commands, options and models."
     completion = command("completion", _print_completion, summary)
-    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     return parser
 
 

@@ -18,6 +18,7 @@ from mha_viz.cli.terminal import bar, glyph_warnings, one_line, text_of
 from mha_viz.cli.usage import in_options
 from mha_viz.errors import ExportError, FigureWarning, SettingError
 from mha_viz.files import make_folder
+from mha_viz.quotes import quoted
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -184,7 +185,7 @@ def _checked(args: argparse.Namespace) -> Destination:
     suffix = format_suffix(args.format or "svg")
     if suffix not in _suffixes():
         remedy = f"{did_you_mean(suffix, _suffixes())} Use one of {', '.join(_suffixes())}.".strip()
-        raise ExportError(f"“{suffix[:40]}” is not a format of figures.", remedy)
+        raise ExportError(f"{quoted(suffix)} is not a format of figures.", remedy)
     return Destination(args.all_heads, suffix)
 
 

@@ -17,7 +17,7 @@ FORMATS = ("table", "csv", "json")
 
 def options(models: Parser) -> None:
     """Add the options of the command."""
-    words = "table, csv or json (default: table)"
+    words = "the format of the list: table, csv or json (default: table)"
     models.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=words)
 
 
@@ -37,20 +37,25 @@ def run(args: argparse.Namespace) -> None:
 def _row(model: Model) -> dict[str, Any]:
     """A model; None stands for a size that is not known before it is downloaded."""
     sizes = {"layers": model.layers, "heads": model.heads, "d_model": model.d_model, "megabytes": model.megabytes}
-    return {"name": model.name, **{name: size or None for name, size in sizes.items()}, "where": _where(model)}
+    numbers = {name: size or None for name, size in sizes.items()}
+    about = model.label if model.label != model.name else ""
+    return {"name": model.name, **numbers, "where": _where(model), "about": about}
 
 
 def _where(model: Model) -> str:
+    if model.kind == "folder":
+        return "folder"
     if model.kind != "hub":
-        return model.kind
+        return "bundled"
     return "cached" if hub.local_folder(model) else "not downloaded"
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    cells = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE")]
+    cells = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE", "ABOUT")]
     for row in rows:
         shape = f"{row['layers']} × {row['heads']}" if row["layers"] else "?"
-        cells.append((row["name"], shape, str(row["d_model"] or "?"), str(row["megabytes"] or "?"), row["where"]))
+        sizes = (str(row[name] or "?") for name in ("d_model", "megabytes"))
+        cells.append((row["name"], shape, *sizes, row["where"], row["about"]))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

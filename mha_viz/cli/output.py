@@ -12,6 +12,7 @@ from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.quotes import printable, quoted, shortened
 
 STDOUT = "-"
 TEXT_FORMATS = frozenset((".csv", ".json", ".svg", ".html"))
@@ -56,7 +57,7 @@ def destination(out: str, asked_format: str | None, formats: Iterable[str], kind
     """
     suffix = _suffix(out, asked_format)
     if suffix not in formats:
-        problem = f"“{suffix[:40]}” is not {kind}." if suffix else "The file has no suffix."
+        problem = f"{quoted(suffix)} is not {kind}." if suffix else "The file has no suffix."
         remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
         raise ExportError(problem, remedy)
     if out != STDOUT:
@@ -77,10 +78,10 @@ def announce(attention: Attention, to: Destination) -> None:
     """Say on stderr how large a long table will be."""
     size = text_size(attention, to.suffix)
     if size > LARGE_BYTES:
-        name = "stdout" if to.path is None else str(to.path)[-200:]
+        name = "stdout" if to.path is None else shortened(str(to.path), 200)
         binary = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
         line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {binary}."
-        print("".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+        print(printable(line, "?"), file=sys.stderr)
 
 
 def text_size(attention: Attention, suffix: str) -> int:
@@ -102,7 +103,7 @@ def _suffix(out: str, asked_format: str | None) -> str:
         return suffix
     wanted_suffix = format_suffix(asked_format)
     if suffix and wanted_suffix != suffix:
-        problem = f"--format {wanted_suffix[1:][:40]} contradicts the suffix {suffix[:40]}."
+        problem = f"--format {shortened(wanted_suffix[1:], 40)} contradicts the suffix {shortened(suffix, 40)}."
         raise SettingError(problem, "Leave one of them out.")
     return wanted_suffix
 

@@ -12,34 +12,33 @@ from typing import Any
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, batch, folder_name
+from mha_viz.cli.options import Parser, batch, folder_name, model_option
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import CorpusMissing, ExportError
 from mha_viz.files import make_folder
-from mha_viz.models import catalog
 
 
 def options(profile: Parser) -> None:
     """Add the options of the command."""
     corpus_option(profile)
-    profile.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help="as for `mha-viz attention`")
-    profile.add_argument("--name", metavar="NAME", help="name of the corpus (default: its file name)")
+    model_option(profile)
+    name_option(profile)
     profile.add_argument(
         "--and",
         dest="other",
         type=folder_name,
         metavar="DIR",
-        help="profile of the same model on a corpus of another origin: roles that both corpora show are established, "
-        "and written to roles.csv of both folders",
+        help="folder with the profile of the same model on a corpus of another origin: roles that both corpora show "
+        "are established, and are written to roles.csv in both folders",
     )
     profile.add_argument(
         "--out",
         required=True,
         type=folder_name,
         metavar="DIR",
-        help="folder for the tables; existing tables are replaced",
+        help="folder to write the tables to; tables that are there are replaced",
     )
     measuring_options(profile)
 
@@ -53,15 +52,21 @@ def corpus_option(command: Parser) -> None:
     )
 
 
+def name_option(command: Parser) -> None:
+    """Add the option for the name of a corpus."""
+    command.add_argument("--name", metavar="NAME", help="name of the corpus (default: its file name)")
+
+
 def measuring_options(command: Parser) -> None:
     """Add the options that change no result."""
     command.add_argument(
         "--batch",
         type=batch,
         metavar="N",
-        help="maximum number of pieces per batch: affects memory and speed, not the results",
+        help="most pieces that the model reads at a time: changes memory and speed, not the results",
     )
-    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    words = "where the model runs: cpu, or cuda for an NVIDIA GPU (default: cpu)"
+    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), metavar="DEVICE", help=words)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -118,7 +123,7 @@ def measure(
 
 def _saved(sums: Path | None) -> str:
     if sums is None:
-        return "Nothing is saved without --out."
+        return "Nothing is saved without --out FILE."
     if not any(sums.glob(".*.npz")):
         return "Nothing was done yet."
     return f"The work so far is saved in {sums}; run the same command again to continue."

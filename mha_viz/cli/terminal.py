@@ -39,7 +39,8 @@ def text_of(argument: str) -> str:
     """The text that an argument gives; "-" stands for stdin. Raises TextError, EmptyText."""
     text = stdin() if argument == "-" else argument
     if not text.strip():  # refused before a model is loaded
-        raise EmptyText("Nothing was typed.", "Give a sentence.")
+        problem = "stdin holds no text." if argument == "-" else "Nothing was typed."
+        raise EmptyText(problem, "Give a sentence.")
     return text
 
 

@@ -27,18 +27,30 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         return new
 
     training = job("train", train, "Train the toy model from a seed.")
-    training.add_argument("--out", required=True, type=folder_name, metavar="DIR", help="a folder without a model")
     training.add_argument(
-        "--steps", type=count, metavar="N", help="number of steps (default: as for the shipped model)"
+        "--out",
+        required=True,
+        type=folder_name,
+        metavar="DIR",
+        help="folder to write the model to; it must not hold one",
+    )
+    training.add_argument(
+        "--steps",
+        type=count,
+        metavar="N",
+        help="number of training steps (default: as for the model that comes with mha-viz)",
     )
     measuring = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
     measuring.add_argument(
-        "--model", default="toy", metavar="NAME", help="another folder, or toy@400 after 400 steps (default: toy)"
+        "--model",
+        default="toy",
+        metavar="NAME",
+        help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
     every_step = job("history", history, "Measure the shipped model at every snapshot of its training.")
     for tables in (measuring, every_step):
         tables.add_argument(
-            "--sentences", default=500, type=count, metavar="N", help="number of sentences (default: 500)"
+            "--sentences", default=500, type=count, metavar="N", help="number of sentences to sample (default: 500)"
         )
         output_options(tables, FORMATS)
 

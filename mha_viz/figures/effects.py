@@ -57,7 +57,7 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figur
     return figure
 
 
-def short(value: float) -> str:
+def in_thousandths(value: float) -> str:
     """A number of a cell in thousandths, with two digits where it has so many: "79", "2.1", "0.4"; nothing for NaN."""
     thousandths = 1000 * value
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
@@ -88,7 +88,7 @@ def _numbers(values: Numbers, top: float, unit: str, off: Collection[Head], them
         "x": [head.head for head in every],
         "y": [head.layer for head in every],
         "mode": "text+markers",
-        "text": ["off" if head in off else short(values[head]) for head in every],
+        "text": ["off" if head in off else in_thousandths(values[head]) for head in every],
         "textfont": {"size": 11 if heads <= 12 else 9, "color": ink},
         "marker": {"symbol": "square", "size": 28, "opacity": 0},
         "customdata": [str(head) for head in every],

@@ -201,7 +201,7 @@ def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_
     held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size, every = label_step(layout)
     marks: list[Mark] = []
-    for i in sorted(labelled(side, every, held)):
+    for i in sorted(with_label(side, every, held)):
         unit = side[i]
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
         opacity = 1 if held is None or held == i else faded
@@ -209,7 +209,7 @@ def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_
     return marks
 
 
-def labelled(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
+def with_label(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
     """Which rows or columns have their label where there is room for one in ``every``: what is held, special tokens,
     then the others in order, each where no other label is too near."""
     places = [] if held is None else [held]

@@ -150,7 +150,7 @@ def link_marks(
     layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, spacing)
     beside = apart(len(strands), layout)
     marks: list[Mark] = [
-        curve for s, shift in zip(strands, beside, strict=True) for curve in curves(s, held, layout, shift)
+        curve for s, shift in zip(strands, beside, strict=True) for curve in strand_curves(s, held, layout, shift)
     ]
     marks += _tokens(strands, axes, held, layout, theme, spacing)
     return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
@@ -199,7 +199,7 @@ def apart(heads: int, layout: LinksLayout) -> list[float]:
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
 
-def curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
+def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
     """The lines of one head, weak ones first."""
     _, colour, dash, part, mask, shade = strand
     reach = bend(layout.left, layout.right)

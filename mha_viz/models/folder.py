@@ -200,7 +200,7 @@ def _check_tokenizer(folder: Path, who: str) -> None:
         settings = read_object(folder / "tokenizer_config.json", _MAX_TOKENIZER_BYTES, who)
         if "auto_map" in settings:
             raise custom_code(who)
-        pipeline.check_settings(settings, who)
+        pipeline.check_tokenizer_settings(settings, who)
     if "tokenizer.json" in names:
         tokenizer = read_object(folder / "tokenizer.json", _MAX_TOKENIZER_BYTES, who)
         if not isinstance(tokenizer.get("model"), dict):

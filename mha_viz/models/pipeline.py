@@ -89,7 +89,7 @@ def check_steps(sections: Json, who: str) -> None:
         _steps(sections)
 
 
-def check_settings(settings: Json, who: str) -> None:
+def check_tokenizer_settings(settings: Json, who: str) -> None:
     """Look through a tokenizer_config.json. Raises ModelUnsupported."""
     with _in_words(who):
         _added([*(settings.get("added_tokens_decoder") or {}).values()])

@@ -1,0 +1,85 @@
+"""Whether roles hold on another corpus, as lines for a terminal: a table with columns for each corpus, and a count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mha_viz.analysis.profile import Finding, Profile
+from mha_viz.analysis.replication import HOLDS, OUTCOMES, Measurement, Replication
+from mha_viz.cli.terminal import one_line
+from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import gloss
+from mha_viz.numerals import counted
+from mha_viz.quotes import shortened
+
+HEADINGS = ("head", "role", *("score", "baseline", "cases") * 2, "outcome")
+GROUPS = (2, 5)  # the columns where the numbers of each corpus begin
+BY_THRESHOLD = ("position", "delimiter")  # roles that no baseline is defined for
+MOST_OF_NAME = 26  # characters of a corpus over its columns
+NONE = "none"
+LEGEND = f"Baseline “{NONE}”: by definition; position and delimiter heads go by a threshold."
+GAP = "  "
+
+
+def lines(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
+    """The table with its headings, what "none" means where it stands there, and how many roles hold."""
+    rows = [HEADINGS, *(_cells(replication) for replication in replications)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
+    names = [one_line(shortened(profile.corpus, MOST_OF_NAME)) for profile in (there, here)]
+    for name, first in zip(names, GROUPS, strict=True):  # a name has the room of its three columns
+        room = sum(widths[first : first + 3]) + 2 * len(GAP)
+        widths[first + 2] += max(0, len(name) - room)
+    table = [_corpora(names, widths), *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
+    legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
+    return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
+
+
+def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:
+    """The line over the headings: each corpus over its numbers."""
+    line = ""
+    for name, first in zip(names, GROUPS, strict=True):
+        line = f"{line:<{sum(widths[:first]) + first * len(GAP)}}{name}"
+    return line
+
+
+def _cells(replication: Replication) -> tuple[str, ...]:
+    finding, here, outcome = replication
+    there = Measurement(finding.score, finding.baseline, finding.n)
+    numbers = (*_numbers(finding, there), *_numbers(finding, here))
+    return (both(finding.head), _role(finding), *numbers, outcome.removesuffix(" here"))
+
+
+def _role(finding: Finding) -> str:
+    """ "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
+    meaning = gloss(finding.detail)
+    if finding.role != "syntax":
+        return meaning.link if meaning else one_line(f"{finding.role}: {finding.detail}")
+    relation, direction = finding.detail.split(" ")
+    name, _, head = meaning.link.partition(" → ") if meaning else ("dependent", "", "its head")
+    linked = {
+        "dep_to_head": f"{name} → {head}",
+        "head_to_dep": f"{name} ← {head}, most of all",
+        "head_row": f"{head} → {name}",
+    }[direction]
+    return one_line(f"{linked} ({relation})")
+
+
+def _numbers(finding: Finding, measured: Measurement | None) -> tuple[str, str, str]:
+    """Score, baseline and number of cases on one corpus."""
+    if measured is None:
+        return "–", "–", "0"
+    baseline = NONE if finding.role in BY_THRESHOLD else _share(measured.baseline)
+    return _share(measured.score), baseline, f"{measured.n:,}"
+
+
+def _share(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}"  # NaN is not itself
+
+
+def _count(replications: Sequence[Replication], there: str, here: str) -> str:
+    """ "45 of 47 roles of A hold on B. 2: a simple rule does as well." """
+    outcomes = Counter(replication.outcome for replication in replications)
+    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}."
+    others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
+    return " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])

@@ -102,7 +102,7 @@ def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Ti
         (lambda: mv.open_corpus("a\0"), CorpusError, "cannot be read"),
         (lambda: mv.profile(files[0], model=tiny("bert"), progress=True), SettingError, "progress is 'True'"),
         (lambda: mv.profile(files[0], model=tiny("bert"), out=files[1] / "x"), ExportError, "cannot be made"),
-        (lambda: mv.open_profile(tmp_path), CorpusError, "no profile that can be read"),
+        (lambda: mv.open_profile(tmp_path), CorpusError, "holds no profile"),
     ]
     for call, kind, said in calls:
         with pytest.raises(kind, match=said):

@@ -650,6 +650,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "500000")
     monkeypatch.setenv("MHA_VIZ_HOME", str(tmp_path / "file" / "below"))
     (tmp_path / "file").touch()
     monkeypatch.setattr(os, "execv", lambda *_: None)

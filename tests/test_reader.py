@@ -171,5 +171,22 @@ def test_when_all_have_gone_what_was_kept_is_given_back(tiny_folder: Callable[[s
     assert desk.reading(model, "This is read anew.", "").result(PATIENCE).layers == 6
 
 
+def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs() -> None:
+    desk, model = cache.office(), catalog.resolve("minilm")
+    desk.reading(model, "This is read before the rest.", "").result(PATIENCE)
+    running = desk._reader._process
+    cache.idle()
+    assert running is not None
+    assert desk._reader._process is running
+    assert running.poll() is None
+    assert desk._reader.loaded == {"minilm"}
+
+
+def test_nobody_starts_a_process_for_it_to_rest() -> None:
+    reader = Reader()
+    reader.rest()
+    assert reader._process is None
+
+
 def test_one_office_asks_one_process() -> None:
     assert Office()._reader is Office()._reader

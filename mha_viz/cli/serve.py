@@ -46,6 +46,8 @@ def serve(args: argparse.Namespace) -> None:
     _check_home(assets.home())
     # Otherwise every thread that serves a page has its own arena and holds what it freed: a tenth of the memory.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    # What is larger lies in memory of its own, which the system has back at once, instead of between what stays.
+    os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "500000")
     where = ["--server.address", args.host, "--server.port", str(args.port)]
     where += ["--browser.serverAddress", _reached_at(args.host)]
     if args.host in WILDCARDS and (address := _address()):

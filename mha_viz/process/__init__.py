@@ -6,7 +6,10 @@ Importing the package sets none of them, so that a notebook keeps its own. Whoev
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import sys
 from types import MappingProxyType
 
 SETTINGS = MappingProxyType(
@@ -28,3 +31,14 @@ def prepare() -> None:
     """Set them for this process and those it starts, each unless the environment has a value already."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+def give_back_memory() -> None:
+    """Collect garbage, and return free memory from the allocator to the system, where it can: glibc keeps it
+    otherwise."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # what remains are modules and models, which later collections can skip
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
+    if trim is not None:
+        trim(0)

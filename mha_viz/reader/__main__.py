@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from mha_viz import process
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError, ReadingFailed
@@ -66,6 +67,9 @@ class Models:
 
 def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
     """The answer to a request. Raises what the model raises."""
+    if request["ask"] == "rest":
+        process.give_back_memory()
+        return {}, []
     encoder = models[request["model"]]
     if request["ask"] == "load":
         return {}, []

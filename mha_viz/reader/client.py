@@ -99,6 +99,11 @@ class Reader:
         """The names of the loaded models."""
         return self._loaded
 
+    def rest(self) -> None:
+        """Return free memory to the system, for nobody asks at present. Does nothing when no process runs."""
+        if self._loaded:
+            self._ask({"ask": "rest", "model": ""}, READ_SECONDS)
+
     def close(self) -> None:
         """End the process; the next request starts another."""
         with self._lock:

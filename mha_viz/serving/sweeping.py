@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import sys
@@ -15,6 +14,7 @@ from weakref import WeakKeyDictionary
 from streamlit.runtime.media_file_manager import MediaFileManager, MediaFileMetadata
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
+from mha_viz import process
 from mha_viz.serving.seats import Seats
 
 try:
@@ -159,13 +159,8 @@ class Downloads:
 
 
 def _free_memory() -> None:
-    """Without visitors: empty the caches, and return free memory from the allocator to the system."""
+    """Without visitors: empty the caches, and return free memory to the system."""
     empty: Any = getattr(sys.modules.get("mha_viz.ui.cache"), "idle", None)  # not loaded before the first visitor
     if empty is not None:
         empty()
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()  # what remains are modules, which later collections can skip
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
-    if trim is not None:
-        trim(0)
+    process.give_back_memory()

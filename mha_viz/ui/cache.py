@@ -166,6 +166,8 @@ class Office:
         if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
             self._warming = False
+        with contextlib.suppress(MhaVizError):
+            self._reader.rest()
 
     def reading(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
         """The attention of ``model`` over a text. The Future raises what the encoder raises.

@@ -15,7 +15,7 @@ from tests.browser_tab import PHONE, BrowserTab
 
 
 def test_a_click_on_the_map_opens_the_head(visitor: BrowserTab) -> None:
-    page = visitor.visit("/roles", tray="[]")
+    page = visitor.visit("/roles", tray="[]", roles="on")
     chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
     expect(chart.locator("text", has_text="prev").first).to_be_visible()
     chart.locator("text", has_text="prev").first.click(force=True)

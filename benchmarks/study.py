@@ -21,7 +21,8 @@ from transformers import AutoModel
 from benchmarks.encode import _minilm_folder
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import Corpus, read_conllu
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH, batches
 from mha_viz.study.run import one_pass

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from mha_viz.apart import Stop, Tell, serve
 from mha_viz.errors import Cancelled, CorpusError
+from mha_viz.process.apart import Stop, Tell, serve
 
 BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
 if os.name == "posix":

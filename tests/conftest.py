@@ -162,7 +162,7 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own for what is measured; no page knows of an earlier measurement."""
-    from mha_viz.assets import HOME
+    from mha_viz.files.assets import HOME
     from mha_viz.ui.studies import studies
 
     monkeypatch.setenv(HOME, str(tmp_path / "home"))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.attention import Head
+from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import packet
 from mha_viz.text import clean
 from mha_viz.ui import address
@@ -63,6 +64,18 @@ def beginning(text: str) -> str:
 
 def test_an_empty_address_asks_for_nothing() -> None:
     assert read({}) == Address()
+
+
+@pytest.mark.parametrize("name", ["L3H1", "l3h1", "L012H003", "L1234H1", "L3", "H3", "LH", "3-1", "L3H1.L3H2", "L٣H1"])
+def test_links_and_calls_name_heads_alike(name: str) -> None:
+    try:
+        head = Head.parse(name)
+    except UnknownHead:
+        assert not read({"head": name}).head
+        assert "off=" in read({"off": name.replace(".", "-")}).complaints[0]
+    else:
+        assert read({"head": name}).head == head
+        assert read({"off": f"{name}.L0H0"}).off == (Head(0, 0), head)
 
 
 def test_a_full_address() -> None:

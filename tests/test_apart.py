@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mha_viz.apart import NICE, Bounds, run
 from mha_viz.errors import Cancelled, CorpusError, Failed, TooLarge, TooSlow
+from mha_viz.process.apart import NICE, Bounds, run
 from tests.waiting import until
 
 pytestmark = pytest.mark.app
@@ -129,7 +129,7 @@ def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     """Killed with -9, a process can tell its children nothing: they see that nobody holds the other end any more."""
     kept, pid = tmp_path / "kept", tmp_path / "pid"
     asked = order("keep", file=str(kept), pid=str(pid))
-    script = f"from mha_viz.apart import *; run({CHILD!r}, {asked!r}, Bounds(grace=9))"
+    script = f"from mha_viz.process.apart import *; run({CHILD!r}, {asked!r}, Bounds(grace=9))"
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) as parent:
         until(lambda: pid.exists() and bool(pid.read_text()))
         parent.send_signal(signal.SIGKILL)

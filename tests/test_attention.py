@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mha_viz.attention import Attention, Head, Weights, called
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
-from mha_viz.tensors import QUANTITIES
 from mha_viz.text import Token, TokenizedText
 
 # "[CLS] un ##kind dog [SEP]": a word of two pieces, a word of one, two special tokens.

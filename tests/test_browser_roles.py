@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from tests.browser_tab import PHONE, BrowserTab
 
 
@@ -77,7 +78,7 @@ def test_the_page_fits_a_phone(newcomer: Callable[..., BrowserTab], scheme: str)
 
 def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:
     path = tmp_path / "own.conllu"
-    path.write_text(grammar.as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
+    path.write_text(as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
     page = visitor.visit("/roles", corpus="file")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Measure own.conllu").click()

@@ -12,8 +12,9 @@ import torch
 from mha_viz.analysis.profile import read_profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import MAX_BYTES
-from mha_viz.models import encoder
+from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.limits import MAX_BYTES
+from mha_viz.models import encoder, opening
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from tests import hostile
@@ -59,7 +60,7 @@ def test_a_treebank_becomes_tables(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_size_of_a_batch_changes_no_number(tmp_path: Path) -> None:
-    corpus = given(tmp_path, grammar.as_conllu(grammar.corpus(12, seed=3).sentences))
+    corpus = given(tmp_path, as_conllu(grammar.corpus(12, seed=3).sentences))
     for batch in ("1", "100000"):
         assert profile(corpus, tmp_path / batch, "--batch", batch) == 0
     for path in sorted((tmp_path / "1").rglob("*.csv")):
@@ -173,7 +174,7 @@ def test_a_size_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str],
 
 
 def test_a_study_that_is_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = given(tmp_path, grammar.as_conllu(grammar.corpus(30, seed=5).sentences))
+    corpus = given(tmp_path, as_conllu(grammar.corpus(30, seed=5).sentences))
     whole = Encoder.batch
     passes: list[int] = []
 
@@ -237,7 +238,7 @@ def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     if torch.cuda.is_available():
-        assert encoder._there("cuda").type == "cuda"
+        assert opening.torch_device("cuda").type == "cuda"
     else:
-        with pytest.raises(encoder.SettingError, match="No GPU was found"):
-            encoder._there("cuda")
+        with pytest.raises(opening.SettingError, match="No GPU was found"):
+            opening.torch_device("cuda")

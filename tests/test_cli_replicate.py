@@ -24,6 +24,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.cli.outcomes import lines
 from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 
@@ -38,7 +39,7 @@ def _one_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def treebank(folder: Path, seed: int, sentences: int = 60) -> Path:
     path = folder / f"{seed}.conllu"
-    path.write_text(grammar.as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
+    path.write_text(as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
     return path
 
 

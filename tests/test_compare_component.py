@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import DARK, LIGHT, palette
 from mha_viz.models.encoder import Encoder

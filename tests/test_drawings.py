@@ -27,7 +27,9 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Cells, Curve, Drawing, Rect, Text
 from mha_viz.errors import ExportError
-from mha_viz.figures.compare import Panel, compare, difference
+from mha_viz.figures.compare import compare
+from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.difference import difference
 from mha_viz.figures.grid import grid
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.links import links

@@ -26,8 +26,9 @@ import mha_viz
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
-from mha_viz.models import capture, catalog, encoder, hub, linear, pipeline
-from mha_viz.models.encoder import CHARACTERS_PER_PIECE, Encoder
+from mha_viz.models import capture, catalog, encoder, hub, linear, opening, pipeline
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.reader.__main__ import Models, answer
 from mha_viz.text import Cut, TokenizedText, clean
 from tests import hostile
@@ -201,14 +202,14 @@ def test_the_longer_text_gives_first(minilm: Encoder) -> None:
 
 def test_a_megabyte_never_reaches_the_tokenizer(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[int] = []
-    backend = minilm._tokenizer
+    backend = minilm._tokenizer._backend
 
     class Counting:
         def encode(self, *typed: str) -> Any:
             reached.extend(map(len, typed))
             return backend.encode(*typed)
 
-    monkeypatch.setattr(minilm, "_tokenizer", Counting())
+    monkeypatch.setattr(minilm._tokenizer, "_backend", Counting())
     text = minilm.tokenize("attention " * 104_858, "b " * 600_000)
     assert reached == [CHARACTERS_PER_PIECE * 512] * 2
     assert text.cut is not None
@@ -321,7 +322,7 @@ def test_half_precision_files_are_read_in_float32(folder: Path) -> None:
 def test_an_encoder_decoder_is_refused(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps({"model_type": "t5", "is_encoder_decoder": True}), "utf-8")
     with pytest.raises(ModelUnsupported, match="t5"):
-        encoder._opened(folder, "t5")
+        opening.open_folder(folder, "t5")
 
 
 def test_unknown_names_are_one_family_of_errors() -> None:
@@ -433,7 +434,7 @@ LONG_WORDS = {
 
 @pytest.mark.parametrize("name", LONG_WORDS)
 def test_too_many_words_never_reach_the_tokenizer(name: str, minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "_encoded", lambda *_, **__: pytest.fail("tokenized"))
+    monkeypatch.setattr(minilm._tokenizer, "_encoded", lambda *_, **__: pytest.fail("tokenized"))
     words = LONG_WORDS[name]
     for ask in (minilm.read_words, minilm.encode_words, lambda w: minilm.trace("", words=w)):
         with pytest.raises(TextError, match="reads 512 pieces"):
@@ -444,10 +445,13 @@ def test_no_more_than_the_first_characters_reach_the_tokenizer(
     minilm: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    encoded = minilm._encoded
-    monkeypatch.setattr(
-        minilm, "_encoded", lambda *typed, **options: (seen.extend(map(len, typed)), encoded(*typed, **options))[1]
-    )
+    encoded = minilm._tokenizer._encoded
+
+    def counting(*typed: Any, **options: Any) -> Any:
+        seen.extend(map(len, typed))
+        return encoded(*typed, **options)
+
+    monkeypatch.setattr(minilm._tokenizer, "_encoded", counting)
     typed = "word " * 200_000
     minilm.encode(typed)
     minilm.encode(typed, typed)

@@ -15,8 +15,10 @@ from mha_viz.analysis.evidence import CASE, KINDS, PLACES, Selection, lines
 from mha_viz.analysis.profile import SENTENCES, Profile, read_profile
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.excerpts import joined
-from mha_viz.corpus.treebank import Mention, Sentence, Word, read_conllu, read_plain
+from mha_viz.corpus.reading import read_plain
+from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError, UnknownHead
 from mha_viz.study.child import _discreet
 from mha_viz.study.run import one_pass, study
@@ -34,9 +36,9 @@ SENTENCES_READ = 14
 def text() -> str:
     """Twelve sentences of the grammar in documents of three, and two that are odd: one word, and words in pieces."""
     made = grammar.corpus(12, seed=5).sentences
-    blocks = grammar.as_conllu(made).split("# newdoc id = ")[1:]
+    blocks = as_conllu(made).split("# newdoc id = ")[1:]
     parts = [f"# newdoc id = d{i // 3}\n" * (i % 3 == 0) + b.partition("\n")[2] for i, b in enumerate(blocks)]
-    odd = grammar.as_conllu([
+    odd = as_conllu([
         Sentence((Word("Yes", "INTJ", None, "root"),)),
         Sentence((Word("Incomprehensible", "ADJ", 1, "amod"), Word("machinery", "NOUN", 2, "nsubj:odd"),
                   Word("hums", "VERB", None, "root"), Word("!?", "PUNCT", 2, "punct"))),
@@ -354,5 +356,5 @@ def test_sentences_read_together_keep_their_trees_and_chains() -> None:
     assert both.forms == ("Dogs", "bark", "Big", "dogs", "bark")
     assert [word.head for word in both.words] == [1, None, 3, 4, None]
     assert both.mentions == (Mention("1", 0, 1, 0), Mention("1", 2, 4, 3))
-    (again,) = read_conllu(grammar.as_conllu([both])).sentences
+    (again,) = read_conllu(as_conllu([both])).sentences
     assert (again.words, again.mentions) == (both.words, both.mentions)

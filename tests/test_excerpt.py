@@ -15,7 +15,8 @@ from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing.marks import POINTS_PER_MM, Curve, Drawing, Text
 from mha_viz.errors import FigureWarning
-from mha_viz.figures.compare import Panel, compare
+from mha_viz.figures.compare import compare
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.excerpt import excerpts
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import PAGE_MM, Size

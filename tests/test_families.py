@@ -181,7 +181,7 @@ def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) 
 
 @families
 def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(family: str, tiny: Tiny) -> None:
-    ids = torch.tensor([tiny(family)._read(SENTENCE, "").ids])
+    ids = torch.tensor([tiny(family)._tokenizer.read(SENTENCE).ids])
     before, after = (_after_attention(tiny(family)._model, ids, times) for times in (1, 2))
     assert torch.equal(before, after) is FAMILIES[family].parallel
 

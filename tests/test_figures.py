@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import numerals
-from mha_viz.assets import app_root
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures import caption
-from mha_viz.figures.compare import Panel, compare, difference, held_in, levels, mismatch, pin_in, signed
+from mha_viz.figures.compare import compare
+from mha_viz.figures.correspondence import Panel, held_in, mismatch, pin_in
+from mha_viz.figures.difference import difference, levels, signed
 from mha_viz.figures.grid import grid, pooled
 from mha_viz.figures.heatmap import heatmap, with_label
 from mha_viz.figures.layout import Size
@@ -28,6 +29,7 @@ from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, Unit, View, block, chosen, focus, shades, shown, units
+from mha_viz.files.assets import app_root
 from mha_viz.models.encoder import Encoder
 from tests import hostile
 from tests.page_scripts import ask_panels

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
-from mha_viz.assets import asset
 from mha_viz.figures.glosses import PATTERNS, RELATIONS, asked_for, gloss, labelled
+from mha_viz.files.assets import asset
 
 # Universal Dependencies, version 2: the 37 relations.
 UNIVERSAL = """

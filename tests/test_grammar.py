@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.corpus.grammar import as_conllu, corpus, sentence
+from mha_viz.corpus.conllu import as_conllu, read_conllu
+from mha_viz.corpus.grammar import corpus, sentence
 from mha_viz.corpus.lexicon import VOCABULARY
-from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, read_conllu
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 
 SEEDS = st.integers(0, 2**32)
 DIGEST = "d4bfdb400bee6c661127c32e0b33cab2a89ba501b431e6ba8c615ac73c264c67"

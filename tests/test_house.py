@@ -24,25 +24,19 @@ FLOORS = {
     "training": 4,  # on sentences of the grammar
     "models": 3,
     "analysis": 3,
-    "uploads": 3,  # what a file holds
-    "attention": 2,
-    "corpus": 2,  # annotated text and the built-in grammar
+    "attention": 2,  # of all heads, and the steps of one layer
+    "corpus": 2,  # annotated text, also from strangers, and the built-in grammar
     "drawing": 2,
-    "trace": 2,  # the steps of a layer, for drawing without a model
     "text": 1,
     "browser": 1,
-    "assets": 1,
-    "apart": 1,  # work in a process of its own
     "options": 1,  # what a figure can be asked for
-    "words": 1,  # sums and means over the tokens of a word
-    "files": 1,  # there whole or not at all
+    "files": 1,  # there whole or not at all, and where the app's own lie
+    "process": 1,  # settings of libraries where it is our own, and work in a process of its own
     "heads": 1,  # their names
-    "tensors": 1,  # numbers of attention as arrays
     "errors": 0,
     "numerals": 0,  # numbers in sentences
     "quotes": 0,  # what people typed, in sentences
     "version": 0,
-    "process": 0,  # settings of libraries, where the process is our own
 }
 ONLY_IN = {
     "streamlit": {"ui", "page", "serving"},
@@ -63,6 +57,9 @@ PAGES = {
     "switch_off",
 }  # rooms inside ui, over the modules that lie in it directly
 LINE_LENGTH = 120  # bytes
+FILE_LINES = 400
+FUNCTION_LINES = 40  # without the docstring: what a function does is to be seen at once, and may be said at length
+MEASURED = ("app.py", "pages", "mha_viz", "tools", "benchmarks")  # what has files and functions of a bounded length
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",
     re.MULTILINE,
@@ -167,6 +164,24 @@ def forbidden_arguments(source: str, module: str) -> list[str]:
     ]
 
 
+def long_functions(source: str, module: str) -> list[str]:
+    """The functions with more lines than FUNCTION_LINES, from the first word of ``def`` on, docstrings left out."""
+    functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lines = {node: (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node) for node in functions}
+    return [f"{module}:{node.lineno} {node.name} has {n} lines" for node, n in lines.items() if n > FUNCTION_LINES]
+
+
+def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = function.body[0]
+    return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) is not None else 0
+
+
+def _measured_files(*suffixes: str) -> list[Path]:
+    paths = [ROOT / name for name in MEASURED]
+    files = [path for p in paths for path in ([p] if p.is_file() else sorted(p.rglob("*")))]
+    return [path for path in files if path.suffix in suffixes]
+
+
 def _python_files() -> list[Path]:
     pages = [p for p in (ROOT / "app.py",) if p.exists()] + sorted((ROOT / "pages").glob("*.py"))
     return pages + sorted((ROOT / "mha_viz").rglob("*.py"))
@@ -244,6 +259,18 @@ def test_no_line_of_scripts_and_styles_is_too_long() -> None:
     assert not long, long
 
 
+def test_every_file_is_short_enough_to_be_read_at_once() -> None:
+    paths = _measured_files(".py", ".js", ".mjs", ".css")
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in paths}
+    assert {path.suffix for path in paths} >= {".py", ".js", ".css"}
+    assert not {str(path.relative_to(ROOT)): n for path, n in lines.items() if n > FILE_LINES}
+
+
+def test_every_function_is_short_enough_to_be_seen_at_once() -> None:
+    long = [f for p in _measured_files(".py") for f in long_functions(p.read_text("utf-8"), str(p.relative_to(ROOT)))]
+    assert not long, "\n".join(long)
+
+
 def test_every_function_of_the_browser_says_its_types() -> None:
     untyped = [
         f"{path.relative_to(ROOT)}: {match[0]}"
@@ -295,7 +322,7 @@ def test_pages_compose_and_never_compute() -> None:
         ("mha_viz.ui.parts", "import plotly.graph_objects as go"),
         ("mha_viz.figures.grid", "import torch.nn"),
         ("mha_viz.exports.formats", "def f():\n    from transformers import AutoModel"),
-        ("mha_viz.assets", "from mha_viz.text import clean"),
+        ("mha_viz.files.assets", "from mha_viz.text import clean"),
         ("mha_viz.helpers", "import json"),
         ("pages.10_explore", "import numpy as np"),
         ("app", "import os"),
@@ -334,6 +361,14 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
 def test_a_safeguard_turned_off_is_found(call: str) -> None:
     assert forbidden_arguments(call, "m")
     assert not forbidden_arguments("np.load(p, allow_pickle=False)", "m")
+
+
+@pytest.mark.parametrize("lines", [FUNCTION_LINES, FUNCTION_LINES + 1])
+@pytest.mark.parametrize("head", ["def f():", "async def f():", "class A:\n    @property\n    def f(self):"])
+def test_a_function_that_is_too_long_is_found(head: str, lines: int) -> None:
+    indent = "    " * (1 + head.count("class"))
+    body = [f'{indent}"""Of two', f'{indent}lines."""', *[f"{indent}pass"] * (lines - 1)]
+    assert len(long_functions("\n".join([head, *body]), "m")) == (lines > FUNCTION_LINES)
 
 
 @pytest.mark.parametrize("script", ["function f(a) {", "export const f = (a, b) =>", "export default function (a) {"])

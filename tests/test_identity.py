@@ -16,7 +16,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import recipe
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.packet import Start
 from mha_viz.figures.view import View

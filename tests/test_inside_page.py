@@ -21,6 +21,7 @@ from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.trace import Array, Parameters, Trace, traced
 from mha_viz.figures import inside as draw
 from mha_viz.figures.inside import DRAWN, from_the_start, in_view
 from mha_viz.figures.theme import LIGHT
@@ -29,7 +30,6 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.numerals import decimal, percent
 from mha_viz.text import Token, TokenizedText, clean
-from mha_viz.trace import Array, Parameters, Trace, traced
 from mha_viz.ui.cache import Office
 from mha_viz.ui.inside.by_hand import row_of
 from mha_viz.ui.inside.page import strongest

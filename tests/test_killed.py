@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.assets import HOME
 from mha_viz.errors import ExportError
+from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.run import study

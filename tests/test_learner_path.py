@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
+from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import percent
 from mha_viz.training import toy_maps

@@ -19,8 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import chunk
-from mha_viz.corpus import treebank
-from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, read, read_conllu, read_gap, read_plain
+from mha_viz.corpus import conllu as parser
+from mha_viz.corpus import coreference, limits, reading, rows, treebank
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.reading import read, read_gap, read_plain
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui import annotated
@@ -184,9 +187,9 @@ def test_twice_the_mentions_make_anaphors_in_twice_the_steps(chains: int) -> Non
 def test_patterns_take_in_what_they_look_at(text: str) -> None:
     """A pattern that begins, goes on and gives up begins again one character later: a square. Ours end a match
     wherever they stop, so that nothing is passed over but what no match begins with."""
-    passed_over = treebank.ENTITY_PARTS.sub("", text)
+    passed_over = coreference.ENTITY_PARTS.sub("", text)
     assert all(character in "()" or character.isspace() for character in passed_over)
-    passed_over = treebank.PLAIN_WORDS.sub("", text)
+    passed_over = reading.PLAIN_WORDS.sub("", text)
     assert all(character.isspace() for character in passed_over)
 
 
@@ -201,26 +204,28 @@ class Measured:
         return self.pattern.findall(text)
 
 
-@pytest.mark.parametrize("name", ["ENTITY_PARTS", "PLAIN_WORDS"])
+PATTERNS = {"ENTITY_PARTS": (coreference, limits.MAX_CELL), "PLAIN_WORDS": (reading, limits.MAX_LINE)}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
 def test_no_pattern_sees_more_than_is_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    assert {n for n, value in vars(treebank).items() if isinstance(value, re.Pattern)} == {
-        "ENTITY_PARTS",
-        "PLAIN_WORDS",
-    }
-    pattern = Measured(getattr(treebank, name))
-    monkeypatch.setattr(treebank, name, pattern)
-    for length in (treebank.MAX_CELL - 7, 10 * treebank.MAX_CELL, 100 * treebank.MAX_CELL):
+    files = (parser, coreference, limits, reading, rows, treebank)
+    assert {n for module in files for n, v in vars(module).items() if isinstance(v, re.Pattern)} == set(PATTERNS)
+    module, most = PATTERNS[name]
+    pattern = Measured(getattr(module, name))
+    monkeypatch.setattr(module, name, pattern)
+    for length in (limits.MAX_CELL - 7, 10 * limits.MAX_CELL, 100 * limits.MAX_CELL):
         steps(partial(read, words([0], ["a" * length]).encode(), "a.conllu"))
         steps(partial(read, b"a." * length, "a.txt"))
-    assert 0 < pattern.longest <= {"ENTITY_PARTS": treebank.MAX_CELL, "PLAIN_WORDS": treebank.MAX_LINE}[name]
+    assert 0 < pattern.longest <= most
 
 
 @pytest.mark.parametrize("column", range(10))
 def test_no_column_is_parsed_that_is_longer_than_is_read(column: int) -> None:
     cells = line(1, "a", 0, "root").split("\t")
-    cells[column] = "1" * (treebank.MAX_CELL + 1)
-    parsers = dict.fromkeys(treebank._PARSERS, _never)
-    with patch.object(treebank, "_PARSERS", parsers), pytest.raises(CorpusError, match="10,001 characters"):
+    cells[column] = "1" * (limits.MAX_CELL + 1)
+    parsers = dict.fromkeys(rows._PARSERS, _never)
+    with patch.object(rows, "_PARSERS", parsers), pytest.raises(CorpusError, match="10,001 characters"):
         read_conllu("\t".join(cells))
 
 
@@ -237,7 +242,9 @@ ENTITY_SIGNS = "()a1-[/ \u2003b"
 @given(st.text(ENTITY_SIGNS, max_size=40))
 def test_the_parts_of_entity_are_those_of_the_plain_pattern(value: str) -> None:
     parts = [
-        (opens, at_once, closes) for opens, at_once, closes, end in treebank.ENTITY_PARTS.findall(value) if opens or end
+        (opens, at_once, closes)
+        for opens, at_once, closes, end in coreference.ENTITY_PARTS.findall(value)
+        if opens or end
     ]
     assert parts == OLD_PARTS.findall(value)
 
@@ -327,7 +334,7 @@ def test_a_circle_is_found_where_the_naive_walk_finds_it(heads: list[int]) -> No
         return at != 0
 
     first = next((start for start in range(1, len(heads) + 1) if lost(start)), None)
-    assert treebank._cycle(heads) == (f"the heads form a cycle through word {first}." if first else "")
+    assert parser._cycle(heads) == (f"the heads form a cycle through word {first}." if first else "")
 
 
 # ---- What froze a server ---------------------------------------------------------------------------------------------
@@ -390,9 +397,9 @@ def test_what_was_pasted_is_parsed_once_and_refused_each_time() -> None:
 
 def test_words_that_no_model_could_read_never_reach_the_tokenizer(minilm: Encoder) -> None:
     most = 40 * minilm.limit
-    with patch.object(minilm, "_tokenizer") as tokenizer, pytest.raises(TextError, match="1,000,000 characters"):
+    with patch.object(minilm._tokenizer, "_backend") as backend, pytest.raises(TextError, match="1,000,000 characters"):
         minilm.read_words(["x" * 1_000] * 1_000)
-    tokenizer.encode.assert_not_called()
+    backend.encode.assert_not_called()
     assert len(minilm.read_words(["x" * (most // 4)] * 4)) == 6
 
 

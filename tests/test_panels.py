@@ -12,7 +12,8 @@ import pytest
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.figures.compare import Panel, levels, signed
+from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.difference import levels, signed
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, block, shades, units
 from mha_viz.models.encoder import Encoder

@@ -122,7 +122,7 @@ import os; print(*[os.environ[name] for name in {list(process.SETTINGS)}])
 
 
 def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz import apart
+    from mha_viz.process import apart
     from mha_viz.reader import client
 
     for name in process.SETTINGS:

@@ -103,7 +103,7 @@ def test_a_relation_of_any_name_stays_what_it_is(tmp_path: Path, text: str) -> N
 
 
 def test_the_profile_of_a_study_is_read_as_it_was(tiny: Any, tmp_path: Path) -> None:
-    from mha_viz.corpus.treebank import read_conllu
+    from mha_viz.corpus.conllu import read_conllu
     from mha_viz.study.run import study
 
     lines = ["1\tAnn\t_\tPROPN\t_\t_\t2\tnsubj\t_\tEntity=(1)", "2\tslept\t_\tVERB\t_\t_\t0\troot\t_\t_"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz import assets
 from mha_viz.errors import SettingError
+from mha_viz.files import assets as assets
 from mha_viz.ui import profiles
 from mha_viz.ui.profiles import budget, made, tidy, used
 

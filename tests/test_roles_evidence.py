@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
-from mha_viz import uploads
 from mha_viz.analysis.examples import Example
 from mha_viz.attention import Head
-from mha_viz.corpus import grammar
+from mha_viz.corpus import grammar, uploads
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.models import catalog
@@ -61,7 +61,7 @@ def test_every_shipped_case_can_be_read_and_most_can_be_opened() -> None:
         if example.role == "syntax":
             assert example.right == (example.answer in example.gold)
         assert example.kind == "random" or example.right == (example.kind == "right")
-    fit = [len(quote(grammar.as_conllu([e.sentence]))) < MAX_ENCODED for e in cases]
+    fit = [len(quote(as_conllu([e.sentence]))) < MAX_ENCODED for e in cases]
     assert sum(fit) > 0.9 * len(fit)
 
 
@@ -75,7 +75,7 @@ def test_the_licence_of_shipped_sentences_stands_beside_them() -> None:
 
 
 def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -> None:
-    text = grammar.as_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
+    text = as_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
     page.at.file_uploader(key="corpus_file").set_value(("letters.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
@@ -104,7 +104,7 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
 
 def test_sentences_of_a_file_are_read_by_their_numbers() -> None:
     sentences = grammar.corpus(5, 5).sentences
-    data = grammar.as_conllu(sentences).encode()
+    data = as_conllu(sentences).encode()
     read = read_excerpts(data, [(1, 1), (2, 3)])
     assert read[1, 1].words == sentences[1].words
     assert read[2, 3].forms == sentences[2].forms + sentences[3].forms

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from mha_viz import uploads
 from mha_viz.attention import Head
-from mha_viz.corpus import grammar
+from mha_viz.corpus import grammar, uploads
+from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.models import catalog
@@ -22,7 +23,6 @@ from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
-from mha_viz.uploads import Source
 from tests import hostile
 from tests.page_session import PageSession, press
 from tests.waiting import until
@@ -257,7 +257,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
 def test_a_file_shows_which_roles_hold_on_it() -> None:
     toy = catalog.resolve("toy")
     assert "Do these roles hold on another corpus?" in [box.label for box in visit(model="toy").at.expander]
-    corpus = uploads.read(grammar.as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
+    corpus = uploads.read(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
     study = studies().start(toy, corpus)
     until(lambda: study.finished)
     assert study.error is None
@@ -331,7 +331,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 @pytest.mark.parametrize("family", ["gpt2", "albert"])
 def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
     model = catalog.resolve(str(tiny_folder(family)))
-    corpus = uploads.read(grammar.as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
+    corpus = uploads.read(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     assert study.error is None

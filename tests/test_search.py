@@ -16,7 +16,9 @@ import mha_viz as mv
 from mha_viz.analysis.links import COLUMNS, Conditions
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import Corpus, Sentence, Word, read_conllu, read_gap, read_plain
+from mha_viz.corpus.conllu import as_conllu, read_conllu
+from mha_viz.corpus.reading import read_gap, read_plain
+from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
 from mha_viz.study import search as room
 from mha_viz.study.run import Progress
@@ -70,7 +72,7 @@ def test_conditions_by_hand(conditions: dict[str, str], pairs: set[tuple[int, in
 def test_a_search_is_a_plain_loop(
     tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path], conditions: dict[str, str]
 ) -> None:
-    text = grammar.as_conllu(grammar.corpus(25, seed=6).sentences) + "1\tYes\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+    text = as_conllu(grammar.corpus(25, seed=6).sentences) + "1\tYes\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
     result = search(read_conllu(text), "L1H2", tiny("bert"), most=5, **conditions)  # type: ignore[arg-type]
     model, strongest, counts = brute.Model(tiny_folder("bert")), [], Counter[tuple[str, ...]]()
     read = matching = 0
@@ -175,7 +177,7 @@ def test_what_cannot_be_looked_for_is_said(tiny: Callable[[str], Encoder]) -> No
 @pytest.fixture
 def treebank(tmp_path: Path, few: Corpus) -> Path:
     path = tmp_path / "few.conllu"
-    path.write_text(grammar.as_conllu(few.sentences), "utf-8")
+    path.write_text(as_conllu(few.sentences), "utf-8")
     return path
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.assets import HOME, asset
+from mha_viz.files.assets import HOME, asset
 from mha_viz.models import snapshots
 from mha_viz.models.folder import check_folder
 from mha_viz.models.snapshots import unpacked
@@ -26,7 +26,7 @@ STEP = 400
 UNPACK = f"""
 import signal, sys, time
 from mha_viz.models import snapshots
-from mha_viz.assets import asset
+from mha_viz.files.assets import asset
 if sys.argv[1:] == ["stay"]:
     def stay(*_): print("there", flush=True); time.sleep(60)
     snapshots.shutil.copyfile = stay

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations
-from mha_viz.corpus.treebank import Corpus, Gap, read_conllu, read_gap, read_plain
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.reading import read_gap, read_plain
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
 from mha_viz.study.plan import batches, plan
 from mha_viz.study.run import Progress, study

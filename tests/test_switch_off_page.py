@@ -17,8 +17,9 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.methods import METHODS
 from mha_viz.study import effects as study
-from mha_viz.ui.address import WAYS, read
+from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
 from tests.page_session import PageSession, press
 
@@ -46,7 +47,7 @@ def cells(page: PageSession, key: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def whole(minilm: Encoder) -> Effects:
-    return study.effects(minilm, TEXT)
+    return study.effects(minilm, study.Case(TEXT))
 
 
 def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects) -> None:
@@ -76,7 +77,7 @@ def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
 
 def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(whole: Effects, minilm: Encoder) -> None:
     page = visit(off="L5H11")
-    effect = study.together(minilm, [Head(5, 11)], TEXT)
+    effect = study.together(minilm, [Head(5, 11)], study.Case(TEXT))
     rank = whole.ranked().index(Head(5, 11)) + 1
     assert f"changes by **{1000 * effect.sentence:.1f} thousandths**" in page.said
     assert f"Of 72 heads, each off alone, it is number {rank}." in page.said
@@ -87,7 +88,7 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
 
 def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
     page = visit(off="L2H4.L3H1")
-    effect = study.together(minilm, [Head(2, 4), Head(3, 1)], TEXT)
+    effect = study.together(minilm, [Head(2, 4), Head(3, 1)], study.Case(TEXT))
     bars = chart(page, "tokens")["data"][0]
     assert bars["customdata"] == [token.text for token in minilm.tokenize(TEXT).tokens]
     assert len(effect.tokens) == len(bars["customdata"])
@@ -104,15 +105,14 @@ def test_nothing_comes_after_the_last_layer() -> None:
     assert {text for head, text in shown.items() if head != "L5H0"} == {""}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", METHODS)
 def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     page = visit(off="L3H1", how=way)
     assert page.at.segmented_control[0].value == way
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
-    whole = study.effects(minilm, TEXT, method=way, means=means)
+    whole = study.effects(minilm, study.Case(TEXT, method=way, means=means))
     assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
-    assert set(WAYS) == set(ablation.METHODS)
 
 
 def test_controls_choose_layers_and_heads_at_random() -> None:

@@ -14,12 +14,12 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from mha_viz.assets import asset
 from mha_viz.attention import Head, Weights
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
+from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.toy_scores import evaluate

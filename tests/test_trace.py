@@ -15,8 +15,9 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from mha_viz import trace
 from mha_viz.analysis.distance import entropy
+from mha_viz.attention import trace
+from mha_viz.attention.trace import Parameters, Trace, split, traced
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models import capture, linear
 from mha_viz.models import encoder as encoder_module
@@ -24,7 +25,6 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
-from mha_viz.trace import Parameters, Trace, split, traced
 from tests import tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE
 
@@ -82,7 +82,7 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
     model, put_out = plain(tiny_folder(family)), []
     module = place(model, layer).output
     hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.reshape(found.n, -1).numpy()))
-    ids = tiny(family)._read(SENTENCE, "").ids
+    ids = tiny(family)._tokenizer.read(SENTENCE).ids
     with torch.no_grad():
         model(torch.tensor([ids]))
     hook.remove()
@@ -173,7 +173,7 @@ def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) ->
     encoder._model.encoder.layer[1].attention.self.scaling *= 2  # the model goes on with its own
     opened = Opened(encoder._model, "bert", 1, 3)
     with opened:
-        weights, _ = encoder._run(encoder._read(SENTENCE, ""), opened.tap)
+        weights, _ = encoder._run(encoder._tokenizer.read(SENTENCE), opened.tap)
     encoder._model.encoder.layer[1].attention.self.scaling /= 2
     with pytest.raises(ModelUnsupported, match="in another way"):
         opened.trace("", encoder.tokenize(SENTENCE), weights)

@@ -9,21 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.corpus import treebank
-from mha_viz.corpus.treebank import (
-    MAX_BRACKETS,
-    MAX_CELL,
-    MAX_LABELS,
-    MAX_WORDS,
-    Corpus,
-    Mention,
-    Word,
-    decoded,
-    read,
-    read_conllu,
-    read_gap,
-    read_plain,
-)
+from mha_viz.corpus import limits
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABELS, MAX_WORDS, decoded
+from mha_viz.corpus.reading import read, read_gap, read_plain
+from mha_viz.corpus.treebank import Corpus, Mention, Word
 from mha_viz.errors import CorpusError, MhaVizError
 from tests import hostile
 from tests.conllu import GAP_HEADING, conllu, line
@@ -223,7 +213,7 @@ def test_as_much_as_is_read_is_read() -> None:
 def test_a_file_of_very_many_sentences_is_refused(
     monkeypatch: pytest.MonkeyPatch, reader: Callable[[str], Corpus], one: str
 ) -> None:
-    monkeypatch.setattr(treebank, "MAX_SENTENCES", 2)
+    monkeypatch.setattr(limits, "MAX_SENTENCES", 2)
     assert len(reader(one * 2).sentences) == 2
     with pytest.raises(CorpusError, match="line 5: sentence number 3; at most 2 are read"):
         reader(one * 3)

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mha_viz import apart, uploads
-from mha_viz.corpus import grammar, treebank
+from mha_viz.corpus import grammar, reading, uploads
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError
+from mha_viz.process import apart
 from mha_viz.study.child import without_words
 from tests import hostile
 
 FILES: dict[str, tuple[str, bytes]] = {
-    "grammar": ("toy.conllu", grammar.as_conllu(grammar.corpus(12, 3).sentences).encode()),
+    "grammar": ("toy.conllu", as_conllu(grammar.corpus(12, 3).sentences).encode()),
     "plain": ("two.txt", "Zwei Sätze.\r\nHier, \u2028dort.\n\n".encode()),
     "marked": ("bom.txt", b"\xef\xbb\xbfOne line.\n"),
     "broken tree": ("b.conllu", b"1\tgrieves\t_\tX\t_\t_\t7\tdep\t_\t_\n\n"),
@@ -37,7 +38,7 @@ FILES: dict[str, tuple[str, bytes]] = {
 def here(data: bytes, name: str) -> Any:
     """What reading a file in this process says."""
     try:
-        corpus = treebank.read(data, name)
+        corpus = reading.read(data, name)
     except CorpusError as error:
         return error.problem, error.remedy
     left_out = getattr(corpus, "left_out", ())
@@ -78,7 +79,7 @@ def test_any_bytes_are_answered_as_reading_them_here_answers(data: bytes, name: 
 def test_a_text_without_blanks_is_no_single_word() -> None:
     name, data = FILES["gap"]
     longer = b"she left." + b"so,then," * 100
-    assert uploads.words(treebank.read_gap(data.decode(), name)) == 7
+    assert uploads.words(reading.read_gap(data.decode(), name)) == 7
     assert there(data.replace(b"she left.", longer), name)[2] == 7 + 400
 
 

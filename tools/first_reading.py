@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 import mha_viz
-from mha_viz.assets import asset
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.corpus.treebank import Corpus, Sentence, Word, read_conllu
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.heads import Head
 
@@ -157,7 +158,7 @@ def _row(link: Link) -> tuple[Any, ...]:
 
 def packed(search: Search) -> dict[str, Any]:
     """What a page shows of a result, as JSON holds it."""
-    from mha_viz.corpus.grammar import as_conllu
+    from mha_viz.corpus.conllu import as_conllu
 
     return {
         **{name: getattr(search, name) for name in TOTALS},

@@ -18,7 +18,7 @@ from mha_viz.analysis import patterns
 from mha_viz.analysis.distance import entropy as nats_of
 from mha_viz.analysis.roles import share
 from mha_viz.attention import Attention, Weights
-from mha_viz.tensors import QUANTITIES
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.text import is_punctuation
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]

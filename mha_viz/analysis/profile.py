@@ -17,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
 from mha_viz.files import whole_file
-from mha_viz.heads import AnyHead, Head
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Profile:
             for name, table in tables.items()
         }
         if self.sentences:
-            from mha_viz.corpus.grammar import as_conllu
+            from mha_viz.corpus.conllu import as_conllu
 
             texts[SENTENCES] = as_conllu(self.sentences)
         return texts | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
@@ -332,7 +332,7 @@ def _sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence,
     if not text:
         return ()
     from mha_viz.analysis.examples import spans
-    from mha_viz.corpus.treebank import read_conllu
+    from mha_viz.corpus.conllu import read_conllu
 
     try:
         sentences = read_conllu(text, SENTENCES).sentences

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Weights
+from mha_viz.attention.words import between
 from mha_viz.text import WordPieces
-from mha_viz.words import between
 
 Counts = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.float64]

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mha_viz import assets
 from mha_viz.cli.options import Parser, port_number
 from mha_viz.errors import SettingError
+from mha_viz.files import assets as assets
 from mha_viz.models import budget, catalog
 from mha_viz.serving import settings
 

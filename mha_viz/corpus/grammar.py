@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.lexicon import (
     ACTORS,
     ADJECTIVES,
@@ -39,63 +40,8 @@ from mha_viz.corpus.lexicon import (
     Noun,
     Verb,
 )
-from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
-
-# ---- trees ----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Node:
-    """A word with its dependents ``before`` and ``after`` it. ``chain`` is set when it is the head of a mention."""
-
-    form: str
-    upos: str
-    relation: str = ""
-    features: str = ""
-    before: list[_Node] = field(default_factory=list)
-    after: list[_Node] = field(default_factory=list)
-    chain: str = ""
-
-    def attach_as(self, relation: str) -> _Node:
-        """This node, with the relation to its head."""
-        self.relation = relation
-        return self
-
-    def walk(self) -> Iterator[_Node]:
-        """Every node of this tree in sentence order."""
-        for node in self.before:
-            yield from node.walk()
-        yield self
-        for node in self.after:
-            yield from node.walk()
-
-
-def _linearise(root: _Node) -> Sentence:
-    """The sentence of a tree, capitalised, with its noun phrases as mentions."""
-    nodes = list(root.walk())
-    place = {id(node): index for index, node in enumerate(nodes)}
-    heads = {id(child): place[id(node)] for node in nodes for child in (*node.before, *node.after)}
-    forms = [_article(node.form, after.form) for node, after in zip(nodes, [*nodes[1:], root], strict=True)]
-    forms[0] = forms[0][0].upper() + forms[0][1:]
-    words = tuple(
-        Word(form, node.upos, heads.get(id(node)), node.relation, node.features)
-        for form, node in zip(forms, nodes, strict=True)
-    )
-    mentions = [_mention(node, place) for node in nodes if node.chain]
-    return Sentence(words, tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end))))
-
-
-def _article(form: str, following: str) -> str:
-    return "an" if form == "a" and following[0] in "aeiou" else form
-
-
-def _mention(node: _Node, place: dict[int, int]) -> Mention:
-    """The span of a noun phrase: all its dependents except a preposition in front."""
-    first = next((n for n in node.before if n.relation != "case"), node)
-    start, *_ = first.walk()
-    *_, end = node.walk()
-    return Mention(node.chain, place[id(start)], place[id(end)] + 1, place[id(node)])
-
+from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.corpus.trees import Node, linearised
 
 # ---- generation -----------------------------------------------------------------------------------------
 
@@ -143,7 +89,7 @@ class _Generator:
 
     def phrase(
         self, kinds: Sequence[str], case: str, share: float, excluded: Sequence[_Entity] = (), long: bool = True
-    ) -> tuple[_Node, _Entity]:
+    ) -> tuple[Node, _Entity]:
         """A noun phrase of one of the ``kinds``: a pronoun with probability ``share``, or a new entity."""
         candidates = self.unambiguous(kinds, excluded, acting=case == "nominative")
         few = len(set(self.mentioned)) <= 1  # with one entity there is nothing to choose: fewer pronouns
@@ -157,7 +103,7 @@ class _Generator:
         weights = [1 if entity == mentioned[0] else 2 if entity == mentioned[-1] else 3 for entity in candidates]
         return self.rng.choices(candidates, weights)[0]
 
-    def pronoun(self, entity: _Entity, case: str) -> tuple[_Node, _Entity]:
+    def pronoun(self, entity: _Entity, case: str) -> tuple[Node, _Entity]:
         """A pronoun that refers to an entity."""
         self.mentioned.append(entity)
         kind = {"possessive": "Poss=Yes|", "reflexive": ""}.get(case, "")
@@ -165,9 +111,9 @@ class _Generator:
         case_feature = {"nominative": "Case=Nom|", "accusative": "Case=Acc|"}.get(case, "")
         features = f"{case_feature}{number}|{kind}PronType=Prs" + ("|Reflex=Yes" if case == "reflexive" else "")
         form = PRONOUNS[entity.pronoun][CASES[case]]
-        return _Node(form, "PRON", features=features, chain=entity.chain), entity
+        return Node(form, "PRON", features=features, chain=entity.chain), entity
 
-    def new(self, kind: str, case: str, long: bool) -> tuple[_Node, _Entity]:
+    def new(self, kind: str, case: str, long: bool) -> tuple[Node, _Entity]:
         """A new entity, preferably with a pronoun that no other one of its kind has."""
         every = ("she", "he", "they") if kind == "person" else ("it", "they")
         used = {entity.pronoun for entity in self.mentioned if entity.is_living == (kind in LIVING)}
@@ -176,12 +122,12 @@ class _Generator:
             return self.name(pronoun)
         return self.noun(kind, pronoun, long)
 
-    def name(self, pronoun: str) -> tuple[_Node, _Entity]:
+    def name(self, pronoun: str) -> tuple[Node, _Entity]:
         """A new person with a name."""
         gender = "Fem" if pronoun == "she" else "Masc"
         name = self.rng.choice([n for n in NAMES[gender] if n not in {e.lemma for e in self.mentioned}])
         entity = self.introduce(pronoun, "person", name)
-        return _Node(name, "PROPN", features=f"Animacy=Anim|{FEATURES[pronoun]}", chain=entity.chain), entity
+        return Node(name, "PROPN", features=f"Animacy=Anim|{FEATURES[pronoun]}", chain=entity.chain), entity
 
     def introduce(self, pronoun: str, kind: str, lemma: str) -> _Entity:
         """Record a new entity."""
@@ -189,14 +135,14 @@ class _Generator:
         self.mentioned.append(entity)
         return entity
 
-    def noun(self, kind: str, pronoun: str, long: bool) -> tuple[_Node, _Entity]:
+    def noun(self, kind: str, pronoun: str, long: bool) -> tuple[Node, _Entity]:
         """A new entity: a noun with its modifiers."""
         lemmas = {entity.lemma for entity in self.mentioned}
         fitting = [n for n in NOUNS if n.kind == kind and n.singular not in lemmas]
         if pronoun != "they":
             fitting = [n for n in fitting if GENDERS.get(n.gender) == pronoun]
         noun = self.rng.choice(fitting)
-        node = _Node(
+        node = Node(
             noun.plural if pronoun == "they" else noun.singular,
             "NOUN",
             features=_noun_features(noun, pronoun),
@@ -208,29 +154,29 @@ class _Generator:
             node.after += self.postmodifiers(entity)
         return node, entity
 
-    def determiner(self, kind: str, pronoun: str) -> _Node:
+    def determiner(self, kind: str, pronoun: str) -> Node:
         """An article, a demonstrative or a possessor."""
         owned = self.happens({"thing": 0.45, "animal": 0.45, "person": 0.12}.get(kind, 0.0))
         if owned and (self.budget > 0 or self.unambiguous(LIVING)):
             return self.owner()
         choices = ("the", "the", "the", "some", "these") if pronoun == "they" else ("the", "the", "the", "a", "this")
-        return _Node(self.rng.choice(choices), "DET", "det", f"Number={'Plur' if pronoun == 'they' else 'Sing'}")
+        return Node(self.rng.choice(choices), "DET", "det", f"Number={'Plur' if pronoun == 'they' else 'Sing'}")
 
-    def owner(self) -> _Node:
+    def owner(self) -> Node:
         """A possessor, as in "her" and "the king 's"."""
         candidates = self.unambiguous(LIVING)
         if candidates and (self.budget < 1 or self.happens(0.75)):
             return self.pronoun(self.choose_antecedent(candidates), "possessive")[0].attach_as("nmod:poss")
         self.budget -= 1
         node, entity = self.new("person", "possessive", long=False)
-        node.after.append(_Node("'" if entity.pronoun == "they" and node.form[-1] == "s" else "'s", "PART", "case"))
+        node.after.append(Node("'" if entity.pronoun == "they" and node.form[-1] == "s" else "'s", "PART", "case"))
         return node.attach_as("nmod:poss")
 
-    def adjectives(self, kind: str) -> list[_Node]:
+    def adjectives(self, kind: str) -> list[Node]:
         """Zero to two adjectives."""
-        return [_Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.happens(0.2)]
+        return [Node(self.rng.choice(words), "ADJ", "amod") for words in ADJECTIVES[kind] if self.happens(0.2)]
 
-    def postmodifiers(self, entity: _Entity) -> list[_Node]:
+    def postmodifiers(self, entity: _Entity) -> list[Node]:
         """Modifiers after a noun: a prepositional phrase or a relative clause."""
         if self.budget > 0 and self.happens(0.45):
             self.budget -= 1
@@ -242,21 +188,21 @@ class _Generator:
             ]
         return []
 
-    def nominal_modifier(self, entity: _Entity) -> _Node:
+    def nominal_modifier(self, entity: _Entity) -> Node:
         """As in "near the tower"; "with" only between living entities."""
         near, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, long=False)
         both = entity.is_living and other.is_living
-        near.before.insert(0, _Node(self.rng.choice(("with", *BESIDE) if both else BESIDE), "ADP", "case"))
+        near.before.insert(0, Node(self.rng.choice(("with", *BESIDE) if both else BESIDE), "ADP", "case"))
         return near.attach_as("nmod")
 
-    def subject_relative(self, entity: _Entity) -> _Node:
+    def subject_relative(self, entity: _Entity) -> Node:
         """As in "the girl who feeds the dogs"."""
-        relative = _Node("who" if entity.kind == "person" else "that", "PRON", features="PronType=Rel")
+        relative = Node("who" if entity.kind == "person" else "that", "PRON", features="PronType=Rel")
         return self.predicate(relative, entity, long=False)
 
-    def object_relative(self, entity: _Entity) -> _Node:
+    def object_relative(self, entity: _Entity) -> Node:
         """As in "the letter that the queen likes"."""
-        relative = _Node("whom" if entity.kind == "person" else "that", "PRON", "obj", "PronType=Rel")
+        relative = Node("whom" if entity.kind == "person" else "that", "PRON", "obj", "PronType=Rel")
         subject, actor = self.phrase(("person",), "nominative", 0.35, [entity], long=False)
         verb = self.rng.choice([v for v in VERBS if "person" in v.subjects and entity.kind in v.objects])
         node = self.verb(verb, subject, actor)
@@ -265,12 +211,12 @@ class _Generator:
 
     # ---- clauses
 
-    def clause(self, share: float) -> _Node:
+    def clause(self, share: float) -> Node:
         """A subject and its predicate; the head of the clause has no relation yet."""
         subject, actor = self.phrase(ACTORS, "nominative", share)
         return self.predicate(subject, actor)
 
-    def predicate(self, subject: _Node, actor: _Entity, long: bool = True) -> _Node:
+    def predicate(self, subject: Node, actor: _Entity, long: bool = True) -> Node:
         """The predicate of a subject."""
         if self.happens(0.5 if actor.kind in ("thing", "place") else 0.15):
             return self.adjectival(subject, actor)
@@ -284,7 +230,7 @@ class _Generator:
             node.after.append(self.adverbial(verb, actor))
         return node
 
-    def object(self, verb: Verb, actor: _Entity, long: bool) -> _Node:
+    def object(self, verb: Verb, actor: _Entity, long: bool) -> Node:
         """The object of a verb; the actor itself only as a reflexive pronoun."""
         if (
             actor in self.unambiguous(verb.objects)
@@ -294,37 +240,37 @@ class _Generator:
             return self.pronoun(actor, "reflexive")[0].attach_as("obj")
         return self.phrase(verb.objects, "accusative", 0.35, [actor], long)[0].attach_as("obj")
 
-    def adverbial(self, verb: Verb, actor: _Entity) -> _Node:
+    def adverbial(self, verb: Verb, actor: _Entity) -> Node:
         """An adverb or a prepositional phrase after the verb."""
         if verb.static or self.happens(0.5):
             willing = actor.kind == "person" and not verb.static
-            return _Node(self.rng.choice(HOW if willing else AGAIN), "ADV", "advmod")
+            return Node(self.rng.choice(HOW if willing else AGAIN), "ADV", "advmod")
         node, near = self.phrase(("place", "place", "person"), "accusative", 0.0, long=False)
         case = self.rng.choice(WHERE if near.kind == "place" else WHERE[1:])
-        node.before.insert(0, _Node(case, "ADP", "case"))
+        node.before.insert(0, Node(case, "ADP", "case"))
         return node.attach_as("obl")
 
-    def ditransitive(self, subject: _Node, actor: _Entity) -> _Node:
+    def ditransitive(self, subject: Node, actor: _Entity) -> Node:
         """As in "the aunt gives them a picture"."""
         node = self.verb(self.rng.choice(GIVING), subject, actor)
         node.after.append(self.phrase(("person",), "accusative", 0.4, [actor], long=False)[0].attach_as("iobj"))
         node.after.append(self.new("thing", "accusative", long=False)[0].attach_as("obj"))
         return node
 
-    def adjectival(self, subject: _Node, actor: _Entity) -> _Node:
+    def adjectival(self, subject: Node, actor: _Entity) -> Node:
         """As in "it is too tired"."""
-        node = _Node(self.rng.choice(STATES[actor.kind]), "ADJ")
+        node = Node(self.rng.choice(STATES[actor.kind]), "ADJ")
         node.before = [subject.attach_as("nsubj"), self.copula(actor, "cop")]
         if self.happens(0.4):
-            node.before.append(_Node(self.rng.choice(VERY), "ADV", "advmod"))
+            node.before.append(Node(self.rng.choice(VERY), "ADV", "advmod"))
         return node
 
-    def copula(self, actor: _Entity, relation: str) -> _Node:
+    def copula(self, actor: _Entity, relation: str) -> Node:
         plural = actor.pronoun == "they"
         form = ("were" if plural else "was") if self.past else ("are" if plural else "is")
-        return _Node(form, "AUX", relation, f"Number={'Plur' if plural else 'Sing'}")
+        return Node(form, "AUX", relation, f"Number={'Plur' if plural else 'Sing'}")
 
-    def verb(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+    def verb(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
         """The verb in one of its forms, with its subject and auxiliaries."""
         subject.attach_as("nsubj")
         draw = self.rng.random()
@@ -334,76 +280,76 @@ class _Generator:
             return self.negated(verb, subject, actor)
         return self.plain(verb, subject, actor)
 
-    def plain(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+    def plain(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
         plural = actor.pronoun == "they"
         features = f"Number={'Plur' if plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
-        node = _Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
+        node = Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
         if self.happens(0.3):
-            node.before.append(_Node(self.rng.choice(OFTEN), "ADV", "advmod"))
+            node.before.append(Node(self.rng.choice(OFTEN), "ADV", "advmod"))
         return node
 
-    def progressive(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
-        return _Node(verb.ing, "VERB", features="VerbForm=Part", before=[subject, self.copula(actor, "aux")])
+    def progressive(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
+        return Node(verb.ing, "VERB", features="VerbForm=Part", before=[subject, self.copula(actor, "aux")])
 
-    def negated(self, verb: Verb, subject: _Node, actor: _Entity) -> _Node:
+    def negated(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
         plural = actor.pronoun == "they"
         number = f"Number={'Plur' if plural else 'Sing'}"
-        do = _Node("did", "AUX", "aux") if self.past else _Node("do" if plural else "does", "AUX", "aux", number)
-        denial = _Node(self.rng.choice(("not", "n't")), "PART", "advmod")
-        return _Node(verb.base, "VERB", features="VerbForm=Inf", before=[subject, do, denial])
+        do = Node("did", "AUX", "aux") if self.past else Node("do" if plural else "does", "AUX", "aux", number)
+        denial = Node(self.rng.choice(("not", "n't")), "PART", "advmod")
+        return Node(verb.base, "VERB", features="VerbForm=Inf", before=[subject, do, denial])
 
     # ---- sentences
 
-    def opening_clause(self) -> _Node:
+    def opening_clause(self) -> Node:
         """A clause, possibly after a phrase as in "behind the tower , the king sings", so that the antecedent is not
         always the entity mentioned first."""
         if not self.happens(0.55):
             return self.clause(0.0)
         near, _ = self.new(self.rng.choice(("person", "animal", "place", "place")), "accusative", long=False)
-        near.before.insert(0, _Node(self.rng.choice(BESIDE), "ADP", "case"))
+        near.before.insert(0, Node(self.rng.choice(BESIDE), "ADP", "case"))
         root = self.clause(0.0)
-        near.attach_as("obl").after.append(_Node(",", "PUNCT", "punct"))
+        near.attach_as("obl").after.append(Node(",", "PUNCT", "punct"))
         root.before.insert(0, near)
         return root
 
-    def simple(self) -> _Node:
+    def simple(self) -> Node:
         """One clause."""
         return self.opening_clause()
 
-    def reason_last(self) -> _Node:
+    def reason_last(self) -> Node:
         """As in "the animal did not cross the street because it was too tired"."""
         root = self.opening_clause()
         root.after.append(self.reason())
         return root
 
-    def reason_first(self) -> _Node:
+    def reason_first(self) -> Node:
         """As in "because the animal was tired , it slept"."""
         reason = self.subordinate(self.rng.choice(BECAUSE), self.clause(0.0)).attach_as("advcl")
-        reason.after.append(_Node(",", "PUNCT", "punct"))
+        reason.after.append(Node(",", "PUNCT", "punct"))
         root = self.clause(0.85)
         root.before.insert(0, reason)
         return root
 
-    def reason(self) -> _Node:
+    def reason(self) -> Node:
         return self.subordinate(self.rng.choice(BECAUSE), self.clause(0.85)).attach_as("advcl")
 
-    def subordinate(self, mark: str, clause: _Node) -> _Node:
+    def subordinate(self, mark: str, clause: Node) -> Node:
         """A clause with a conjunction, as part of another."""
-        clause.before.insert(0, _Node(mark, "SCONJ", "mark"))
+        clause.before.insert(0, Node(mark, "SCONJ", "mark"))
         return clause
 
-    def reported(self) -> _Node:
+    def reported(self) -> Node:
         """As in "the girls near the king say that they are happy"."""
         subject, actor = self.phrase(("person",), "nominative", 0.0)
         root = self.verb(self.rng.choice(TELLING), subject, actor)
         root.after.append(self.subordinate("that", self.clause(0.7)).attach_as("ccomp"))
         return root
 
-    def coordinated(self) -> _Node:
+    def coordinated(self) -> Node:
         """As in "the queen sings , but he does not like her"."""
         root = self.opening_clause()
         other = self.clause(0.8)
-        other.before[:0] = [_Node(",", "PUNCT", "punct"), _Node(self.rng.choice(("and", "but")), "CCONJ", "cc")]
+        other.before[:0] = [Node(",", "PUNCT", "punct"), Node(self.rng.choice(("and", "but")), "CCONJ", "cc")]
         root.after.append(other.attach_as("conj"))
         return root
 
@@ -428,8 +374,8 @@ def sentence(rng: Random) -> Sentence:
     generator = _Generator(rng)
     (build,) = rng.choices([build for build, _ in _SENTENCE_TYPES], [weight for _, weight in _SENTENCE_TYPES])
     root = build(generator).attach_as("root")
-    root.after.append(_Node(".", "PUNCT", "punct"))
-    return _linearise(root)
+    root.after.append(Node(".", "PUNCT", "punct"))
+    return linearised(root)
 
 
 # ---- a corpus -------------------------------------------------------------------------------------------
@@ -445,25 +391,3 @@ def corpus(count: int = 400, seed: int = 0) -> Corpus:
         line += len(sample.words) + 2  # a comment before, a blank line after
     digest = hashlib.sha256(as_conllu(sentences).encode()).hexdigest()
     return Corpus("grammar", tuple(sentences), digest, has_trees=True, has_chains=True)
-
-
-def as_conllu(sentences: Sequence[Sentence]) -> str:
-    """The sentences as CoNLL-U, each one a document if it names one, with coreference chains as in GUM."""
-    heading = "# newdoc id = {}\n".format
-    return "".join(heading(s.document) * bool(s.document) + "\n".join(_rows(s)) + "\n\n" for s in sentences)
-
-
-def _rows(sentence: Sentence) -> Iterator[str]:
-    for index, word in enumerate(sentence.words):
-        head = "_" if not word.relation else 0 if word.head is None else word.head + 1
-        entity = _brackets(sentence.mentions, index)
-        tags = word.upos or "_", "_", word.features or "_"
-        fields = (index + 1, word.form, "_", *tags, head, word.relation or "_", "_", entity)
-        yield "\t".join(map(str, fields))
-
-
-def _brackets(mentions: Sequence[Mention], index: int) -> str:
-    """The brackets of mentions at a word, as in "(1)(2" and "2)". Wider mentions open first and close last."""
-    opening_clause = [f"({m.chain}" + ")" * (m.end == index + 1) for m in mentions if m.start == index]
-    closed = [f"{m.chain})" for m in reversed(mentions) if m.end == index + 1 and m.start < index]
-    return f"Entity={''.join(opening_clause + closed)}" if opening_clause or closed else "_"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from mha_viz.corpus import BUILT_IN, grammar, treebank
+from mha_viz.corpus import BUILT_IN, grammar, limits, reading
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, CorpusMissing
 
@@ -54,9 +54,9 @@ def _one(source: AnyPath) -> Corpus | Gap:
     path = Path(source)
     remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
     try:
-        if path.is_file() and path.stat().st_size > treebank.MAX_BYTES:
-            treebank.too_large(path.name, path.stat().st_size)
-        return treebank.read(path.read_bytes(), path.name)
+        if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
+            limits.too_large(path.name, path.stat().st_size)
+        return reading.read(path.read_bytes(), path.name)
     except FileNotFoundError as error:
         raise CorpusMissing(f"{str(source)[:200]} cannot be read: it does not exist.", remedy) from error
     except (OSError, ValueError) as error:

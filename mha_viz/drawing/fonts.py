@@ -14,14 +14,13 @@ import unicodedata
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
-from io import BytesIO
 from itertools import groupby
 from pathlib import Path
-from threading import RLock
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
+
+from mha_viz.drawing.font_file import Font, stored_outlines
 
 SETTING = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
@@ -29,107 +28,6 @@ BOX = 0.6  # the width, in ems, of the box that stands for a character without a
 LISTED = 6  # characters that a warning names
 REMEMBERED = 200  # letters of a text whose width is kept: bounds the memory
 EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that have every character as a box or a blank
-
-Outlines = Literal["glyf", "CFF", "pictures"]
-Stroke = tuple[str, tuple[Any, ...]]  # what a pen does, and the points it goes to, in font units
-
-_READING = RLock()  # fontTools reads a file piece by piece, which several threads would do over each other
-
-
-@dataclass(frozen=True)
-class Font:
-    """One face: a file, and its number within a collection."""
-
-    path: str
-    number: int = 0
-
-    @cached_property
-    def _tables(self) -> Any:
-        from fontTools.ttLib import TTFont
-
-        return TTFont(BytesIO(Path(self.path).read_bytes()), fontNumber=self.number, lazy=True)
-
-    @cached_property
-    def glyphs(self) -> dict[int, str]:
-        """Code point → name of its glyph."""
-        with _READING:
-            return dict(self._tables.getBestCmap() or {})
-
-    @cached_property
-    def em(self) -> int:
-        """Font units in the size of type."""
-        with _READING:
-            return int(self._tables["head"].unitsPerEm)
-
-    @cached_property
-    def family(self) -> str:
-        """The family's name, as a style sheet would give it."""
-        with _READING:
-            names = self._tables["name"]
-        return str(names.getDebugName(16) or names.getDebugName(1) or Path(self.path).stem)
-
-    @cached_property
-    def outlines(self) -> Outlines:
-        """How its shapes are stored. PDF can embed "glyf" as it is; "pictures" are emoji in colour."""
-        with _READING:
-            return _outlines(self._tables)
-
-    @cached_property
-    def middle(self) -> float:
-        """Height above the baseline, in ems, of the middle that a browser centres on: (ascent - descent) / 2."""
-        with _READING:
-            line = self._tables["hhea"]
-        return float(line.ascent + line.descent) / 2 / self.em
-
-    @cached_property
-    def _advances(self) -> dict[str, tuple[int, int]]:
-        with _READING:
-            advances: dict[str, tuple[int, int]] = self._tables["hmtx"].metrics
-        return advances
-
-    def advance(self, character: str) -> float:
-        """The width of one character, in ems."""
-        return self._advances[self.glyphs[ord(character)]][0] / self.em
-
-    @cached_property
-    def _shapes(self) -> dict[int, list[Stroke]]:
-        return {}
-
-    def shape(self, glyph: int) -> list[Stroke]:
-        """The outline of the glyph of that number, as what a pen does: moveTo, lineTo, curveTo, qCurveTo, closePath."""
-        if glyph not in self._shapes:
-            with _READING:
-                self._shapes[glyph] = self._drawn(glyph)
-        return self._shapes[glyph]
-
-    def _drawn(self, glyph: int) -> list[Stroke]:
-        from fontTools.pens.recordingPen import DecomposingRecordingPen
-
-        shapes = self._glyph_set
-        pen = DecomposingRecordingPen(shapes)
-        shapes[self._tables.getGlyphName(glyph)].draw(pen)
-        strokes: list[Stroke] = pen.value
-        return strokes
-
-    @cached_property
-    def _glyph_set(self) -> Any:
-        return self._tables.getGlyphSet()
-
-    @cached_property
-    def sound(self) -> bool:
-        """False for a file that is broken where measuring needs it."""
-        try:
-            return bool(self.glyphs and self.em and self.family and self._advances and self.middle is not None)
-        except Exception:  # fontTools raises anything, and a broken file is no reason not to draw
-            return False
-
-
-def _outlines(tables: Any) -> Outlines:
-    if "sbix" in tables or ("COLR" in tables and tables["COLR"].version > 0):
-        return "pictures"  # its outlines, where it has any, are empty
-    if "glyf" in tables:
-        return "glyf"
-    return "CFF" if "CFF " in tables or "CFF2" in tables else "pictures"
 
 
 class Run(NamedTuple):
@@ -216,7 +114,7 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
     starts, ends = array("L"), array("L")
     try:
         with Path(font.path).open("rb") as file, TTFont(file, fontNumber=font.number, lazy=True) as tables:
-            codes = [] if _outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
+            codes = [] if stored_outlines(tables) == "pictures" else sorted(tables.getBestCmap() or {})
     except Exception:  # as in Font.sound
         return starts, ends
     for code in codes:
@@ -398,7 +296,7 @@ _ADVICE = {
 
 def missing(texts: Iterable[str]) -> list[str]:
     """A plain sentence for each script of which some character has no font here; empty when all is well."""
-    return [_missing_with_advice(script, characters) for script, characters in _without_font(texts).items()]
+    return [_advice_for(script, characters) for script, characters in _without_font(texts).items()]
 
 
 def boxes(texts: Iterable[str]) -> str:
@@ -431,7 +329,7 @@ def _named(script: str, characters: list[str]) -> str:
     return f"{names.get(script, f'{script.capitalize()} letters')} ({shown}{more})"
 
 
-def _missing_with_advice(script: str, characters: list[str]) -> str:
+def _advice_for(script: str, characters: list[str]) -> str:
     font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
     advice = f"Install {font}, or name a font file in {SETTING}" if script != "UNNAMED" else f"Name a font in {SETTING}"
     return f"No font on this machine has {_named(script, characters)}: boxes stand in their place. {advice}."

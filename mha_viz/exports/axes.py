@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mha_viz.drawing import fonts
+from mha_viz.drawing.font_file import Font
 from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
 
 
@@ -47,7 +48,7 @@ def _sheet(drawing: Drawing) -> tuple[Mark, ...]:
     return (Rect(0, 0, drawing.width, drawing.height, fill=drawing.background), *drawing.marks)
 
 
-def _fonts(drawing: Drawing) -> list[fonts.Font]:
+def _fonts(drawing: Drawing) -> list[Font]:
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.used(texts)]))
 

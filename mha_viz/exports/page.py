@@ -17,8 +17,8 @@ from html import escape
 from typing import Literal
 from urllib.parse import quote
 
-from mha_viz.assets import app_root
 from mha_viz.browser.bundle import FOLDER, joined, script, style
+from mha_viz.files.assets import app_root
 
 Look = Literal["auto", "light", "dark"]
 

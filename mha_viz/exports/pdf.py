@@ -26,7 +26,8 @@ from reportlab.pdfbase.ttfonts import TTFError, TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from mha_viz.drawing import fonts
-from mha_viz.drawing.fonts import Font, Run, Stroke
+from mha_viz.drawing.font_file import Font, Stroke
+from mha_viz.drawing.fonts import Run
 from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Rect, Text
 from mha_viz.exports import tags
 from mha_viz.exports.svg import EDITABLE, magnified

@@ -13,7 +13,7 @@ from functools import lru_cache
 from xml.etree import ElementTree as Tree
 
 from mha_viz.drawing import fonts
-from mha_viz.drawing.fonts import Font
+from mha_viz.drawing.font_file import Font
 from mha_viz.drawing.marks import Drawing, Text
 from mha_viz.exports.svg import SVG, svg
 

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from mha_viz.attention import Attention, Weights
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
-from mha_viz.tensors import QUANTITIES
 from mha_viz.text import TokenizedText, parse_text
 
 VERSION = 1

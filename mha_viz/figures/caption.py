@@ -10,9 +10,9 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
-from mha_viz.tensors import QUANTITIES
 from mha_viz.text import Cut
 
 KINDS = {

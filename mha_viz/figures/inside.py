@@ -7,21 +7,32 @@ are those of Explore.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from mha_viz import numerals
 from mha_viz.analysis.distance import entropy
+from mha_viz.attention.trace import Array, Trace, split
 from mha_viz.figures.charts import go, make_subplots
-from mha_viz.figures.theme import Theme, faint, paper, scale
-from mha_viz.trace import Array, Trace, split
+from mha_viz.figures.inside_parts import (
+    bars_rightward,
+    colour_bar,
+    colour_limit,
+    finished,
+    head_axis,
+    head_colour,
+    head_line,
+    pooled,
+    signed_cells,
+    sized_cells,
+    token_axis,
+    token_name,
+)
+from mha_viz.figures.theme import Theme, faint, scale
 
 DRAWN = 32  # tokens that a chart has room for
-POOLED = 96  # rows and columns of a large matrix
 UNDIVIDED = "q · k as it is"
-LETTERS = 12  # of a token's label
 
 
 def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
@@ -44,11 +55,11 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
     """x: one row per token, as every head gets it."""
     shown = trace.x[list(tokens)]
-    figure = go.Figure(_signed(shown, _limit(shown), theme, bar=True))
+    figure = go.Figure(signed_cells(shown, colour_limit(shown), theme, bar=True))
     figure.update_traces(hovertemplate="number %{x}: %{z:.3f}<extra></extra>")
     figure.update_xaxes(title_text=f"the {trace.d_model} numbers of a token’s x", side="bottom")
-    figure.update_yaxes(**_token_axis(trace, tokens, (query, key)), autorange="reversed")
-    return _sheet(figure, theme, 90 + 20 * len(tokens), left=95)
+    figure.update_yaxes(**token_axis(trace, tokens, (query, key)), autorange="reversed")
+    return finished(figure, theme, 90 + 20 * len(tokens), left=95)
 
 
 def stacked(trace: Trace, head: int, theme: Theme) -> go.Figure:
@@ -59,13 +70,13 @@ def stacked(trace: Trace, head: int, theme: Theme) -> go.Figure:
     ]
     figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
     for column, matrix in enumerate((p.w_q, p.w_k, p.w_v), 1):
-        cells, per_head = _pooled(matrix, trace.heads)
-        figure.add_trace(_sizes(cells, theme), 1, column)
-        figure.update_xaxes(**_head_axis(trace.heads, per_head), row=1, col=column)
+        cells, per_head = pooled(matrix, trace.heads)
+        figure.add_trace(sized_cells(cells, theme), 1, column)
+        figure.update_xaxes(**head_axis(trace.heads, per_head), row=1, col=column)
         figure.update_yaxes(visible=False, autorange="reversed", row=1, col=column)
         frame = {"x0": head * per_head - 0.5, "x1": (head + 1) * per_head - 0.5, "y0": -0.5, "y1": len(cells) - 0.5}
-        figure.add_shape(type="rect", **frame, line=_line(theme, head), row=1, col=column)
-    return _sheet(figure, theme, 300, top=34)
+        figure.add_shape(type="rect", **frame, line=head_line(theme, head), row=1, col=column)
+    return finished(figure, theme, 300, top=34)
 
 
 def slices(trace: Trace, head: int, theme: Theme) -> go.Figure:
@@ -77,13 +88,13 @@ def slices(trace: Trace, head: int, theme: Theme) -> go.Figure:
         for name in ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
     ]
     figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
-    limit = max(_limit(matrix) for matrix in parts)
+    limit = max(colour_limit(matrix) for matrix in parts)
     for column, matrix in enumerate(parts, 1):
-        figure.add_trace(_signed(matrix, limit, theme, bar=column == 3), 1, column)
+        figure.add_trace(signed_cells(matrix, limit, theme, bar=column == 3), 1, column)
         figure.update_yaxes(visible=False, autorange="reversed", row=1, col=column)
         figure.update_xaxes(visible=False, row=1, col=column)
     figure.update_traces(hovertemplate="row %{y}, column %{x}: %{z:.4f}<extra></extra>")
-    return _sheet(figure, theme, 340, top=34)
+    return finished(figure, theme, 340, top=34)
 
 
 # ---- q · k ------------------------------------------------------------------------------------------------
@@ -93,8 +104,8 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
     """q of one token, k of another, and the d_k products whose sum is their score."""
     q, k = trace.q[head, query], trace.k[head, key]
     rows = {
-        f"q of {_name(trace, query)}": q,
-        f"k of {_name(trace, key)}": k,
+        f"q of {token_name(trace, query)}": q,
+        f"k of {token_name(trace, key)}": k,
         f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{numerals.decimal(trace.scores[head, query, key])}</b>": q * k,
     }
     figure = make_subplots(3, 1, subplot_titles=list(rows), shared_xaxes=True, vertical_spacing=0.11)
@@ -103,7 +114,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
     figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=3, col=1)
     figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=4)
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
-    return _sheet(figure, theme, 470, top=34, left=45)
+    return finished(figure, theme, 470, top=34, left=45)
 
 
 def both_softmaxes(
@@ -125,16 +136,16 @@ def both_softmaxes(
         marker = {"color": colour, "opacity": 1 if divided is (name != UNDIVIDED) else 0.35}
         label = f"{name}: entropy {entropy(weights):.2f} nats"
         hover = "%{customdata}: %{y:.3f}<extra>" + name + "</extra>"
-        named = [_name(trace, token) for token in tokens]
+        named = [token_name(trace, token) for token in tokens]
         common = {"x": list(range(len(at))), "marker": marker, "customdata": named, "hovertemplate": hover}
         figure.add_bar(**common, y=score, name=label, legendgroup=name, row=1, col=1)
         figure.add_bar(**common, y=weights[at], name=label, legendgroup=name, showlegend=False, row=2, col=1)
-    figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
+    figure.update_xaxes(**token_axis(trace, tokens, (query, key)))
     figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=5)
     figure.update_yaxes(range=[0, 1], row=2, col=1)
     figure.update_layout(barmode="group", bargap=0.25, bargroupgap=0)
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
-    return _sheet(figure, theme, 560, top=66, left=45, legend=True)
+    return finished(figure, theme, 560, top=66, left=45, legend=True)
 
 
 # ---- Maps of tokens by tokens -----------------------------------------------------------------------------
@@ -160,7 +171,7 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
     """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed."""
     at = list(tokens)
     shown = matrix[np.ix_(at, at)]
-    names = [_name(trace, t) for t in at]
+    names = [token_name(trace, t) for t in at]
     figure = go.Figure(
         go.Heatmap(
             z=shown,
@@ -169,7 +180,7 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
             colorscale=scale(theme.ramp),
             customdata=np.array([[f"{a} to {b}" for b in names] for a in names]),
             hovertemplate="%{customdata}: %{z:.3f}<extra></extra>",
-            colorbar=_bar(),
+            colorbar=colour_bar(),
         )
     )
     row, column = at.index(query), at.index(key)
@@ -178,12 +189,12 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
     figure.add_shape(
         type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5, line={**line, "width": 3}
     )
-    axis = _token_axis(trace, tokens, (query, key))
+    axis = token_axis(trace, tokens, (query, key))
     figure.update_xaxes(**axis, side="top", tickangle=-60, constrain="domain", title_text="key")
     figure.update_yaxes(**axis, autorange="reversed", scaleanchor="x", constrain="domain", title_text="query")
     side = max(150, 26 * len(at))
     figure.update_layout(width=side + 190)  # cells are squares
-    return _sheet(figure, theme, side + 130, top=110, left=110)
+    return finished(figure, theme, side + 130, top=110, left=110)
 
 
 # ---- The values, and their way out ------------------------------------------------------------------------
@@ -208,30 +219,20 @@ def values(
         vertical_spacing=0.14,
         subplot_titles=names,
     )
-    figure.add_bar(
-        x=weights,
-        y=list(range(len(at))),
-        orientation="h",
-        marker={"color": theme.heads[0]},
-        text=[f"{w:.2f}" if w >= 0.005 else "" for w in weights],
-        textposition="outside",
-        cliponaxis=False,
-        hovertemplate="%{x:.4f}<extra></extra>",
-        row=1,
-        col=1,
-    )
+    labels = [f"{w:.2f}" if w >= 0.005 else "" for w in weights]
+    figure.add_trace(bars_rightward(weights, theme.heads[0], labels, digits=4), 1, 1)
     context = trace.context[head, query][None]
     marked = (query,) if key is None else (query, key)
-    figure.add_trace(_signed(v, _limit(v), theme), 1, 2)
-    figure.add_trace(_signed(weights[:, None] * v, _limit(context), theme), 1, 3)
-    figure.add_trace(_signed(context, _limit(context), theme), 2, 3)
+    figure.add_trace(signed_cells(v, colour_limit(v), theme), 1, 2)
+    figure.add_trace(signed_cells(weights[:, None] * v, colour_limit(context), theme), 1, 3)
+    figure.add_trace(signed_cells(context, colour_limit(context), theme), 2, 3)
     figure.update_xaxes(visible=False)
     figure.update_xaxes(range=[0, max(0.2, float(weights.max()) * 1.5)], row=1, col=1)
     figure.update_yaxes(visible=False)
     for column in (1, 2, 3):
         figure.update_yaxes(range=[len(at) - 0.5, -0.5], row=1, col=column)
-    figure.update_yaxes(**_token_axis(trace, tokens, marked), visible=True, row=1, col=1)
-    return _sheet(figure, theme, 190 + 19 * len(at), top=34, left=95)
+    figure.update_yaxes(**token_axis(trace, tokens, marked), visible=True, row=1, col=1)
+    return finished(figure, theme, 190 + 19 * len(at), top=34, left=95)
 
 
 def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figure:
@@ -242,37 +243,39 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
         figure.add_bar(
             x=list(range(start, start + trace.d_k)),
             y=trace.context[other, query],
-            marker={"color": _colour(theme, other), "line": {"width": 0}},
+            marker={"color": head_colour(theme, other), "line": {"width": 0}},
             opacity=1 if other == head else 0.5,
             hovertemplate=f"head {other}, column %{{x}}: %{{y:.3f}}<extra></extra>",
         )
         middle = {"x": start + (trace.d_k - 1) / 2, "y": 1.0, "yref": "paper", "yanchor": "bottom", "showarrow": False}
         label = f"<b>H{other}</b>" if other == head else f"H{other}"
-        figure.add_annotation(**middle, text=label, font={"color": _colour(theme, other), "size": 12})
+        figure.add_annotation(**middle, text=label, font={"color": head_colour(theme, other), "size": 12})
     frame = {"x0": head * trace.d_k - 0.5, "x1": (head + 1) * trace.d_k - 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-    figure.add_shape(type="rect", **frame, line=_line(theme, head), fillcolor=_colour(theme, head), opacity=0.12)
+    figure.add_shape(
+        type="rect", **frame, line=head_line(theme, head), fillcolor=head_colour(theme, head), opacity=0.12
+    )
     edges = [h * trace.d_k for h in range(trace.heads)]
     figure.update_xaxes(tickvals=[*edges, trace.heads * trace.d_k], title_text="column of the concatenation")
     figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=6)
     figure.update_layout(bargap=0)
-    return _sheet(figure, theme, 300, top=34, left=45)
+    return finished(figure, theme, 300, top=34, left=45)
 
 
 def mixing(trace: Trace, head: int, theme: Theme) -> go.Figure:
     """W_O whole, with the rows that meet this head's output framed, and those rows number by number."""
     rows = trace.w_o_of(head)
-    cells, per_head = _pooled(trace.parameters.w_o.T, trace.heads)  # pooled by columns: W_O has its heads in rows
+    cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # pooled by columns: W_O has its heads in rows
     wide, high = trace.parameters.w_o.shape[::-1]
     names = [f"W<sub>O</sub>  {high} × {wide}", f"its rows for head {head}  {trace.d_k} × {wide}"]
     figure = make_subplots(1, 2, subplot_titles=names, column_widths=[0.36, 0.64], horizontal_spacing=0.06)
-    figure.add_trace(_sizes(cells.T, theme), 1, 1)
-    figure.add_trace(_signed(rows, _limit(rows), theme, bar=True), 1, 2)
+    figure.add_trace(sized_cells(cells.T, theme), 1, 1)
+    figure.add_trace(signed_cells(rows, colour_limit(rows), theme, bar=True), 1, 2)
     frame = {"y0": head * per_head - 0.5, "y1": (head + 1) * per_head - 0.5, "x0": -0.5, "x1": len(cells) - 0.5}
-    figure.add_shape(type="rect", **frame, line=_line(theme, head), row=1, col=1)
+    figure.add_shape(type="rect", **frame, line=head_line(theme, head), row=1, col=1)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False, autorange="reversed")
-    figure.update_yaxes(**_head_axis(trace.heads, per_head), visible=True, row=1, col=1)
-    return _sheet(figure, theme, 330, top=34, left=40)
+    figure.update_yaxes(**head_axis(trace.heads, per_head), visible=True, row=1, col=1)
+    return finished(figure, theme, 330, top=34, left=40)
 
 
 def contributions(trace: Trace, head: int, query: int, theme: Theme) -> go.Figure:
@@ -284,20 +287,9 @@ def contributions(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
     figure = make_subplots(1, 2, column_widths=[0.74, 0.26], horizontal_spacing=0.02, subplot_titles=[
         f"the {trace.d_model} numbers that each adds", "length of each",
     ])  # fmt: skip
-    figure.add_trace(_signed(table, _limit(table), theme), 1, 1)
-    colours = [_colour(theme, other) for other in range(trace.heads)] + [theme.muted, theme.ink]
-    figure.add_bar(
-        x=lengths,
-        y=list(range(len(names))),
-        orientation="h",
-        marker={"color": colours},
-        text=[f"{length:.2f}" for length in lengths],
-        textposition="outside",
-        cliponaxis=False,
-        hovertemplate="%{x:.3f}<extra></extra>",
-        row=1,
-        col=2,
-    )
+    figure.add_trace(signed_cells(table, colour_limit(table), theme), 1, 1)
+    colours = [head_colour(theme, other) for other in range(trace.heads)] + [theme.muted, theme.ink]
+    figure.add_trace(bars_rightward(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3), 1, 2)
     figure.update_xaxes(visible=False)
     figure.update_xaxes(range=[0, float(lengths.max()) * 1.25], row=1, col=2)
     bold = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
@@ -305,7 +297,7 @@ def contributions(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
     figure.update_yaxes(range=[len(names) - 0.5, -0.5])
     figure.update_yaxes(visible=False, row=1, col=2)
     figure.add_hline(trace.heads - 0.5, line={"color": theme.paper, "width": 3}, row=1, col=1)
-    return _sheet(figure, theme, 80 + 20 * len(names), top=34, left=50)
+    return finished(figure, theme, 80 + 20 * len(names), top=34, left=50)
 
 
 def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme) -> go.Figure:
@@ -316,79 +308,17 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
         "length of weight × v × W<sub>O</sub>": (trace.norm_weighted(head)[query, at], theme.heads[4]),
     }
     figure = make_subplots(2, 1, subplot_titles=list(rows), shared_xaxes=True, vertical_spacing=0.16)
-    named = [_name(trace, token) for token in tokens]
+    named = [token_name(trace, token) for token in tokens]
     for row, (numbers, colour) in enumerate(rows.values(), 1):
         bars = {"x": list(range(len(at))), "y": numbers, "customdata": named, "marker": {"color": colour}}
         figure.add_bar(**bars, hovertemplate="%{customdata}: %{y:.3f}<extra></extra>", row=row, col=1)
-    figure.update_xaxes(**_token_axis(trace, tokens, (query, key)))
+    figure.update_xaxes(**token_axis(trace, tokens, (query, key)))
     figure.update_yaxes(gridcolor=faint(theme), nticks=4, rangemode="tozero")
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
-    return _sheet(figure, theme, 360, top=34, left=45)
+    return finished(figure, theme, 360, top=34, left=45)
 
 
 # ---- Parts ------------------------------------------------------------------------------------------------
-
-
-def _name(trace: Trace, token: int) -> str:
-    """A token for a hover text: Plotly reads its labels as HTML."""
-    text = trace.text.tokens[token].text
-    return f"“{escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + '…')}” ({token})"
-
-
-def _label(trace: Trace, token: int) -> str:
-    text = trace.text.tokens[token].text
-    return escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
-
-
-def _token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> dict[str, Any]:
-    """Ticks at places, not at texts: a repeated token stays apart. Marked tokens are bold."""
-    names = [f"<b>{_label(trace, t)}</b>" if t in marked else _label(trace, t) for t in tokens]
-    return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
-
-
-def _head_axis(heads: int, per_head: int) -> dict[str, Any]:
-    every = range(0, heads, -(-heads // 8))
-    middle = [h * per_head + (per_head - 1) / 2 for h in every]
-    return {
-        "tickvals": middle,
-        "ticktext": [f"H{h}" for h in every],
-        "showgrid": False,
-        "zeroline": False,
-        "tickangle": 0,
-    }
-
-
-def _pooled(matrix: Array, heads: int) -> tuple[Array, int]:
-    """[rows, h · d_k] as root mean squares of blocks that no head shares with another; and the columns of a head."""
-    d_k = matrix.shape[1] // heads
-    wide = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
-    high = -(-len(matrix) // POOLED)
-    squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), high), axis=0)
-    squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], wide), axis=1)
-    sizes = np.minimum(high, len(matrix) - np.arange(0, len(matrix), high))[:, None] * wide
-    return np.sqrt(squares / sizes).astype(np.float32), d_k // wide
-
-
-def _limit(numbers: Array) -> float:
-    """The end of the colours: few numbers of these vectors are far larger than all others and would hide them."""
-    return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
-
-
-def _signed(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> go.Heatmap:
-    return go.Heatmap(
-        z=numbers,
-        zmin=-limit,
-        zmax=limit,
-        colorscale=scale(theme.signed),
-        showscale=bar,
-        colorbar=_bar(),
-        hovertemplate="row %{y}, column %{x}: %{z:.3f}<extra></extra>",
-    )
-
-
-def _sizes(cells: Array, theme: Theme) -> go.Heatmap:
-    top = float(np.percentile(cells, 99.5))
-    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=scale(theme.ramp), showscale=False, hoverinfo="skip")
 
 
 def _bars(numbers: Array, theme: Theme) -> go.Bar:
@@ -398,32 +328,3 @@ def _bars(numbers: Array, theme: Theme) -> go.Bar:
 
 def _scaling(trace: Trace) -> str:
     return f"q · k / √{trace.d_k}" if trace.divides else f"q · k × {trace.scaling:.3g}"
-
-
-def _colour(theme: Theme, head: int) -> str:
-    return theme.heads[head % len(theme.heads)]
-
-
-def _line(theme: Theme, head: int) -> dict[str, Any]:
-    return {"color": _colour(theme, head), "width": 3}
-
-
-def _bar() -> dict[str, Any]:
-    return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
-
-
-def _sheet(
-    figure: go.Figure, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False
-) -> go.Figure:
-    figure.update_layout(
-        height=height,
-        margin={"l": left, "r": 10, "t": top, "b": 40},
-        **paper(theme),
-        showlegend=legend,
-        legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
-    )
-    plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title_font": {"size": 13}}
-    figure.update_xaxes(**plain)
-    figure.update_yaxes(**plain)
-    figure.update_annotations(font={"size": 13})
-    return figure

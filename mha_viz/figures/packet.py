@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.text import TokenizedText
-from mha_viz.words import between
 
 FULL_BYTES = 1_250_000  # all heads in full up to here
 LAYER_BYTES = 500_000  # the opened layer in full up to here

@@ -19,13 +19,14 @@ import numpy as np
 
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
-from mha_viz.figures.compare import MOST, Panel, mismatch
+from mha_viz.figures.compare import MOST
+from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
-from mha_viz.tensors import QUANTITIES
 from mha_viz.text import align, clean
 
 Unit = Literal["pieces", "words"]

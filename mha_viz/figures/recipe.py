@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, Shown, Weights
+from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.attention.words import averaged, between
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import SettingError
-from mha_viz.tensors import QUANTITIES
 from mha_viz.text import TokenizedText
-from mha_viz.words import averaged, between
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from mha_viz.attention import Attention, Head, Weights
-from mha_viz.errors import EmptyText, SettingError, UnknownHead
+from mha_viz.attention import AnyHead, Attention, Head, Weights
+from mha_viz.errors import EmptyText, SettingError
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
-
-METHODS = ("zero", "mean", "uniform")
+from mha_viz.models.methods import METHODS
 
 # From a layer's number, its values [1, head, n, d_head] and outputs [1, n, head, d_head]: the outputs of heads that are
 # off, of the same shape.
@@ -102,7 +101,7 @@ def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
 
 def without(
     encoder: Encoder,
-    heads: Iterable[Head | tuple[int, int] | str],
+    heads: Iterable[AnyHead],
     text: str,
     pair: str = "",
     method: str = "zero",
@@ -169,17 +168,9 @@ def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.T
     return torch.from_numpy(np.linalg.qr(normal)[0])
 
 
-def existing(encoder: Encoder, heads: Iterable[Head | tuple[int, int] | str]) -> tuple[Head, ...]:
+def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     """The heads in order, each once. Raises UnknownHead for one that the model has not."""
-    return tuple(sorted({_existing(encoder, head) for head in heads}))
-
-
-def _existing(encoder: Encoder, given: Head | tuple[int, int] | str) -> Head:
-    head = Head.of(given)
-    if head.layer not in range(encoder.layers) or head.head not in range(encoder.heads):
-        last = Head(encoder.layers - 1, encoder.heads - 1)
-        raise UnknownHead(f"{head} does not exist: {encoder.name} has L0H0 to {last}.", "Choose another.")
-    return head
+    return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in heads}))
 
 
 class Forked(NamedTuple):
@@ -196,7 +187,7 @@ def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, tex
     What is added to W_O's result has one text, not one for each variant: PyTorch broadcasts it. Raises as ``encode``,
     and UnknownHead for a layer that is not there.
     """
-    _existing(encoder, (layer, 0))
+    existing(encoder, [(layer, 0)])
     thread, taps = threading.get_ident(), list[_Fork]()
 
     def make(weights: torch.Tensor) -> Tap:

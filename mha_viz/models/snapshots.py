@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mha_viz.assets import home
 from mha_viz.errors import ModelBroken
 from mha_viz.files import passing_folder
+from mha_viz.files.assets import home
 
 FILE = "snapshots.safetensors"
 WEIGHTS = "model.safetensors"

@@ -93,16 +93,17 @@ def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
     from mha_viz.study import effects
 
     encoder = models[request["model"]]
-    method = request["method"]
-    how = request["text"], request["pair"], method, models.means(request["model"]) if method == "mean" else None
+    means = models.means(request["model"]) if request["method"] == "mean" else None
+    case = effects.Case(request["text"], request["pair"], request["method"], means)
     if request["ask"] == "effects":
-        return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], *how))
+        return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], case))
     heads = [Head(*head) for head in request["heads"]]
     if request["ask"] == "lost":
-        return wire.packed_numbers(effects.lost(encoder, heads, *how))
+        return wire.packed_numbers(effects.lost(encoder, heads, case))
     if request["ask"] == "random":
-        return wire.packed_numbers([effects.lost_at_random(encoder, heads, range(*request["draws"]), *how)])
-    return wire.packed_attention(ablation.without(encoder, heads, *how, words=request["words"]))
+        return wire.packed_numbers([effects.lost_at_random(encoder, heads, range(*request["draws"]), case)])
+    how = {"method": case.method, "means": case.means, "words": request["words"]}
+    return wire.packed_attention(ablation.without(encoder, heads, *case.texts, **how))
 
 
 def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:

@@ -13,10 +13,10 @@ from mha_viz import process
 from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head, called
+from mha_viz.attention.trace import Trace
 from mha_viz.errors import ReadingFailed
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
-from mha_viz.trace import Trace
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, including its libraries
 READ_SECONDS = 60.0  # for the longest text

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from mha_viz import errors
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention
+from mha_viz.attention.trace import Agreement, Parameters, Trace
 from mha_viz.errors import MhaVizError
 from mha_viz.text import parse_text
-from mha_viz.trace import Agreement, Parameters, Trace
 
 Array = npt.NDArray[Any]
 Json = dict[str, Any]

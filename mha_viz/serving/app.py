@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from streamlit import config
 from streamlit.runtime import Runtime
 
-from mha_viz.assets import app_root
+from mha_viz.files.assets import app_root
 from mha_viz.serving import components
 from mha_viz.serving.components import ComponentFiles
 from mha_viz.serving.door import Door

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import Scope
 from streamlit import config
 
-from mha_viz.assets import page_files, page_name
+from mha_viz.files.assets import page_files, page_name
 
 STREAM = "_stcore/stream"
 HEALTH = "_stcore/health"

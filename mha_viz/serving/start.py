@@ -13,8 +13,8 @@ from streamlit.web.cli import configurator_options
 from streamlit.web.server.starlette import starlette_server, starlette_websocket
 
 from mha_viz import process
-from mha_viz.assets import app_root
 from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.files.assets import app_root
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.settings import Settings, is_loopback

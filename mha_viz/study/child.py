@@ -14,13 +14,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mha_viz import apart
 from mha_viz.analysis.profile import Profile
-from mha_viz.corpus import grammar, treebank
+from mha_viz.corpus import grammar, reading
+from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import ExportError
 from mha_viz.models.encoder import Encoder
+from mha_viz.process import apart
 from mha_viz.study.run import study
-from mha_viz.uploads import NEUTRAL
 
 
 def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
@@ -28,7 +28,7 @@ def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     cannot be saved."""
     header, _, data = order.partition(b"\n")
     request: dict[str, Any] = json.loads(header)
-    corpus = treebank.read(data, NEUTRAL) if data else grammar.corpus()
+    corpus = reading.read(data, NEUTRAL) if data else grammar.corpus()
     encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
     sums = Path(request["sums"]) if request["sums"] else None
     try:

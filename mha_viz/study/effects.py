@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +18,36 @@ from mha_viz.models.encoder import Encoder
 SEED = 0  # of random directions
 
 
+@dataclass(frozen=True)
+class Case:
+    """A text, perhaps with a second one, and how heads are switched off on it: ``method`` and ``means`` as in
+    :func:`mha_viz.models.ablation.substitute`."""
+
+    text: str
+    pair: str = ""
+    method: str = "zero"
+    means: Weights | None = None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both texts, the second empty where there is one only."""
+        return self.text, self.pair
+
+    def substitute(self, encoder: Encoder) -> ablation.Substitute:
+        """What the heads put out while they are off."""
+        return ablation.substitute(encoder, self.method, self.means)
+
+
 def part(
     encoder: Encoder,
     layer: int,
     heads: Sequence[int],
-    text: str,
-    pair: str = "",
-    method: str = "zero",
-    means: Weights | None = None,
+    case: Case,
 ) -> Effects:
     """The effects of some heads of one layer: ``sentence`` [1, head], ``tokens`` [1, head, n] and ``attention`` [1,
     head, layer, head]. One pass; raises as :func:`mha_viz.models.ablation.forked`."""
-    by = ablation.substitute(encoder, method, means)
-    forked = ablation.forked(encoder, layer, ablation.each_alone(heads), by, text, pair)
+    by = case.substitute(encoder)
+    forked = ablation.forked(encoder, layer, ablation.each_alone(heads), by, *case.texts)
     states = forked.states.astype(np.float64)  # first as it is, then each head off
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forked.weights, layer + 1):
@@ -42,18 +60,15 @@ def part(
 
 def effects(
     encoder: Encoder,
-    text: str,
-    pair: str = "",
-    method: str = "zero",
-    means: Weights | None = None,
+    case: Case,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Effects:
     """The effects of all heads on one text. ``progress`` is called with the share that is done; what it raises ends
     the work. Raises as :func:`part`."""
-    work = list(batches(encoder.layers, encoder.heads, len(encoder.tokenize(text, pair))))
+    work = list(batches(encoder.layers, encoder.heads, len(encoder.tokenize(*case.texts))))
     parts = []
     for done, (layer, heads) in enumerate(work, 1):
-        parts.append((layer, part(encoder, layer, heads, text, pair, method, means)))
+        parts.append((layer, part(encoder, layer, heads, case)))
         progress(done / len(work))
     return joined(parts)
 
@@ -61,37 +76,29 @@ def effects(
 def together(
     encoder: Encoder,
     heads: Sequence[Head],
-    text: str,
-    pair: str = "",
-    method: str = "zero",
-    means: Weights | None = None,
+    case: Case,
 ) -> Together:
     """The effect of heads that are off at once, beside as much in random directions (DRAWS draws). Raises as
     :func:`mha_viz.models.ablation.without`."""
-    parts = [
-        lost_at_random(encoder, heads, draws, text, pair, method, means) for draws in draw_batches(encoder, text, pair)
-    ]
-    sentence, tokens = lost(encoder, heads, text, pair, method, means)
+    parts = [lost_at_random(encoder, heads, draws, case) for draws in draw_batches(encoder, case)]
+    sentence, tokens = lost(encoder, heads, case)
     return Together(sentence, tokens, np.concatenate(parts))
 
 
-def draw_batches(encoder: Encoder, text: str, pair: str = "") -> list[range]:
+def draw_batches(encoder: Encoder, case: Case) -> list[range]:
     """The numbers of the random draws, so many at a time as fit into one batch."""
-    return analysis.draws(len(encoder.tokenize(text, pair)))
+    return analysis.draws(len(encoder.tokenize(*case.texts)))
 
 
 def lost(
     encoder: Encoder,
     heads: Sequence[Head],
-    text: str,
-    pair: str = "",
-    method: str = "zero",
-    means: Weights | None = None,
+    case: Case,
 ) -> tuple[float, Numbers]:
     """``sentence`` and ``tokens`` of :func:`together`."""
-    by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
-    before = encoder.states(text, pair)[0].astype(np.float64)
-    after = ablation.states_without(encoder, off, by, text, pair)[0].astype(np.float64)
+    by, off = case.substitute(encoder), ablation.existing(encoder, heads)
+    before = encoder.states(*case.texts)[0].astype(np.float64)
+    after = ablation.states_without(encoder, off, by, *case.texts)[0].astype(np.float64)
     return float(_apart(before.mean(0), after.mean(0))), _apart(before, after)
 
 
@@ -99,15 +106,12 @@ def lost_at_random(
     encoder: Encoder,
     heads: Sequence[Head],
     draws: range,
-    text: str,
-    pair: str = "",
-    method: str = "zero",
-    means: Weights | None = None,
+    case: Case,
 ) -> Numbers:
     """``random`` of :func:`together`, for some of the draws."""
-    by, off = ablation.substitute(encoder, method, means), ablation.existing(encoder, heads)
-    before = encoder.states(text, pair)[0].astype(np.float64)
-    states = ablation.states_at_random(encoder, off, by, draws, text, pair, SEED).astype(np.float64)
+    by, off = case.substitute(encoder), ablation.existing(encoder, heads)
+    before = encoder.states(*case.texts)[0].astype(np.float64)
+    states = ablation.states_at_random(encoder, off, by, draws, *case.texts, SEED).astype(np.float64)
     return _apart(before.mean(0), states.mean(1))
 
 

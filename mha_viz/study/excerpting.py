@@ -9,27 +9,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mha_viz import apart
-from mha_viz.corpus import treebank
+from mha_viz.corpus import reading
+from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.excerpts import Span, excerpts
-from mha_viz.corpus.grammar import as_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.corpus.uploads import BOUNDS, NEUTRAL
 from mha_viz.errors import CorpusError
-from mha_viz.uploads import BOUNDS, NEUTRAL
+from mha_viz.process import apart
 
 CHILD = "mha_viz.study.excerpting"
 
 
 def read_excerpts(data: bytes, spans: Sequence[Span]) -> dict[Span, Sentence]:
-    """The sentences of a file by their numbers. Raises CorpusError, and as :func:`mha_viz.apart.run`."""
+    """The sentences of a file by their numbers. Raises CorpusError, and as :func:`mha_viz.process.apart.run`."""
     text = apart.run(CHILD, json.dumps({"spans": list(spans)}).encode() + b"\n" + data, BOUNDS).decode()
-    return dict(zip(spans, treebank.read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}
+    return dict(zip(spans, read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}
 
 
 def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     """The requested sentences. Raises CorpusError."""
     header, _, data = order.partition(b"\n")
-    corpus = treebank.read(data, NEUTRAL)
+    corpus = reading.read(data, NEUTRAL)
     if not isinstance(corpus, Corpus):
         raise CorpusError("A GAP table has no sentences.", "Choose a treebank or plain text.")
     spans = [(int(first), int(last)) for first, last in json.loads(header)["spans"]]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention
+from mha_viz.attention.words import between
 from mha_viz.corpus.treebank import Gap, GapRow
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.tally import Tally
 from mha_viz.text import TokenizedText
-from mha_viz.words import between
 
 
 def decided(row: GapRow) -> bool:

@@ -12,19 +12,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mha_viz import apart
 from mha_viz.analysis.links import Conditions, packed
-from mha_viz.corpus import grammar, treebank
+from mha_viz.corpus import grammar, reading
+from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.models.encoder import Encoder
+from mha_viz.process import apart
 from mha_viz.study.search import searching
-from mha_viz.uploads import NEUTRAL
 
 
 def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     """What was found, if need be until the search was cancelled. Raises as :func:`mha_viz.study.search.search`."""
     header, _, data = order.partition(b"\n")
     request: dict[str, Any] = json.loads(header)
-    corpus = treebank.read(data, NEUTRAL) if data else grammar.corpus()
+    corpus = reading.read(data, NEUTRAL) if data else grammar.corpus()
     encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
     result = None
     for result in searching(encoder, corpus, request["head"], Conditions(*request["conditions"]), request["most"]):

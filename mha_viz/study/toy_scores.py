@@ -10,10 +10,10 @@ import numpy as np
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS
 from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
-from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
+from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.run import one_pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from mha_viz import apart
+from mha_viz.process import apart
 from mha_viz.training.record import Result, Settings, check, from_bytes
 
 CHILD = "mha_viz.training.experiments"

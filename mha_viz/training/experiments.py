@@ -23,11 +23,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mha_viz import apart
 from mha_viz.analysis import costs
 from mha_viz.analysis.costs import Shape
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.errors import Cancelled
+from mha_viz.process import apart
 from mha_viz.training import tasks
 from mha_viz.training.attention import (
     ALL_RANDOM,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.costs import CUTS, Shape, undivided
-from mha_viz.assets import asset
 from mha_viz.errors import ResultUnreadable, SettingError
+from mha_viz.files.assets import asset
 from mha_viz.numerals import counted
 
 IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.assets import asset
 from mha_viz.errors import ResultUnreadable
+from mha_viz.files.assets import asset
 
 FILE = "toy_maps.npz"
 MODEL = "toy"

@@ -17,6 +17,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
+from mha_viz.models.methods import METHODS
 from mha_viz.text import clean
 from mha_viz.ui import tray
 
@@ -26,9 +27,7 @@ LONG = ("text", "pair", "second", "tray")
 MAX_OTHER = 500  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
-OFF = re.compile(r"[Ll]\d{1,3}[Hh]\d{1,3}(?:\.[Ll]\d{1,3}[Hh]\d{1,3})*", re.ASCII)  # heads that are switched off
 MOST_OFF = 70  # heads that are switched off: more do not fit into MAX_OTHER
-WAYS = ("zero", "mean", "uniform")  # of switching a head off; the first is meant where a link names none
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
@@ -36,6 +35,7 @@ VIEW = {
     name: VALUES[name]
     for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
+OFF = re.compile(rf"{VALUES['head']}(?:\.{VALUES['head']})*", re.ASCII)  # heads that are switched off
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
@@ -51,7 +51,7 @@ class Address:
     ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
-    ``shown``: the quantity that is drawn. ``off``, ``how``: heads that are switched off, and how.
+    ``quantity``: what is drawn, the parameter ``shown``. ``off``, ``how``: heads that are switched off, and how.
     ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     """
 
@@ -68,9 +68,9 @@ class Address:
     tray: str | None = None
     second: str | None = None
     second_model: str | None = None
-    shown: str = DEFAULTS["shown"]
+    quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
-    how: str = WAYS[0]
+    how: str = METHODS[0]
     complaints: tuple[str, ...] = field(default=())
 
 
@@ -81,8 +81,8 @@ def read(parameters: Mapping[str, str]) -> Address:
     odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
     good = {name: value for name, value in view.items() if name not in odd}
     pair = clean(parameters.get("pair", ""))
-    off, how = parameters.get("off", ""), parameters.get("how", WAYS[0])
-    odd += [name for name, fits in (("off", not off or OFF.fullmatch(off)), ("how", how in WAYS)) if not fits]
+    off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
+    odd += [name for name, fits in (("off", not off or OFF.fullmatch(off)), ("how", how in METHODS)) if not fits]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -98,9 +98,9 @@ def read(parameters: Mapping[str, str]) -> Address:
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
-        shown=good.get("shown", DEFAULTS["shown"]),
+        quantity=good.get("shown", DEFAULTS["shown"]),
         off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")}))[:MOST_OFF],
-        how=how if how in WAYS else WAYS[0],
+        how=how if how in METHODS else METHODS[0],
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 

@@ -7,7 +7,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import Corpus, Sentence, read_conllu
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError
 
 TEXTS = 64  # whose gold is remembered; a link carries some 7 kB of text, and its words take ten times that

@@ -23,16 +23,16 @@ import numpy as np
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
 from mha_viz.analysis.effects import Effects, Numbers, Together
 from mha_viz.analysis.syntax import Pointers
-from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
-from mha_viz.figures.compare import Panel
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import opened, pack
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.reader import Reader
 from mha_viz.text import Token, TokenizedText, align
-from mha_viz.trace import Parameters, Trace
 from mha_viz.ui.annotated import words_of
 
 READING_BYTES = 60_000_000

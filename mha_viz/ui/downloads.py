@@ -6,7 +6,8 @@ import math
 
 from mha_viz.errors import Cancelled
 from mha_viz.models.catalog import Model, hosted
-from mha_viz.models.hub import explained, fetch
+from mha_viz.models.hub import fetch
+from mha_viz.models.refusals import explained
 from mha_viz.quotes import quoted
 from mha_viz.ui.cache import Once
 from mha_viz.ui.jobs import Desk, Job, Rules

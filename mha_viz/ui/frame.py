@@ -14,8 +14,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from mha_viz import process
-from mha_viz.assets import app_root, page_files, page_name
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
+from mha_viz.files.assets import app_root, page_files, page_name
 from mha_viz.models import catalog
 from mha_viz.ui import address, tour, tray
 from mha_viz.ui.components import scheme

@@ -49,7 +49,7 @@ def read(text: str, where: Address) -> Attention | None:
 
 def read_shown(text: str, where: Address) -> Attention | None:
     """As :func:`read`, with the quantity that the URL asks for and without the heads that it switches off."""
-    if where.off or where.shown != DEFAULTS["shown"]:
+    if where.off or where.quantity != DEFAULTS["shown"]:
         try:
             model = catalog.resolve(where.model) if where.model else catalog.default()
             if ready(model):
@@ -62,7 +62,7 @@ def read_shown(text: str, where: Address) -> Attention | None:
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading of another quantity, or while heads are off, with a word on which."""
     words = f"{model.label} is reading…"
-    if where.shown == "norm":
+    if where.quantity == "norm":
         if where.off:
             remark("Norm-weighted attention is shown with all heads on.")
         return wait(office().norms(model, text, where.pair), words)
@@ -72,7 +72,7 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
         st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
-    return rollout(attention) if where.shown == "rollout" else attention
+    return rollout(attention) if where.quantity == "rollout" else attention
 
 
 def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:

@@ -12,10 +12,10 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
-from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.errors import Fault, MhaVizError, UnknownHead
 from mha_viz.figures.theme import DARK, LIGHT, Theme
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from mha_viz import assets
+from mha_viz.files import assets as assets
 from mha_viz.models import catalog, hub
 from mha_viz.models.budget import PROFILES_SETTING, megabytes
 

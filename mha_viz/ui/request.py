@@ -9,10 +9,10 @@ from functools import cache
 
 import streamlit as st
 
-from mha_viz.assets import asset
 from mha_viz.attention import Attention
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.figures.packet import Start
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, inference, tour
@@ -31,14 +31,14 @@ class PageRequest:
     where: Address
 
     @property
-    def shown(self) -> str:
+    def sentence(self) -> str:
         """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
         annotation = self.gold()
         return annotation.text if annotation and annotation.pasted else self.text
 
     def to_pin(self, shown: str) -> str:
         """``shown`` so that a pinned head is read again from the same words: those of CoNLL-U are given, not found."""
-        words = words_of(self.text) if shown == self.shown and not self.where.pair else None
+        words = words_of(self.text) if shown == self.sentence and not self.where.pair else None
         return bare(words) if words and words != words_of(shown) else shown
 
     def gold(self) -> Annotated | None:
@@ -68,7 +68,7 @@ def ask(what: PageRequest, intro: str = "") -> None:
     model."""
     model = what.where.model or catalog.default().name
     content = {
-        "text": what.shown,
+        "text": what.sentence,
         "pair": what.where.pair,
         **_look(what, model),
         "intro": intro,
@@ -119,7 +119,7 @@ def _example(what: PageRequest) -> dict[str, str]:
 def _on_read() -> None:
     typed = message("sentence", "read")
     text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), page_request()
-    same = text == what.shown and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
+    same = text == what.sentence and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
     _read_next(what.text if same else text, pair)
 
 

@@ -11,14 +11,14 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mha_viz import apart
 from mha_viz.attention import Head
+from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Cancelled, MhaVizError, ModelUnreachable
 from mha_viz.models import catalog, hub
+from mha_viz.process import apart
 from mha_viz.ui import profiles
 from mha_viz.ui.cache import Once, Shelf
 from mha_viz.ui.jobs import Desk, Job, Rules
-from mha_viz.uploads import Source
 
 CHILD = "mha_viz.study.search_child"
 LISTED = 20  # sentences of a result

@@ -18,20 +18,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mha_viz import apart, uploads
 from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
-from mha_viz.assets import asset
+from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.treebank import Sentence
+from mha_viz.corpus.uploads import NEUTRAL, Source, words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
+from mha_viz.process import apart
 from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Once, Shelf, lasting, office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.profiles import tidy
-from mha_viz.uploads import NEUTRAL, Source, words
 
 CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause

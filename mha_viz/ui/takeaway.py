@@ -15,11 +15,11 @@ import streamlit as st
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import defaults_of
-from mha_viz.drawing import fonts
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
 from mha_viz.figures import recipe
-from mha_viz.figures.compare import As, Panel, mismatch
+from mha_viz.figures.compare import As
+from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
 from mha_viz.figures.view import SETTINGS, View, focus, units
 from mha_viz.ui.parts import complain, remark
@@ -196,7 +196,7 @@ def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: A
         _preview(figure)
     with left:
         _downloads(figure, offer, dpi)
-    for line in (*figure.warnings, *fonts.missing(figure.drawing.texts())):
+    for line in (*figure.warnings, *figure.missing_glyphs):
         remark(line)
     st.caption("Caption")
     st.code(figure.caption, language=None, wrap_lines=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from mha_viz.assets import asset
+from mha_viz.files.assets import asset
 from mha_viz.ui import address
 from mha_viz.ui.components.tour import lead
 from mha_viz.ui.parts import formulas, guarded

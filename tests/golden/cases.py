@@ -14,7 +14,9 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Cells, Curve, Mark, Rect, Text, moved
 from mha_viz.figure import pin_for
-from mha_viz.figures.compare import Panel, difference_matrix, held_by_panels, plates_of, signed
+from mha_viz.figures.compare import plates_of
+from mha_viz.figures.correspondence import Panel, held_by_panels
+from mha_viz.figures.difference import difference_matrix, signed
 from mha_viz.figures.grid import grid_marks
 from mha_viz.figures.heatmap import BESIDE, Matrix, matrix_marks
 from mha_viz.figures.layout import grid_layout

@@ -13,7 +13,8 @@ import streamlit as st
 from mha_viz.attention import Attention, Head, called
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.figures.caption import both
-from mha_viz.figures.compare import MOST, As, Panel
+from mha_viz.figures.compare import MOST, As
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.text import clean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import streamlit as st
@@ -44,25 +44,19 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     )
     for line in gold.notes:
         remark(line)
-    options = _relations(gold.sentence)
+    ways = _ways(attention, head)
+    options = _relations(gold.sentence, ways)
     if not options:
         remark("This sentence has no dependencies and no coreference.")
         return
-    roles = _known_for(attention, head)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    linked, _, linked_way = st.query_params.get("gold", "").partition(".")  # of a link to evidence
-    if linked not in options and any(word.relation == linked != "" for word in gold.sentence.words):
-        options.append(linked)  # with its subtype
-    usual = next((f.detail.split()[0] for f in roles if f.detail.split()[0] in options), options[0])
-    usual = linked if linked in options else usual
+    usual = next((name for name in ways if name in options), options[0])
     relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
     relation = relation or options[0]
-    ways = {f.detail.split()[0]: f.detail.split()[1] for f in roles if f.role == "syntax"}
     if relation == COREFERENCE:
         spans = _coreferent(gold.sentence, attention, head)
     else:
         usual_way = ways.get(relation, DIRECTIONS[0])
-        usual_way = linked_way if relation == linked and linked_way in DIRECTIONS else usual_way
         way = right.selectbox(
             "Read",
             list(DIRECTIONS),
@@ -79,9 +73,21 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
         st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
 
 
-def _relations(sentence: Sentence) -> list[str]:
-    """What can be asked of a sentence, the frequent first."""
+def _ways(attention: Attention, head: Head) -> dict[str, str]:
+    """Relations with the direction in which they are read: that of a link to evidence, then those of the head's roles,
+    the strongest first. Of coreference, which has none, empty."""
+    relation, _, direction = st.query_params.get("gold", "").partition(".")
+    ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
+    for finding in _known_for(attention, head):
+        name, _, direction = finding.detail.partition(" ")
+        ways.setdefault(name, direction)
+    return ways
+
+
+def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
+    """What can be asked of a sentence, the frequent first; those of ``ways`` with their subtypes too."""
     names = [word.base for word in sentence.words if word.head is not None]
+    names += [word.relation for word in sentence.words if word.relation in ways and word.relation not in names]
     listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
     chains = [mention.chain for mention in sentence.mentions]
     return [*(["all"] if listed else []), *listed, *([COREFERENCE] if len(set(chains)) < len(chains) else [])]

@@ -7,11 +7,11 @@ from contextlib import suppress
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
-from mha_viz.tensors import QUANTITIES
 from mha_viz.ui import address, inference, takeaway, tour, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
@@ -52,7 +52,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
         remark(f"Part of this link could not be used ({', '.join(odd)}).")
     if heads[0] not in wanted:
         wanted = (Head.parse(begin.head),)
-    entitle(str(wanted[0]), quoted(what.shown))
+    entitle(str(wanted[0]), quoted(what.sentence))
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()
     measuring.show(attention.model)
@@ -105,17 +105,17 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = page_request()
-    if view.get("of") == text_key(what.shown, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
+    if view.get("of") == text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     """What else changes with the quantity that is drawn: norms have no common scale, and rollout has other heads."""
-    if (shown or DEFAULTS["shown"]) == where.shown:
+    if (shown or DEFAULTS["shown"]) == where.quantity:
         return {}
     changes: dict[str, str | None] = {"scale": "head" if shown == "norm" else None}
-    return changes | ({"head": None, "on": None} if "rollout" in (shown, where.shown) else {})
+    return changes | ({"head": None, "on": None} if "rollout" in (shown, where.quantity) else {})
 
 
 @guarded()
@@ -124,13 +124,13 @@ def _on_tray() -> None:
     event = message("explorer", "tray")
     what = page_request()
     try:
-        if what.where.off or what.where.shown != DEFAULTS["shown"]:
+        if what.where.off or what.where.quantity != DEFAULTS["shown"]:
             raise SettingError(
                 "Heads are compared by their weights in the whole model; the drawing shows something else.",
                 "Switch all heads on and show weights, then add the head.",
             )
         pin = Pin(
-            what.to_pin(what.shown), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
+            what.to_pin(what.sentence), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
         )
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from mha_viz.attention.trace import Trace
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import decimal, percent
-from mha_viz.trace import Trace
 from mha_viz.ui.parts import plain
 
 LARGE = 30.0  # scores above it are lowered by the largest one, as programs do: e to the power of 30 has 14 digits

@@ -8,17 +8,18 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, UnknownHead
 from mha_viz.figures.caption import both
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
-from mha_viz.trace import Trace
 from mha_viz.ui import address, inference, request
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
-from mha_viz.ui.inside.steps import STEPS, Opened
+from mha_viz.ui.inside.step_parts import Opened
+from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.parts import (
     complain,
     entitle,
@@ -66,7 +67,7 @@ def show(what: PageRequest) -> None:
     inference.say_cut(attention, what.where)
     inference.say_unknown(attention)
     head = _head(what, attention)
-    entitle(f"Inside {head}", quoted(what.shown))
+    entitle(f"Inside {head}", quoted(what.sentence))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
         trace = _traced(what, attention, head.layer)

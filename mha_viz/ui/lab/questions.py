@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from mha_viz.assets import asset
+from mha_viz.files.assets import asset
 from mha_viz.ui import frame
 from mha_viz.ui.lab import small_tasks
 from mha_viz.ui.lab.words import WORDS

@@ -132,9 +132,9 @@ def _arm(result: Result) -> Run:
     if len(result.runs) == 1:
         return result.runs[0]
     usual = 1 if result.settings.experiment in (PENALTY, COUNT) else 0
-    asked = st.query_params.get("arm", "")
+    number = st.query_params.get("arm", "")
     names = _names(result)
-    first = int(asked) if asked in map(str, range(len(names))) else usual
+    first = int(number) if number in map(str, range(len(names))) else usual
     key = f"lab_arm_{result.settings.experiment}_{'|'.join(names)}"
     st.session_state[key] = names[first]
     chosen = st.segmented_control(
@@ -153,8 +153,8 @@ def _on_arm(names: Sequence[str], experiment: str) -> None:
 def _moment(arm: Run) -> int:
     """The number of the recorded step in view; the first, before training, unless the URL says another."""
     steps = [str(int(step)) for step in arm.steps]
-    asked = st.query_params.get("step", "")
-    return steps.index(asked) if asked in steps else 0
+    step = st.query_params.get("step", "")
+    return steps.index(step) if step in steps else 0
 
 
 def _steps(result: Result, arm: Run, at: int, theme: Theme) -> None:
@@ -214,6 +214,19 @@ CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str,
 }
 
 
+# Titles of these charts, in two rows.
+OF_THE_TRAINING = {
+    "loss": "**Loss** of the answers, in nats, logarithmic",
+    "right": "**Right answers**",
+    "norms": "**Gradient norm** of each head, logarithmic",
+}
+OF_TWO_HEADS = {
+    "weights": "**Weights**, cosine of two heads",
+    "apart": "**Attention**, divergence of two heads",
+    "pulls": "**Gradients**, cosine of two heads",
+}
+
+
 @lasting(CHARTS)
 def _drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
     """A finished chart; nobody may change it, for other visitors are shown it too."""
@@ -222,26 +235,14 @@ def _drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
 
 
 def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
-    def draw(title: str, key: str) -> None:
-        st.markdown(title)
-        _chart(_drawn(key, result, arm, at, theme), key)
-
-    first, second, third = st.columns(3, gap="medium")
-    with first:
-        draw("**Loss** of the answers, in nats, logarithmic", "loss")
-    with second:
-        draw("**Right answers**", "right")
-    with third:
-        draw("**Gradient norm** of each head, logarithmic", "norms")
+    rows = (OF_THE_TRAINING, OF_TWO_HEADS) if arm.heads > 1 else (OF_THE_TRAINING,)
+    for titles in rows:  # on a phone one follows the other
+        for column, (key, title) in zip(st.columns(3, gap="medium"), titles.items(), strict=True):
+            with column:
+                st.markdown(title)
+                _chart(_drawn(key, result, arm, at, theme), key)
     if arm.heads < 2:
         return
-    first, second, third = st.columns(3, gap="medium")  # another row: on a phone it follows the first
-    with first:
-        draw("**Weights**, cosine of two heads", "weights")
-    with second:
-        draw("**Attention**, divergence of two heads", "apart")
-    with third:
-        draw("**Gradients**, cosine of two heads", "pulls")
     st.caption(
         formulas(
             "Weights: W_Q, W_K, W_V and the slice of W_O of a head together. Gradients are those of the loss of the "

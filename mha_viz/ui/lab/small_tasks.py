@@ -13,10 +13,10 @@ import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.analysis.distance import entropy
-from mha_viz.assets import asset
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.frames import Recording, frames
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
 from mha_viz.ui import address, frame, inference

@@ -19,7 +19,7 @@ from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, theme
-from mha_viz.ui.roles import readable, search
+from mha_viz.ui.roles import link_search, readable
 from mha_viz.ui.studies import Evidence, studies
 
 LISTED = 8  # relations
@@ -54,7 +54,7 @@ def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         st.markdown(f"#### {both(head)} in full")
         _patterns(evidence, head)
         readable.show(model, evidence, head)
-        search.show(model, evidence, head)
+        link_search.show(model, evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:
             _sentences(model, head, evidence.profiles[0].shape[1], *relation)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
-from mha_viz.assets import asset
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.caption import both
@@ -17,6 +16,7 @@ from mha_viz.figures.frames import Recording, frames
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
+from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps

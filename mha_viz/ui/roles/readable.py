@@ -14,8 +14,8 @@ import streamlit as st
 from mha_viz.analysis.examples import Example, examples, spans
 from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.excerpts import Span, excerpts
-from mha_viz.corpus.grammar import as_conllu
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.glosses import labelled
@@ -24,9 +24,9 @@ from mha_viz.models import catalog
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.studies import Evidence, studies
 
-FILES = "roles_files"  # the files that were measured during this visit: digest → name
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
 AROUND = 12  # words that are shown on either side of a link
 RULE = (

@@ -1,154 +1,87 @@
-"""Search by head, in its card: its strongest links, by what stands at their ends. The URL holds the search."""
+"""One head of the Roles page: by its name, or by what it does in plain words."""
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import parse_qsl, urlencode
+import re
 
 import streamlit as st
 
-from mha_viz.analysis.links import Conditions, unpacked
 from mha_viz.attention import Head
-from mha_viz.errors import MhaVizError
-from mha_viz.models import catalog
-from mha_viz.text import clean
-from mha_viz.ui import address, frame
-from mha_viz.ui.jobs import Job
-from mha_viz.ui.parts import complain, complain_later, guarded, plain, remark
-from mha_viz.ui.roles.readable import FILES, around, link
-from mha_viz.ui.searches import Wanted, searches, wanted
-from mha_viz.ui.studies import Evidence, sentences_given, studies
-from mha_viz.uploads import Source
+from mha_viz.figures.glosses import asked_for, gloss
+from mha_viz.figures.role_words import standing_with_numbers, strongest_first
+from mha_viz.ui.parts import plain, remark
+from mha_viz.ui.roles import filters
+from mha_viz.ui.studies import Evidence
 
-PARAMETER = "search"
-ALL = "all"  # a search without conditions
-LONGEST = 60  # characters of one condition
-ROWS = {
-    "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
-    "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
-    "Joins": {
-        "relation": "Relation",
-        "dependent_word": "Dependent",
-        "dependent_pos": "Its part of speech",
-        "governor_word": "Head of it",
-        "governor_pos": "Its part of speech",
-    },
-}
-FIELDS = tuple(name for row in ROWS.values() for name in row)
+FIND = "What the head does, in plain words, or its name: L3H1 counts from 0, 4-2 as papers do, from 1."
+LISTED = 6  # heads in the answer to plain words
 
 
-def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """The form, and what a search found."""
-    parameter = address.now().get(PARAMETER)
-    with st.expander("Search this head’s links", expanded=parameter is not None):
-        source = _source(model, evidence)
-        conditions = read(parameter or "")
-        _form(model, source, head, conditions, parameter or "")
-        if parameter is not None:
-            _outcome(model, source, head, conditions)
+def wanted_head(evidence: Evidence, linked: Head | None) -> Head | None:
+    """The head that was typed, else the one of the URL."""
+    typed = filters.find(st, placeholder="subject, pronoun, L3H1 or 4-2", help=FIND)
+    heads = evidence.profiles[0].heads()
+    if not typed:
+        return linked if linked in heads else None
+    exact = re.fullmatch(r"[Ll](\d{1,3})\s*[Hh](\d{1,3})", typed, re.ASCII)
+    pair = re.fullmatch(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", typed, re.ASCII)
+    if exact:
+        return _head_if_any(Head(int(exact[1]), int(exact[2])), heads)
+    if pair:
+        return _by_numbering(int(pair[1]), int(pair[2]), heads)
+    _answer(evidence, typed)
+    return None
 
 
-def read(parameter: str) -> dict[str, str]:
-    """The conditions that the URL names."""
-    given = dict(parse_qsl(parameter))
-    return {name: clean(given[name])[:LONGEST].strip() for name in FIELDS if given.get(name, "").strip()}
+def _answer(evidence: Evidence, typed: str) -> None:
+    """The heads that plain words ask for, the best first, each with its numbers."""
+    details = asked_for(typed)
+    meaning = gloss(details[0]) if details else None
+    if meaning is None:
+        remark(
+            f"“{typed[:40]}” is not the name of a head, a relation or a kind of token. Write a name such as L3H1, or "
+            "what the head does: subject, pronoun, previous word, comma."
+        )
+        return
+    answers = [f for f in strongest_first(evidence.findings()) if f.detail.split()[0] in details]
+    answers.sort(key=lambda f: details.index(f.detail.split()[0]))
+    if not answers:
+        remark(
+            f"No head has a role for “{meaning.link}” here. The table of relations below says how well the best head "
+            "does, and which simple rule does better."
+        )
+    for finding in answers[:LISTED]:
+        with st.container(horizontal=True, vertical_alignment="top"):
+            st.button(
+                str(finding.head),
+                key=f"answer_{finding.head}_{finding.detail}",
+                help="Show what this head does",
+                on_click=filters.go,
+                kwargs={"find": str(finding.head)},
+            )
+            st.markdown(plain(standing_with_numbers(finding)))
 
 
-def _source(model: catalog.Model, evidence: Evidence) -> Source:
-    """The sentences that are searched: the visitor's own file, else the built-in ones."""
-    digest = evidence.profiles[0].facts["sha256"]
-    names: dict[str, str] = st.session_state.get(FILES, {})
-    source = studies().source_measured(model, digest) if digest in names else None
-    return sentences_given() if source is None else source._replace(name=names[digest])
+def _head_if_any(head: Head, heads: tuple[Head, ...]) -> Head | None:
+    if head in heads:
+        return head
+    remark(f"{head} does not exist: the heads are {heads[0]} to {heads[-1]}.")
+    return None
 
 
-def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str], parameter: str) -> None:
-    st.markdown(
-        f"In {plain(source.name)}: the sentences with this head’s strongest links. A *link* leads from each word to "
-        "the word that gets its largest weight, special tokens and the word itself left out. Fields that stay empty "
-        "admit anything; those of *Joins* ask for a dependent and its head, in either direction."
+def _by_numbering(first: int, second: int, heads: tuple[Head, ...]) -> Head | None:
+    """Two numbers may count from 1, as in papers, or from 0: ask."""
+    meant = {"papers": Head(first - 1, second - 1), "zero": Head(first, second)}
+    there = {name: head for name, head in meant.items() if head in heads}
+    if not there:
+        return _head_if_any(meant["zero"], heads)
+    chosen = st.radio(
+        f"Which numbering is {first}-{second}?",
+        list(there),
+        key="numbering",
+        format_func=lambda name: (
+            f"{there[name]} ({'counted from 1, as in papers' if name == 'papers' else 'counted from 0'})"
+        ),
+        horizontal=True,
     )
-    with st.form(f"search_{head}", border=False):
-        for title, row in ROWS.items():
-            label, *columns = st.columns([1, *[3] * len(row)], vertical_alignment="bottom")
-            label.markdown(f"**{title}**")
-            for column, (name, words) in zip(columns, row.items(), strict=True):
-                value = conditions.get(name, "")
-                column.text_input(words, value, key=_key(name, parameter), max_chars=LONGEST)
-        st.form_submit_button("Search", on_click=_start, args=(model, source, head, parameter))
-
-
-def _key(name: str, parameter: str) -> str:
-    """Another search in the URL is another field: Back changes both."""
-    return f"search_{name}_{parameter}"
-
-
-@guarded()
-def _start(model: catalog.Model, source: Source, head: Head, parameter: str) -> None:
-    typed = {name: clean(str(st.session_state.get(_key(name, parameter)) or ""))[:LONGEST].strip() for name in FIELDS}
-    after = urlencode({name: value for name, value in typed.items() if value})
-    try:
-        searches().start(model, source, _wanted(model, source, head, read(after)))
-    except MhaVizError as error:
-        complain_later(error)
-    address.go(search=after or ALL)
-
-
-def _wanted(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> Wanted:
-    return wanted(model, source.digest, head, tuple(Conditions(**conditions)))
-
-
-def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> None:
-    search = _wanted(model, source, head, conditions)
-    result, job, failure = searches().result(search), searches().under_way(search), searches().failed(search)
-    if job is not None:
-        _progress(job)
-    elif result is not None:
-        _result(result, head)
-    elif failure is not None:
-        complain(failure)
-
-
-@st.fragment(run_every=0.5)
-@guarded(complain)
-def _progress(job: Job) -> None:
-    if job.finished or job.stopped():
-        st.rerun()
-    job.look()
-    left, right = st.columns([5, 1], vertical_alignment="center")
-    left.progress(job.fraction, text=f"Reading the corpus: {job.fraction:.0%}")
-    right.button("Stop", key="stop_search", on_click=job.let_go, width="stretch")
-
-
-def _result(result: dict[str, Any], head: Head) -> None:
-    st.markdown(
-        f"**{result['matches']:,}** of {result['links_read']:,} links, in **{result['matching_sentences']:,}** of "
-        f"{result['sentences_read']:,} sentences."
-    )
-    if result["sentences_read"] < result["sentences"]:
-        remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        for one in unpacked(result):
-            gold = ".".join(part.partition(":")[0] for part in one.relation if part)
-            target = link(one.sentence, head, gold)
-            text = plain(around(one.sentence.forms, (one.query, one.key)))
-            if target is None:
-                st.markdown(text)
-            else:
-                st.page_link(frame.page("explore"), label=text, query_params=target)
-            ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
-            st.caption(plain(f"{ends}, weight {one.weight:.2f}{f', {one.relation[0]}' if one.relation[0] else ''}"))
-    if result["counts"]:
-        with right:
-            st.dataframe(_counts(result["counts"]), hide_index=True, width="stretch", key="search_counts")
-
-
-def _counts(counts: list[list[Any]]) -> Any:
-    import pandas as pd
-
-    columns = ["from", "to", "relation", "direction", "links"]
-    lines = sorted(counts, key=lambda line: (-line[-1], line))
-    return pd.DataFrame(lines, columns=columns).replace(
-        {"direction": {"dep_to_head": "→ its head", "head_to_dep": "→ dependent"}}
-    )
+    return there.get(chosen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,17 +11,17 @@ import streamlit as st
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, batches, draws, joined
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import Cancelled, MhaVizError, SettingError
+from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.ui import address, frame, inference
-from mha_viz.ui.address import MOST_OFF, WAYS
 from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
-from mha_viz.ui.parts import complain, guarded, picked_head, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.switch_off.controls import controls, on_square
 
 CHANGE = "1 − cosine"
 EFFECTS = Rules(
@@ -33,11 +32,6 @@ EFFECTS = Rules(
     forgotten=lambda: 10.0,
 )
 Key = tuple[str, str]  # of a reading, and the way in which heads are switched off
-ABOUT = {
-    "zero": "A head that is off puts out zero.",
-    "mean": "A head that is off puts out its mean over the built-in sentences, whatever the text.",
-    "uniform": "A head that is off gives every token that it may see the same weight.",
-}
 INTRODUCTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. Switch a head off and see what "
     "changes: everything above it is computed again without it. Click a square to switch a head off, and again to "
@@ -54,12 +48,13 @@ def show(what: PageRequest) -> None:
     say_complaint()
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
-    attention = inference.read(what.shown, what.where)
+    attention = inference.read(what.sentence, what.where)
     if attention is None:
         return
     inference.say_cut(attention, what.where)
     off = _existing(attention, what.where.off)
-    way = _controls(attention, off, what.where.how)
+    way = what.where.how
+    controls(attention, off, way)
     model = catalog.resolve(attention.model)
     try:
         effects = _effects(model, attention, way)
@@ -78,112 +73,13 @@ def show(what: PageRequest) -> None:
         complain(error)
 
 
-def _existing(attention: Attention, asked: Sequence[Head]) -> tuple[Head, ...]:
+def _existing(attention: Attention, linked: Sequence[Head]) -> tuple[Head, ...]:
     """Those of the heads of the URL that the model has, with a word on others."""
     every = set(attention.every_head())
-    odd = [str(head) for head in asked if head not in every]
+    odd = [str(head) for head in linked if head not in every]
     if odd:
         remark(f"This link switches off what is not there ({', '.join(odd[:6])}); the other heads are off.")
-    return tuple(head for head in asked if head in every)
-
-
-# ---- Controls -------------------------------------------------------------------------------------------
-
-
-def _controls(attention: Attention, off: tuple[Head, ...], how: str) -> str:
-    """Which heads are off, and how."""
-    left, right = st.columns([3, 2], vertical_alignment="bottom", gap="large")
-    with left:
-        names = [str(head) for head in off]
-        key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
-        st.multiselect(
-            "Heads that are off",
-            [str(head) for head in attention.every_head()],
-            default=names,
-            key=key,
-            format_func=lambda name: both(Head.parse(name)),
-            placeholder="None: choose here, or click a square",
-            on_change=_on_chosen,
-            args=(key,),
-        )
-    with right:
-        st.segmented_control(
-            "What an off head puts out",
-            WAYS,
-            default=how,
-            key=f"how_{how}",
-            required=True,
-            on_change=_on_way,
-            args=(f"how_{how}",),
-            help=" ".join(ABOUT.values()),
-        )
-    with st.container(horizontal=True):
-        layers = [f"L{layer}" for layer in range(attention.layers)]
-        st.selectbox(
-            "A whole layer",
-            layers,
-            index=None,
-            key=f"layer_{key}",
-            placeholder="A whole layer",
-            label_visibility="collapsed",
-            width=170,
-            on_change=_on_layer,
-            args=(f"layer_{key}", attention.layers, attention.heads),
-        )
-        some = len(off) or 1
-        st.button(
-            f"{some if len(off) > 1 else 'One'} at random",
-            key="at_random",
-            on_click=_on_random,
-            args=(attention.layers, attention.heads, some),
-        )
-        st.button("Switch all on", key="all_on", disabled=not off, on_click=_go, args=((),))
-    return how
-
-
-def _go(off: Sequence[Head]) -> None:
-    heads = sorted(set(off))
-    if len(heads) > MOST_OFF:
-        raise SettingError(
-            f"{len(heads)} heads would be off; a link holds {MOST_OFF}.", "Switch some of them on first."
-        )
-    address.go(off=".".join(map(str, heads)) or None)
-
-
-@guarded()
-def _on_chosen(key: str) -> None:
-    _go([Head.parse(name) for name in st.session_state[key]])
-
-
-@guarded()
-def _on_way(key: str) -> None:
-    way = st.session_state[key]
-    address.go(how=None if way == WAYS[0] else way)
-
-
-@guarded()
-def _on_layer(key: str, layers: int, heads: int) -> None:
-    name = st.session_state[key]
-    if name in [f"L{layer}" for layer in range(layers)]:
-        _go([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
-
-
-@guarded()
-def _on_random(layers: int, heads: int, some: int) -> None:
-    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    _go(random.sample(every, min(some, len(every))))
-
-
-@guarded()
-def _on_square() -> None:
-    head = picked_head(st.session_state.get("effects"))
-    if head is not None:
-        off = set(_off_now())
-        _go(sorted(off ^ {head}))
-
-
-def _off_now() -> tuple[Head, ...]:
-    return address.read(st.query_params.to_dict()).off
+    return tuple(head for head in linked if head in every)
 
 
 # ---- What is known --------------------------------------------------------------------------------------
@@ -267,7 +163,7 @@ def _map(effects: Effects, off: tuple[Head, ...]) -> None:
         "off: 1 − cosine, in thousandths."
     )
     chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
-    _chart(chart, "effects", "Effect of each head on the sentence vector.", _on_square)
+    _chart(chart, "effects", "Effect of each head on the sentence vector.", on_square)
 
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:

@@ -28,7 +28,7 @@ from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
 NICE = 10  # the app comes first
 ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent.parent
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 Tell = Callable[[float], None]  # takes the fraction that is done

@@ -8,7 +8,7 @@ from pathlib import Path
 
 HOME = "MHA_VIZ_HOME"
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def app_root() -> Path:

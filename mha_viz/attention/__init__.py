@@ -14,28 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from mha_viz import tensors
+from mha_viz.attention import tensors
+from mha_viz.attention.tensors import QUANTITIES, Quantity, Weights
+from mha_viz.attention.words import averaged, between
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
-from mha_viz.heads import AnyHead, Head
+from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.options import AnyFigure, HeadOptions, Options
-from mha_viz.tensors import QUANTITIES, Quantity, Weights
 from mha_viz.text import TokenizedText, clean, from_names
-from mha_viz.words import averaged, between
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "AnyHead",
-    "Attention",
-    "Content",
-    "Head",
-    "Quantity",
-    "Shown",
-    "Weights",
-    "called",
-    "draws",
-]
+__all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "called", "draws", "is_number"]
 
 Texts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
 

@@ -1,7 +1,7 @@
 """Uploaded corpus files, parsed in a child process.
 
 The app's process stores only the bytes of a file and a few numbers; a study parses the file again, with the same
-:func:`mha_viz.corpus.treebank.read`. So no file, however malformed, takes processor time or memory from the app.
+:func:`mha_viz.corpus.reading.read`. So no file, however malformed, takes processor time or memory from the app.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from mha_viz import apart
-from mha_viz.corpus import treebank
+from mha_viz.corpus import reading
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, TooLarge, TooSlow
+from mha_viz.process import apart
 
-CHILD = "mha_viz.uploads"
+CHILD = "mha_viz.corpus.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
 NEUTRAL = "an uploaded file"  # shown in place of its name to others with the same file or a link to its profile
 LEFT_OUT = 5  # reasons for left-out annotation that are reported
@@ -47,13 +47,13 @@ def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Sourc
 def words(corpus: Corpus | Gap) -> int:
     """The number of words in a corpus."""
     if isinstance(corpus, Gap):
-        return sum(len(treebank.PLAIN_WORDS.findall(row.text)) for row in corpus.rows)
+        return sum(len(reading.PLAIN_WORDS.findall(row.text)) for row in corpus.rows)
     return sum(len(sentence.words) for sentence in corpus.sentences)
 
 
 def _work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     header, _, data = order.partition(b"\n")
-    corpus = treebank.read(data, json.loads(header)["name"])
+    corpus = reading.read(data, json.loads(header)["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
     facts = {"digest": corpus.digest, "words": words(corpus), "left_out": left_out[:LEFT_OUT]}
     return json.dumps(facts).encode()

@@ -1,0 +1,121 @@
+"""A treebank from CoNLL-U, and back: dependencies, and coreference where MISC holds ``Entity=``.
+
+Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped. A
+file with a line that cannot be parsed is refused, and the error gives the line's number. An invalid dependency tree,
+and the coreference of a document whose brackets do not match, are left out; :attr:`Corpus.left_out` says where and
+why. Their words are still read, so sentence numbers match the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mha_viz.corpus.coreference import Brackets
+from mha_viz.corpus.limits import Labels, check_sentences
+from mha_viz.corpus.rows import Row, blocks, new_document, rows_of
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, text_digest
+from mha_viz.errors import CorpusError
+
+WITHOUT_TREE = "Its words are read without their dependencies."
+
+
+def read_conllu(text: str, name: str = "corpus") -> Corpus:
+    """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
+
+    Raises CorpusError, with the line number, for invalid CoNLL-U and above a limit; also for a file without a sentence.
+    """
+    sentences: list[Sentence] = []
+    left_out: list[str] = []
+    brackets = Brackets(left_out)
+    relations, tags = Labels("relation", name), Labels("part of speech", name)
+    document = ""
+    for block in blocks(text, name):
+        line = block[0][0]
+        begun = new_document(block, name)
+        if begun is not None:
+            brackets.close(sentences)
+            document = begun or f"document {len(sentences)}"
+        rows = rows_of(block, name)
+        problem = _tree_problem(rows)
+        words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
+        for row, word in zip(rows, words, strict=True):
+            relations.add(word.relation, row.line)
+            tags.add(word.upos, row.line)
+        if problem:
+            left_out.append(f"line {line}: {problem} {WITHOUT_TREE if rows else ''}".rstrip())
+            if any(row.entity for row in rows):
+                brackets.fail(f"line {line}: a sentence without a tree")
+        else:
+            brackets.read(rows, len(sentences))
+        if words:
+            sentences.append(Sentence(words, (), document, line))
+            check_sentences(len(sentences), line, name)
+    brackets.close(sentences)
+    if not sentences:
+        raise CorpusError(
+            f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
+        )
+    has_trees = any(word.relation for sentence in sentences for word in sentence.words)
+    return Corpus(name, tuple(sentences), text_digest(text), has_trees, brackets.any_mentions, tuple(left_out))
+
+
+def _tree_problem(rows: Sequence[Row]) -> str:
+    """Why a sentence's tree is invalid; empty when it is valid. A sentence without any head is unannotated, which is
+    valid."""
+    ids = [row.id for row in rows]
+    if not rows:
+        return "a sentence without a word."
+    if 1 in ids[1:]:
+        return f"the ids begin again at word {ids.index(1, 1) + 1}; a blank line must separate two sentences."
+    if ids != list(range(1, len(ids) + 1)):
+        return f"the ids are not 1 to {len(ids)} in order."
+    heads = [row.head for row in rows if row.head is not None]
+    if not heads:
+        return ""
+    for number, row in enumerate(rows, 1):
+        if row.head is None:
+            return f"word {number} has no head."
+        if len(row.relation.split()) != 1:
+            return f"word {number} has a head but no single-word relation."
+        if not 0 <= row.head <= len(ids):
+            return f"the head of word {number} does not exist."
+    return _cycle(heads)
+
+
+def _cycle(heads: Sequence[int]) -> str:
+    """The problem of a tree with a cycle; empty when all heads lead to a root. Every word is visited once."""
+    passed_from = [0] * (len(heads) + 1)  # the word from which each was first reached
+    for start in range(1, len(heads) + 1):
+        at = start
+        while at and not passed_from[at]:
+            passed_from[at], at = start, heads[at - 1]
+        if at and passed_from[at] == start:
+            return f"the heads form a cycle through word {start}."
+    return ""
+
+
+def _word(row: Row) -> Word:
+    head = row.head - 1 if row.head else None
+    return Word(row.form, row.upos, head, row.relation if row.head is not None else "", row.features)
+
+
+def as_conllu(sentences: Sequence[Sentence]) -> str:
+    """The sentences as CoNLL-U, each one a document if it names one, with coreference chains as in GUM."""
+    heading = "# newdoc id = {}\n".format
+    return "".join(heading(s.document) * bool(s.document) + "\n".join(_lines(s)) + "\n\n" for s in sentences)
+
+
+def _lines(sentence: Sentence) -> Iterator[str]:
+    for index, word in enumerate(sentence.words):
+        head = "_" if not word.relation else 0 if word.head is None else word.head + 1
+        entity = _brackets(sentence.mentions, index)
+        tags = word.upos or "_", "_", word.features or "_"
+        fields = (index + 1, word.form, "_", *tags, head, word.relation or "_", "_", entity)
+        yield "\t".join(map(str, fields))
+
+
+def _brackets(mentions: Sequence[Mention], index: int) -> str:
+    """The brackets of mentions at a word, as in "(1)(2" and "2)". Wider mentions open first and close last."""
+    opening = [f"({m.chain}" + ")" * (m.end == index + 1) for m in mentions if m.start == index]
+    closed = [f"{m.chain})" for m in reversed(mentions) if m.end == index + 1 and m.start < index]
+    return f"Entity={''.join(opening + closed)}" if opening or closed else "_"

@@ -1,0 +1,88 @@
+"""How much of a corpus file is read, so that a stranger's text takes time and memory in proportion to its length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from mha_viz.errors import CorpusError
+
+MAX_BYTES = 64_000_000  # per file; larger files are refused without being read
+MAX_LINE = 100_000  # characters
+MAX_CELL = 10_000  # characters of a column, and of a word of plain text
+MAX_WORDS = 1_000  # per sentence
+MAX_SENTENCES = 500_000
+MAX_BRACKETS = 20  # coreference brackets on one word
+MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text of a file. Raises CorpusError when it is too large or not UTF-8."""
+    if len(data) > MAX_BYTES:
+        too_large(name, len(data))
+    try:
+        text = data.decode("utf-8-sig")
+        if "\0" in text:
+            raise CorpusError(
+                f"{name} is not a text file: it contains a zero byte.", "Expected CoNLL-U, a GAP table or text."
+            )
+        return text
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise CorpusError(f"{name}, line {line}: not UTF-8 text.", "Save the file as UTF-8.") from error
+
+
+def too_large(name: str, size: int) -> NoReturn:
+    """Raise the CorpusError for a file of ``size`` bytes, without reading the file."""
+    most = MAX_BYTES // 10**6
+    raise CorpusError(f"{name} has {size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
+
+
+def check_line(line: str, number: int, name: str) -> None:
+    if len(line) > MAX_LINE:
+        raise CorpusError(
+            f"{name}, line {number}: {len(line):,} characters; at most {MAX_LINE:,} of a line are read.",
+            "Break the line; start every sentence on a new line.",
+        )
+
+
+def check_cells(cells: Sequence[str], number: int, name: str) -> None:
+    longest = max(map(len, cells), default=0)
+    if longest > MAX_CELL:
+        raise CorpusError(
+            f"{name}, line {number}: {longest:,} characters without a break; at most {MAX_CELL:,} are read.",
+            "Shorten the column, or delete the line.",
+        )
+
+
+def check_sentences(count: int, number: int, name: str) -> None:
+    if count > MAX_SENTENCES:
+        raise CorpusError(
+            f"{name}, line {number}: sentence number {count:,}; at most {MAX_SENTENCES:,} are read.", "Split the file."
+        )
+
+
+def check_words(count: int, number: int, name: str) -> None:
+    if count > MAX_WORDS:
+        raise CorpusError(
+            f"{name}, line {number}: a sentence of {count:,} words; at most {MAX_WORDS:,} are read.",
+            "Split it into sentences, or delete it.",
+        )
+
+
+class Labels:
+    """The distinct labels of one kind, limited because a study tabulates all relations by all parts of speech."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self._kind, self._name = kind, name
+        self._seen: set[str] = set()
+
+    def add(self, label: str, line: int) -> None:
+        if label:
+            self._seen.add(label)
+        if len(self._seen) > MAX_LABELS:
+            raise CorpusError(
+                f"{self._name}, line {line}: “{label[:40]}” is {self._kind} number {len(self._seen)}; "
+                f"at most {MAX_LABELS} different ones are read, counting subtypes.",
+                "A treebank has about 50: check the order of the columns, or merge rare ones.",
+            )

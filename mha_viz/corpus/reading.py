@@ -1,0 +1,110 @@
+"""A corpus file of any kind, recognised by its content: CoNLL-U, a GAP table, or plain sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_words, decoded
+from mha_viz.corpus.treebank import Corpus, Gap, GapRow, Sentence, Word, text_digest
+from mha_viz.errors import CorpusError
+from mha_viz.text import clean
+
+GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
+# It matches in linear time, as do the brackets of coreference: only white space is skipped.
+PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
+
+
+def read(data: bytes, name: str) -> Corpus | Gap:
+    """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its ten columns or the suffix
+    .conllu, anything else as plain text. Raises CorpusError."""
+    text = decoded(data, name)
+    if not text.strip():
+        raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
+    heading = text.partition("\n")[0].split("\t")
+    if "Pronoun-offset" in heading:
+        return read_gap(text, name)
+    lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
+    is_conllu = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
+    if is_conllu or name.lower().endswith((".conllu", ".conll")):
+        return read_conllu(text, name)
+    if name.lower().endswith(".tsv"):
+        raise CorpusError(
+            f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
+            f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
+        )
+    return read_plain(text, name)
+
+
+def read_gap(text: str, name: str = "corpus") -> Gap:
+    """Parse a GAP table (Webster et al. 2018). Raises CorpusError with the number of the invalid line."""
+    lines = _table(text, name)
+    heading = next(lines)[1]
+    missing = [column for column in GAP_COLUMNS if column not in heading]
+    if missing:
+        raise CorpusError(f"{name}, line 1: the column {missing[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}.")
+    rows = []
+    for number, cells in lines:
+        if not any(cells):
+            continue
+        if len(cells) != len(heading):
+            raise CorpusError(f"{name}, line {number}: {len(cells)} columns.", f"The first line has {len(heading)}.")
+        rows.append(_gap_row(dict(zip(heading, cells, strict=True)), number, name))
+    if not rows:
+        raise CorpusError(f"{name} contains no example.", "Expected a GAP table with one example per line.")
+    return Gap(name, tuple(rows), text_digest(text))
+
+
+def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line with its number. Raises CorpusError above a limit."""
+    for number, line in enumerate(text.split("\n"), 1):
+        check_line(line, number, name)
+        cells = line.removesuffix("\r").split("\t")
+        check_cells(cells, number, name)
+        yield number, cells
+
+
+def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
+    try:
+        cells = {column: row[column] for column in GAP_COLUMNS}
+        spans = [(cells[c], int(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
+        a, b = (_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
+    except (KeyError, ValueError) as error:
+        problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
+        raise CorpusError(problem, "Expected a row of a GAP table.") from error
+    for form, at in spans:
+        if at < 0 or not cells["Text"].startswith(form, at):
+            raise CorpusError(
+                f"{name}, line {line}: “{form[:40]}” is not at character {str(at)[:20]}.", "Correct the row."
+            )
+    return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
+
+
+def _boolean(cell: str) -> bool:
+    if cell.upper() not in ("TRUE", "FALSE"):
+        raise ValueError(f"“{cell[:20]}” (TRUE or FALSE)")
+    return cell.upper() == "TRUE"
+
+
+def read_plain(text: str, name: str = "corpus") -> Corpus:
+    """Parse plain text: one sentence per line, split into words and punctuation. Raises CorpusError."""
+    sentences: list[Sentence] = []
+    words: dict[str, Word] = {}  # one object per form, however often it occurs
+    for number, line in enumerate(text.splitlines(), 1):
+        check_line(line, number, name)
+        if line.strip():
+            forms = _split(line)
+            check_words(len(forms), number, name)
+            check_cells(forms, number, name)
+            shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
+            sentences.append(Sentence(shared, (), "", number))
+            check_sentences(len(sentences), number, name)
+    if not sentences:
+        raise CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
+    return Corpus(name, tuple(sentences), text_digest(text))
+
+
+def _split(line: str) -> list[str]:
+    """Words and punctuation marks; an apostrophe or hyphen between letters stays inside its word."""
+    return PLAIN_WORDS.findall(clean(line)) or [clean(line.strip())]

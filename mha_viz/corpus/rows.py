@@ -1,0 +1,102 @@
+"""The lines of a CoNLL-U file: sentences, where a document begins, and the words with their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from conllu.exceptions import ParseException
+from conllu.parser import parse_dict_value, parse_id_value, parse_int_value
+
+from mha_viz.corpus.limits import check_cells, check_line, check_words
+from mha_viz.errors import CorpusError
+from mha_viz.text import clean
+
+CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+
+
+Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
+
+
+def blocks(text: str, name: str) -> Iterator[Block]:
+    """The lines of each sentence. Raises CorpusError for one that is too long."""
+    block: Block = []
+    for number, line in enumerate(text.split("\n"), 1):  # only "\n" ends a line: a word may contain U+2028
+        check_line(line, number, name)
+        if line.strip():
+            block.append((number, line.removesuffix("\r")))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def new_document(block: Block, name: str) -> str | None:
+    """The name of the document that begins with this sentence, possibly empty; None when no document begins."""
+    begins, document = False, ""
+    for line, content in block:
+        if not content.startswith("#"):
+            continue
+        key, _, value = (part.strip() for part in content[1:].partition("="))
+        if key == "global.columns" and value.upper().split() != list(CONLLU_COLUMNS):
+            raise CorpusError(f"{name}, line {line}: unknown columns.", f"Expected {', '.join(CONLLU_COLUMNS)}.")
+        if key == "newdoc" or (key == "newdoc id" and value):
+            begins, document = True, value if key == "newdoc id" else document
+    return document if begins else None
+
+
+class Row(NamedTuple):
+    """The line of a word. ``head`` as in the file: an id, 0 for the root, None when there is none."""
+
+    line: int
+    id: int
+    form: str
+    upos: str
+    features: str
+    head: int | None
+    relation: str
+    entity: str
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+    {"ID": parse_id_value, "FEATS": parse_dict_value, "HEAD": parse_int_value, "MISC": parse_dict_value}
+)
+
+
+def rows_of(block: Block, name: str) -> list[Row]:
+    """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
+    lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
+    check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)
+    rows = []
+    for number, cells in lines:
+        if len(cells) != len(CONLLU_COLUMNS):
+            problem = f"{name}, line {number}: {len(cells)} columns."
+            raise CorpusError(problem, "CoNLL-U has ten, separated by tabs; the file may have another format.")
+        check_cells(cells, number, name)
+        row = _row(dict(zip(CONLLU_COLUMNS, cells, strict=True)), number, name)
+        rows += [row] if row else []
+    return rows
+
+
+def _row(cells: Mapping[str, str], line: int, name: str) -> Row | None:
+    """The word of a line; None for a range, an empty node, and a line without an id."""
+    values = {column: _value(column, cells[column].strip(), line, name) for column in _PARSERS}
+    if not isinstance(values["ID"], int):
+        return None
+    features = "|".join(f"{feature}={value}" for feature, value in (values["FEATS"] or {}).items())
+    entity = (values["MISC"] or {}).get("Entity") or ""
+    form = clean(cells["FORM"])
+    return Row(line, values["ID"], form, cells["UPOS"], features, values["HEAD"], cells["DEPREL"], entity)
+
+
+def _value(column: str, cell: str, line: int, name: str) -> Any:
+    try:
+        return _PARSERS[column](cell)
+    except (ParseException, ValueError) as error:
+        problem = " ".join(str(error).split())[:120]
+        if column == "HEAD":
+            problem = f"“{cell[:40]}” is not a whole number; expected the ID of a word, or 0."
+        remedy = "Correct the line, or delete the sentence."
+        raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error

@@ -1,0 +1,61 @@
+"""A sentence as a tree of words, and the words of a tree in order, with dependencies and mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mha_viz.corpus.treebank import Mention, Sentence, Word
+
+
+@dataclass
+class Node:
+    """A word with its dependents ``before`` and ``after`` it. ``chain`` is set when it is the head of a mention."""
+
+    form: str
+    upos: str
+    relation: str = ""
+    features: str = ""
+    before: list[Node] = field(default_factory=list)
+    after: list[Node] = field(default_factory=list)
+    chain: str = ""
+
+    def attach_as(self, relation: str) -> Node:
+        """This node, with the relation to its head."""
+        self.relation = relation
+        return self
+
+    def walk(self) -> Iterator[Node]:
+        """Every node of this tree in sentence order."""
+        for node in self.before:
+            yield from node.walk()
+        yield self
+        for node in self.after:
+            yield from node.walk()
+
+
+def linearised(root: Node) -> Sentence:
+    """The sentence of a tree, capitalised, with its noun phrases as mentions."""
+    nodes = list(root.walk())
+    place = {id(node): index for index, node in enumerate(nodes)}
+    heads = {id(child): place[id(node)] for node in nodes for child in (*node.before, *node.after)}
+    forms = [_article(node.form, after.form) for node, after in zip(nodes, [*nodes[1:], root], strict=True)]
+    forms[0] = forms[0][0].upper() + forms[0][1:]
+    words = tuple(
+        Word(form, node.upos, heads.get(id(node)), node.relation, node.features)
+        for form, node in zip(forms, nodes, strict=True)
+    )
+    mentions = [_mention(node, place) for node in nodes if node.chain]
+    return Sentence(words, tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end))))
+
+
+def _article(form: str, following: str) -> str:
+    return "an" if form == "a" and following[0] in "aeiou" else form
+
+
+def _mention(node: Node, place: dict[int, int]) -> Mention:
+    """The span of a noun phrase: all its dependents except a preposition in front."""
+    first = next((n for n in node.before if n.relation != "case"), node)
+    start, *_ = first.walk()
+    *_, end = node.walk()
+    return Mention(node.chain, place[id(start)], place[id(end)] + 1, place[id(node)])

@@ -1,0 +1,25 @@
+"""Figures for notebooks and scripts: they show themselves in Jupyter, and save themselves in any format.
+
+>>> import mha_viz as mv
+>>> a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")
+>>> a.links(layer=3, head=1, pin="q10").save("links.svg")
+"""
+
+from __future__ import annotations
+
+from mha_viz.figure.bundle import archive, pin_for
+from mha_viz.figure.figure import Figure, Page, suffixes
+from mha_viz.figure.kinds import compare, difference, grid, heatmap, links
+
+__all__ = [
+    "Figure",
+    "Page",
+    "archive",
+    "compare",
+    "difference",
+    "grid",
+    "heatmap",
+    "links",
+    "pin_for",
+    "suffixes",
+]

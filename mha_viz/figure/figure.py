@@ -1,0 +1,175 @@
+"""A figure: it shows itself in Jupyter, and saves itself in any format."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mha_viz import exports
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
+from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, SettingError
+from mha_viz.exports import Numbers
+from mha_viz.exports.page import Look, embedded, page
+from mha_viz.figures.layout import Size
+
+NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page: it is drawn smaller
+HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # of a notebook's frame, pixels
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the interactive version of a figure is made of: a component, its data, and with what it opens."""
+
+    component: str
+    packet: Callable[[], bytes]
+    start: Mapping[str, str]
+    show: str
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A figure: Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
+
+    make: Callable[[Size], Drawing]
+    page: Page
+    numbers: Callable[[], Numbers]
+    size: Size = field(default_factory=Size)
+    look: Look = "auto"  # of the interactive version: as the reader has it, unless one was asked for
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The static figure: a list of marks in points."""
+        made = self._made
+        boxes = fonts.boxes(made.texts())
+        return replace(made, caption=f"{made.caption} {boxes}") if boxes else made
+
+    @cached_property
+    def _made(self) -> Drawing:
+        """The drawing, whatever fonts are here."""
+        return self.make(self.size)
+
+    @cached_property
+    def _warned(self) -> bool:
+        """Warns of characters without a glyph when it is first asked for, and not again."""
+        if self.missing_glyphs:
+            warnings.warn(" ".join(self.missing_glyphs), MissingGlyphWarning, stacklevel=_outside())
+        return bool(self.missing_glyphs)
+
+    @cached_property
+    def missing_glyphs(self) -> list[str]:
+        """A sentence for each script of which no font on this machine has some character."""
+        return fonts.missing(self._made.texts())
+
+    @property
+    def caption(self) -> str:
+        """The text to set under it: model, sentence, heads, what was done, what is hidden or left out."""
+        return self.drawing.full_caption
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with its static picture, a sentence or two each: what :meth:`save` warns of."""
+        return tuple(map(str, self._made.notes))
+
+    def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
+        """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
+
+        A picture that leaves something out, is higher than its page or has letters too small to print is a
+        FigureWarning.
+
+        A picture of characters of which no font on this machine has a glyph has boxes in their place: then a
+        MissingGlyphWarning names them, once per figure, and so does the caption.
+
+        Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
+        """
+        suffix = Path(path).suffix
+        for line in self.warnings if suffix.lower() in exports.drawing_suffixes() else ():
+            warnings.warn(line, FigureWarning, stacklevel=_outside())
+        return exports.write_bytes(path, lambda: self.to_bytes(suffix, dpi))
+
+    def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
+        """The file in memory; ``suffix`` as in :meth:`save`. Raises ExportError."""
+        suffix = suffix.lower()
+        if suffix == ".html":
+            return self.to_html().encode()
+        if suffix in exports.shown_suffixes():
+            return exports.shown_bytes(self.numbers(), suffix)
+        if suffix not in exports.drawing_suffixes():
+            raise ExportError(*_unknown(suffix))
+        _ = self._warned
+        return exports.drawing_bytes(self.drawing, suffix, dpi)
+
+    def to_html(self) -> str:
+        """The interactive figure as one HTML page with everything inside: no network, no script of others."""
+        made = self.page
+        return page(
+            made.component,
+            made.packet(),
+            title=self._made.alt,
+            caption=self._made.caption,  # the reader's fonts draw it
+            start=made.start,
+            show=made.show,
+            look=self.look,
+        ).decode()
+
+    def figure(self, ax: Any = None) -> Any:
+        """The static figure drawn into a matplotlib Axes, which is returned. Raises SettingError.
+
+        It is laid out anew for the room of ``ax``, so that its labels are as large as was asked for; where no width
+        is low enough for the Axes, the whole is drawn smaller. Without ``ax`` a new figure has the figure's own size.
+        """
+        if ax is not None and not hasattr(ax, "add_patch"):
+            raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
+        _ = self._warned
+        return exports.draw(self.drawing if ax is None else self._laid_out(*exports.room(ax)), ax)
+
+    def _laid_out(self, width: float, height: float) -> Drawing:
+        """The drawing whose labels come nearest to the asked size in a room of so many points."""
+
+        def made(wide: float) -> Drawing:
+            width_mm = max(20.0, min(2000.0, wide / POINTS_PER_MM))
+            return self.make(replace(self.size, width_mm=width_mm, max_height_mm=NO_PAGE_MM))
+
+        def shrinks(drawing: Drawing) -> float:
+            return round(abs(math.log(min(width / drawing.width, height / drawing.height))), 3)
+
+        drawings = [made(width)]
+        if drawings[0].height > height:
+            drawings.append(made(width * drawings[0].height / height))  # one that is no higher for it may fill the room
+        while (
+            drawings[0].height > height and len(drawings) < 6
+        ):  # a narrower one is lower, not always as much as narrower
+            drawings.insert(0, made(drawings[0].width * max(0.5, height / drawings[0].height)))
+        return min(drawings, key=lambda drawing: (shrinks(drawing), -drawing.width))
+
+    def _repr_html_(self) -> str:
+        return embedded(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
+
+    def __repr__(self) -> str:
+        return f"Figure({self.drawing.alt[:100]})"
+
+
+def _outside() -> int:
+    """The stack level, for the caller's warning, of the first frame that is not the package's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("mha_viz", "functools"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def suffixes() -> tuple[str, ...]:
+    """Every suffix that a figure can be saved with."""
+    return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
+
+
+def _unknown(suffix: str) -> tuple[str, str]:
+    """What to say of any other."""
+    problem = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
+    return problem, f"Use one of {', '.join(suffixes())}."

@@ -1,0 +1,220 @@
+"""One function for each kind of figure, from the options of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Unpack, overload
+
+from mha_viz.attention import AnyHead, Attention, Head, is_number
+from mha_viz.errors import SettingError
+from mha_viz.exports import Several, Subtracted
+from mha_viz.exports.page import Look
+from mha_viz.figure.figure import Figure, Page
+from mha_viz.figures import caption
+from mha_viz.figures.compare import As, check, check_diff, check_kind
+from mha_viz.figures.compare import compare as compare_drawing
+from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.difference import difference as difference_drawing
+from mha_viz.figures.difference import signed
+from mha_viz.figures.grid import grid as grid_drawing
+from mha_viz.figures.heatmap import heatmap as heatmap_drawing
+from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links as links_drawing
+from mha_viz.figures.packet import packet
+from mha_viz.figures.panels import pack
+from mha_viz.figures.view import View, check_pin, shown
+from mha_viz.options import HeadOptions, Options
+
+
+def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
+    """All heads at a glance. Options: those of View and Size."""
+    view, size, look = settings(options)
+    check_pin(attention, view)
+    return Figure(
+        lambda size: grid_drawing(attention, view, size),
+        _explorer(attention, (Head(0, 0),), view, "all"),
+        lambda: shown(attention, attention.every_head(), view),
+        size,
+        look,
+    )
+
+
+@overload
+def heatmap(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
+def heatmap(
+    attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def heatmap(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure:
+    """One head's matrix: ``heatmap(a, "L3H1")``, ``heatmap(a, 3, 1)`` or ``heatmap(a, heads=["L3H1"])``.
+
+    Options: those of View and Size.
+    """
+    heads = _heads(layer, head, options)
+    if len(heads) != 1:
+        raise SettingError(f"A heatmap shows one head, {len(heads)} were named.", "Use compare for several.")
+    view, size, look = settings(options)
+    check_pin(attention, view)
+    _ = attention[heads[0]]
+    return Figure(
+        lambda size: heatmap_drawing(attention, heads[0], view, size),
+        _explorer(attention, heads, view, "heatmap"),
+        lambda: shown(attention, heads, view),
+        size,
+        look,
+    )
+
+
+@overload
+def links(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
+def links(
+    attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def links(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure:
+    """Token links of one head, named as in :func:`heatmap`, or of several of one layer with ``heads=["L3H1", "L3H4"]``,
+    each in its colour."""
+    heads = _heads(layer, head, options)
+    view, size, look = settings(options)
+    check_pin(attention, view)
+    for one in heads:
+        _ = attention[one]
+    if len({one.layer for one in heads}) > 1:
+        named = ", ".join(map(str, heads))
+        raise SettingError(f"{named} are of different layers.", "Links are of one layer; use compare for several.")
+    return Figure(
+        lambda size: links_drawing(attention, heads, view, size),
+        _explorer(attention, heads, view, "links"),
+        lambda: shown(attention, heads, view),
+        size,
+        look,
+    )
+
+
+def compare(
+    panels: Sequence[Any],
+    kind: As = "heatmap",
+    columns: int | None = None,
+    pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
+    **options: Unpack[Options],
+) -> Figure:
+    """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
+
+    Options: those of View and Size; ``kind`` is heatmap or links. ``columns``: panels in a row, 1 to 16; without it as
+    many as fit, evenly (four come out two by two where three fit). ``pin`` counts tokens of panel ``pin_of``. ``diff``
+    names two panels, counted from 0, whose difference is open in the interactive version.
+    """
+    if not isinstance(panels, Iterable):
+        raise SettingError(f"{str(panels)[:60]!r} is not a list of heads.", "Give [(attention, 'L3H1'), …].")
+    made = [panel_from(given) for given in panels]
+    view, size, look = settings(options)
+    check(made, view, pin_of)
+    check_kind(kind, columns)
+    check_diff(diff, len(made))
+    start = caption.settings(view) | {"as": kind, "at": str(pin_of)}
+    start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
+    return Figure(
+        lambda size: compare_drawing(made, view, size, kind, columns, pin_of, diff),
+        Page("compare", lambda: pack(made, editable=False), start, "compare"),
+        lambda: Several(tuple(shown(p.attention, [p.head], view) for p in made), tuple(p.name for p in made)),
+        size,
+        look,
+    )
+
+
+def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Options]) -> Figure:
+    """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
+
+    Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
+    """
+    one, two = panel_from(first), panel_from(second)
+    view, size, look = settings(options)
+    check((one, two), replace(view, scale="fixed"), pin_of)
+    start = caption.settings(view) | {"diff": "0-1", "at": str(pin_of)}
+    return Figure(
+        lambda size: difference_drawing(one, two, view, size, pin_of),
+        Page("compare", lambda: pack([one, two], editable=False), start, "compare"),
+        lambda: _subtracted(one, two, view),
+        size,
+        look,
+    )
+
+
+def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
+    axes = signed(one, two, view).axes
+    rows, cols = (tuple(unit.text for unit in side) for side in axes)
+    first, second = (shown(p.attention, [p.head], view) for p in (one, two))
+    return Subtracted(first, second, rows, cols)
+
+
+def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
+    start = caption.settings(view) | {"head": str(heads[0])}
+    beside = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
+    start |= {"on": ".".join(beside)} if beside else {}
+    return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)
+
+
+def _heads(layer: int | AnyHead | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
+    """The heads that a call names, each way."""
+    named = options.pop("heads", None)
+    remedy = "Give 'L3H1', or layer=3, head=1, or heads=['L3H1']."
+    if named is not None:
+        if isinstance(named, str) or not isinstance(named, Iterable):
+            raise SettingError(f"heads is {str(named)[:40]!r}, which is not a list.", remedy)
+        chosen = tuple(Head.of(one) for one in named)
+    elif head is not None and layer is not None:
+        chosen = (Head.of((layer, head)),)
+    else:
+        chosen = () if layer is None or is_number(layer) else (Head.of(layer),)
+    if not chosen:
+        raise SettingError("No head was named.", remedy)
+    return chosen
+
+
+def panel_from(given: Any) -> Panel:
+    if isinstance(given, Panel):
+        return given
+    try:
+        attention, head, *name = given
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"{str(given)[:60]!r} is not a head to compare.", "Give (attention, 'L3H1').") from error
+    if not isinstance(attention, Attention):
+        raise SettingError(f"{str(attention)[:60]!r} is not an Attention.", "Give (attention, 'L3H1').")
+    panel = Panel(attention, Head.of(head), str(name[0]) if name else "")
+    _ = attention[panel.head]
+    return panel
+
+
+def _inches(given: Any) -> float:
+    if not isinstance(given, int | float):
+        raise SettingError(f"width_in is {str(given)[:40]!r}.", "Expected a number of inches.")
+    return 25.4 * given
+
+
+def settings(options: Mapping[str, Any]) -> tuple[View, Size, Look]:
+    """View and Size from the options of a call, ``width_in`` in inches among them, and the look of a page. Raises
+    SettingError for others."""
+    views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
+    options = dict(options)
+    if "width_in" in options:
+        options["width_mm"] = _inches(options.pop("width_in"))
+    odd = [name for name in options if name not in views | sizes]
+    if odd:
+        raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(views | sizes))}.")
+    view = View(**{name: value for name, value in options.items() if name in views})
+    size = Size(**{name: value for name, value in options.items() if name in sizes})
+    return view, size, size.look if "look" in options else "auto"

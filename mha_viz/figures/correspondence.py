@@ -1,0 +1,119 @@
+"""The panels of a comparison, and which of their tokens stand for each other: what a pin holds in each, and whether two
+of them have the same rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.view import Focus, Unit, View, focus, units
+from mha_viz.text import TokenizedText, align
+
+
+class Panel(NamedTuple):
+    """One head of one reading, with a name that a person gave it, if any."""
+
+    attention: Attention
+    head: Head
+    name: str = ""
+
+
+def held_by_panels(
+    panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
+) -> list[Focus | None]:
+    """What each panel holds."""
+    pinned = panels[pin_of].attention
+    two = [panels[i].attention for i in diff or ()]
+    if two and mismatch(two[0], two[1], view):
+        two = []
+    subtracted = {attention.key for attention in two}
+    order = [panel.attention.key for panel in panels]  # the page aligns each reading to those that come after it
+    return [
+        focus(units(pinned, view), view)  # units of both stand in one order
+        if {pinned.key, panel.attention.key} <= subtracted
+        else held_in(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
+        for panel in panels
+    ]
+
+
+def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+    """Where the pin, which counts tokens of ``first``, stands in ``other``; None where nothing stands for it.
+
+    Texts may be aligned in several ways that are as good; ``back`` takes that of ``other`` to ``first``.
+    """
+    axes = units(other, view)
+    if first.text == other.text:
+        return focus(axes, view)
+    query, key = (_unit_for(first, other, token, back) for token in view.pinned)
+    row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
+    pinned = [token is not None for token in view.pinned]
+    present = [row is not None, col is not None]
+    return Focus(row, col) if any(pinned) and pinned == present else None
+
+
+def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
+    """The pin, which counts tokens of panel ``pin_of``, as it counts those of panel ``number``; empty where nothing
+    stands for it."""
+    axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
+    if held is None:
+        return ""
+    query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
+    return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
+
+
+def _unit_for(first: Attention, other: Attention, token: int | None, back: bool) -> tuple[int, ...] | None:
+    """The pieces of ``other`` that stand for the word of a token of ``first``."""
+    unit = next((i for i, group in enumerate(first.text.groups) if token in group), None)
+    if unit is None:
+        return None
+    if back:
+        same = align(other.text, first.text).same
+        matched = same.index(unit) if unit in same else None
+    else:
+        matched = align(first.text, other.text).same[unit]
+    return None if matched is None else other.text.groups[matched]
+
+
+def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
+    return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)
+
+
+def mismatch(first: Attention, second: Attention, view: View) -> str:
+    """Why the units of two readings do not correspond one to one; empty when they do."""
+    a, b = first.text, second.text
+    place = align(a, b).place
+    ours, theirs = (_shown_units(text, view) for text in (a, b))
+    number = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
+    if first.quantity != second.quantity:
+        return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
+    if [place[i] for i in ours] != theirs:
+        return number
+    if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
+        return "They are cut into different pieces. Compare them by words."
+    return "" if [*map(len, units(first, view))] == [*map(len, units(second, view))] else number
+
+
+def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
+    """Whether pieces of words can be subtracted: as many, of the same characters where the words are the same."""
+    same_text = (a.text, a.pair) == (b.text, b.pair)
+    ours, theirs = a.by_words().tokens, b.by_words().tokens
+    for i, j in partners:
+        pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
+        if len(a.groups[i]) != len(b.groups[j]):
+            return False
+        if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
+            return False
+        replaced = ours[i].special or not same_word(ours[i].text, theirs[j].text)
+        if not same_text and not replaced and not all(same_word(s.text, t.text) for s, t in pieces):
+            return False
+    return True
+
+
+def same_word(one: str, two: str) -> bool:
+    return one.casefold() == two.casefold()
+
+
+def _shown_units(text: TokenizedText, view: View) -> list[int]:
+    """The words, and the special tokens where they are kept, by their numbers."""
+    return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]

@@ -1,0 +1,157 @@
+"""What one head gives more or less than another, as a static figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz import numerals
+from mha_viz.attention import called
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
+from mha_viz.errors import SettingError
+from mha_viz.figures import caption
+from mha_viz.figures.compare import Plate, check, figure_words
+from mha_viz.figures.correspondence import Panel, mismatch, same_word
+from mha_viz.figures.heatmap import (
+    BESIDE,
+    FAINT,
+    FOOT,
+    LARGEST,
+    MARKED,
+    Matrix,
+    centred,
+    foot,
+    matrix_marks,
+    unlabelled,
+)
+from mha_viz.figures.layout import HeatmapLayout, Size, sheet
+from mha_viz.figures.theme import THEMES, Theme, palette
+from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
+from mha_viz.text import TokenizedText, align
+
+ABOVE = 56  # what is minus what, and which colour is whose, pixels
+
+
+class Difference(NamedTuple):
+    """What one head gives more than another: ``d`` [row, column], second minus first."""
+
+    axes: Axes
+    d: npt.NDArray[np.float32]
+    parts: tuple[Block, Block]
+
+
+def difference(
+    first: Panel, second: Panel, view: View | None = None, size: Size | None = None, pin_of: int = 0
+) -> Drawing:
+    """What ``second`` gives more (orange) or less (blue) than ``first``; nothing shown where they agree.
+
+    The scale runs to the largest difference on both sides. The pin counts tokens of the first, or with ``pin_of`` 1 of
+    the second. Raises SettingError when the rows and columns of the two do not correspond one to one, UnknownHead.
+    """
+    view, size = view or View(), size or Size()
+    theme = THEMES[size.look]
+    check((first, second), replace(view, scale="fixed"), pin_of)
+    subtracted = signed(first, second, view)
+    parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
+    matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
+    lines, most_high = not size.transparent, size.tallest - FOOT - ABOVE
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, fade=BESIDE, height=most_high)
+    words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
+    marks += foot(layout, theme, theme.signed, words)
+    marked = f"−{numerals.weight(FAINT * top)}" if layout.cell >= MARKED and top else ""
+    title = _minus(first, second, layout.width, theme, marked)
+    one, two = told_apart(first, second)
+    scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
+    drawn = Drawing(
+        layout.width,
+        title.height + layout.height + FOOT,
+        centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
+        background=None if size.transparent else theme.paper,
+        notes=(*unlabelled(layout), *_unmarked(layout)),
+        **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
+    )
+    return sheet(drawn, size)
+
+
+def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> Plate:
+    """What is subtracted from what, and which colour is whose, over a difference; ``marked`` is the difference from
+    which on cells carry a minus, empty where they are too small for one."""
+    one, two = told_apart(first, second)
+    title = f"{two} minus {one}"
+    marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
+    sign = f"with a minus from {marked} down" if marked else ""
+    keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
+    for line, (colour, words, after) in enumerate(keys):
+        y = 27 + 15 * line
+        marks.append(Rect(0, y - 6, 12, 12, fill=colour))
+        marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
+        whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
+        marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
+    return Plate(tuple(marks), ABOVE)
+
+
+def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
+    """That signs are in colour alone, where cells are too small for a minus."""
+    if layout.cell >= MARKED:
+        return ()
+    return (Note("", "Cells are too small to carry a minus: their sign is in colour alone. Raise width_mm."),)
+
+
+def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
+    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ, then what
+    was done to them."""
+    heads = [caption.both(panel.head) for panel in (first, second)]
+    models = [panel.attention.model for panel in (first, second)]
+    if heads[0] != heads[1]:
+        return heads[0], heads[1]
+    if models[0] != models[1]:
+        return f"{heads[0]} of {called(models[0])}", f"{heads[1]} of {called(models[1])}"
+    differing = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
+    if differing[0] == differing[1]:
+        differing = [caption.steps(panel.attention) or "as read" for panel in (first, second)]
+    return (
+        (f"{heads[0]} {differing[0]}", f"{heads[1]} {differing[1]}")
+        if differing[0] != differing[1]
+        else ("the first", "the second")
+    )
+
+
+def _only(text: TokenizedText, other: TokenizedText) -> str:
+    """The words that another text lacks, or the whole text where these are many."""
+    same = align(text, other).same
+    words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
+    return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
+
+
+def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+    """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
+    pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
+    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
+
+
+def signed(first: Panel, second: Panel, view: View) -> Difference:
+    """The signed difference, second minus first, unit by unit. Raises SettingError where units do not correspond."""
+    pairs = [(units(p.attention, view), p) for p in (first, second)]
+    one, two = (axes for axes, _ in pairs)
+    reason = mismatch(first.attention, second.attention, view)
+    if reason:
+        raise SettingError("These two readings have no common rows and columns.", reason)
+    a, b = (block(p.attention, p.head, view, axes) for axes, p in pairs)
+    renamed = Axes(_renamed(one.rows, two.rows), _renamed(one.cols, two.cols))
+    return Difference(renamed, b.w - a.w, (a, b))
+
+
+def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
+    return tuple(
+        u if u.special or same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}")
+        for u, v in zip(one, two, strict=True)
+    )
+
+
+def levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
+    """Place of every difference on the signed scale, 0…255; 128 is no difference."""
+    return np.clip(np.rint(128 + 127 * d.astype(np.float64) / (top or 1)), 0, 255).astype(np.uint8)

@@ -1,0 +1,127 @@
+"""Parts of the charts of a head's inside: tokens and heads along an axis, numbers as cells, and the sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from mha_viz.attention.trace import Array, Trace
+from mha_viz.figures.charts import go
+from mha_viz.figures.theme import Theme, paper, scale
+
+POOLED = 96  # rows and columns of a large matrix
+LETTERS = 12  # of a token's label
+
+
+def token_name(trace: Trace, token: int) -> str:
+    """A token for a hover text: Plotly reads its labels as HTML."""
+    return f"“{_token_label(trace, token)}” ({token})"
+
+
+def _token_label(trace: Trace, token: int) -> str:
+    text = trace.text.tokens[token].text
+    return escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
+
+
+def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> dict[str, Any]:
+    """Ticks at places, not at texts: a repeated token stays apart. Marked tokens are bold."""
+    names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
+    return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
+
+
+def head_axis(heads: int, per_head: int) -> dict[str, Any]:
+    """At most eight heads by name, each at the middle of its ``per_head`` columns."""
+    every = range(0, heads, -(-heads // 8))
+    middle = [h * per_head + (per_head - 1) / 2 for h in every]
+    return {
+        "tickvals": middle,
+        "ticktext": [f"H{h}" for h in every],
+        "showgrid": False,
+        "zeroline": False,
+        "tickangle": 0,
+    }
+
+
+def pooled(matrix: Array, heads: int) -> tuple[Array, int]:
+    """[rows, h · d_k] as root mean squares of blocks that no head shares with another; and the columns of a head."""
+    d_k = matrix.shape[1] // heads
+    wide = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
+    high = -(-len(matrix) // POOLED)
+    squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), high), axis=0)
+    squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], wide), axis=1)
+    sizes = np.minimum(high, len(matrix) - np.arange(0, len(matrix), high))[:, None] * wide
+    return np.sqrt(squares / sizes).astype(np.float32), d_k // wide
+
+
+def colour_limit(numbers: Array) -> float:
+    """The end of the colours: few numbers of these vectors are far larger than all others and would hide them."""
+    return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
+
+
+def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> go.Heatmap:
+    """Numbers as cells, blue below zero and orange above, strongest at ``limit``."""
+    return go.Heatmap(
+        z=numbers,
+        zmin=-limit,
+        zmax=limit,
+        colorscale=scale(theme.signed),
+        showscale=bar,
+        colorbar=colour_bar(),
+        hovertemplate="row %{y}, column %{x}: %{z:.3f}<extra></extra>",
+    )
+
+
+def sized_cells(cells: Array, theme: Theme) -> go.Heatmap:
+    """Sizes from 0 as cells of one hue."""
+    top = float(np.percentile(cells, 99.5))
+    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=scale(theme.ramp), showscale=False, hoverinfo="skip")
+
+
+def bars_rightward(numbers: Array, colours: str | Sequence[str], labels: Sequence[str], digits: int) -> go.Bar:
+    """A bar for each number, one below the other, with its label at its end."""
+    return go.Bar(
+        x=numbers,
+        y=list(range(len(numbers))),
+        orientation="h",
+        marker={"color": colours},
+        text=labels,
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate=f"%{{x:.{digits}f}}<extra></extra>",
+    )
+
+
+def head_colour(theme: Theme, head: int) -> str:
+    """The colour that a head has on every page."""
+    return theme.heads[head % len(theme.heads)]
+
+
+def head_line(theme: Theme, head: int) -> dict[str, Any]:
+    """The frame round what belongs to a head."""
+    return {"color": head_colour(theme, head), "width": 3}
+
+
+def colour_bar() -> dict[str, Any]:
+    """A narrow scale of colours."""
+    return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
+
+
+def finished(
+    figure: go.Figure, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False
+) -> go.Figure:
+    """The chart on its page: its size in pixels, its margins, and type of one size."""
+    figure.update_layout(
+        height=height,
+        margin={"l": left, "r": 10, "t": top, "b": 40},
+        **paper(theme),
+        showlegend=legend,
+        legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
+    )
+    plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title_font": {"size": 13}}
+    figure.update_xaxes(**plain)
+    figure.update_yaxes(**plain)
+    figure.update_annotations(font={"size": 13})
+    return figure

@@ -1,0 +1,102 @@
+"""What a person is told when a download fails: the Hub's answers, the line and the disk, in words."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from mha_viz.errors import (
+    MhaVizError,
+    ModelError,
+    ModelMissing,
+    ModelUnreachable,
+    ModelUnsupported,
+)
+from mha_viz.models.catalog import Model, hosted
+from mha_viz.quotes import quoted
+
+_log = logging.getLogger(__name__)
+
+OTHER = "Choose another model."
+
+
+def endpoint() -> str:
+    """The Hub's address: HF_ENDPOINT as it is now (huggingface_hub reads it only once), else huggingface.co."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def explained(error: Exception, model: Model) -> MhaVizError:
+    """What happened on the way to the Hub, in words."""
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    who = quoted(model.name)
+    if isinstance(error, MhaVizError):
+        return error
+    if isinstance(error, OfflineModeIsEnabled):
+        return ModelUnreachable(
+            for_whom(
+                f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
+                f"{who} is not on this machine, and this server downloads nothing.",
+            ),
+            OTHER if hosted() else "Unset it, or choose another model.",
+        )
+    if isinstance(error, HfHubHTTPError):
+        return refused(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
+    if isinstance(error, OSError):
+        return ModelError(
+            for_whom(
+                f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
+                f"{who} cannot be stored on this server.",
+            ),
+            OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
+        )
+    _log.info("%s: %s: %s", model.name, type(error).__name__, error)
+    answer = silent(model)
+    answer.__cause__ = error  # for a traceback: what the library said
+    return answer
+
+
+def for_whom(of_this_machine: str, for_strangers: str) -> str:
+    """A sentence that tells something of this machine: strangers read the other one, and the log keeps it."""
+    if not hosted():
+        return of_this_machine
+    _log.warning(of_this_machine)
+    return for_strangers
+
+
+def refused(status: int, code: str | None, who: str) -> ModelError:
+    """The Hub answered with an HTTP status that is no success."""
+    if code == "GatedRepo" or status == 403:
+        return gated(who)
+    if status in (401, 404):
+        return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
+    if status == 429:
+        return ModelUnreachable("The Hub asks to wait: too many requests.", "Try again in some minutes.")
+    return ModelUnreachable(f"The Hub failed on {who} (HTTP status {status}).", "Try again later.")
+
+
+def gated(who: str) -> ModelUnsupported:
+    """The Hub has the model and gives it to members only."""
+    return ModelUnsupported(
+        f"{who} is gated: its owner gives it only to people who have signed in and agreed to terms.",
+        "Choose an open model, or download it yourself and choose the folder.",
+    )
+
+
+def silent(model: Model) -> ModelUnreachable:
+    """No answer came, or no more of it."""
+    return ModelUnreachable(
+        for_whom(
+            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
+            f"The Hugging Face Hub cannot be reached, or stopped answering, for {quoted(model.name)}.",
+        ),
+        "Check the connection and try again, or choose a model that is already on this machine.",
+    )
+
+
+def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
+    """``done`` of ``total`` bytes came in all the time that a download may take."""
+    return ModelUnreachable(
+        f"{quoted(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
+        "Nothing was kept. Try again when the line is faster.",
+    )

@@ -1,0 +1,205 @@
+"""From text, or from words, to the pieces that a model reads, and back to where each piece stands in the text."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from mha_viz.errors import EmptyText, ModelBroken, TextError
+from mha_viz.quotes import quoted
+from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
+
+CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
+
+_log = logging.getLogger(__name__)
+
+
+class TextPieces(NamedTuple):
+    """A text, and a second one or "", as a model reads them, cut to its limit; one entry a piece."""
+
+    text: str
+    pair: str
+    ids: list[int]
+    types: list[int]
+    pieces: list[Piece]
+    cut: Cut | None
+
+    def tokenized(self) -> TokenizedText:
+        """The same as a text with tokens."""
+        return tokenized(self.text, self.pair, self.pieces, self.cut)
+
+
+class Tokenizer:
+    """The tokenizer of the model ``name``, which reads at most ``limit`` pieces, special ones included. Nothing in it
+    changes: any number of threads may call it."""
+
+    def __init__(self, tokenizer: Any, name: str, limit: int) -> None:
+        self.name, self.limit = name, limit
+        self._backend = tokenizer.backend_tokenizer
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._delimiters = _delimiters(tokenizer)
+        self._unknown = tokenizer.unk_token_id
+        self._has_pairs = _has_pairs(self._backend)
+        self._blank = _blank(self._backend)
+
+    def read(self, text: str, pair: str = "") -> TextPieces:
+        """The pieces of a text, and of a second one that the model reads with it.
+
+        What is beyond the limit is cut, the longer of the two first. Raises EmptyText when nothing is left to read,
+        TextError for a pair that the model cannot take.
+        """
+        text, pair = clean(text), clean(pair)
+        pair = pair if pair.strip() else ""
+        if not text.strip():
+            raise EmptyText("Nothing was typed.", "Type a sentence, or choose an example.")
+        if pair and not self._has_pairs:
+            raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
+        most = CHARACTERS_PER_PIECE * self.limit
+        typed = (text[:most], pair[:most]) if pair else (text[:most],)
+        encoding = self._encoded(*typed)
+        sequence, n_pieces = encoding.sequence_ids, len(encoding)
+        for number, part in enumerate(typed):
+            if number not in sequence:
+                raise self._nothing_kept(part, number)
+        keep = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
+        pieces = self._pieces(encoding, keep)
+        more = len(text) > most or (len(typed) == 2 and len(pair) > most)
+        cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
+        ids, types = encoding.ids, encoding.type_ids  # each access makes a new list
+        return TextPieces(text, pair, [ids[i] for i in keep], [types[i] for i in keep], pieces, cut)
+
+    def read_words(self, forms: Sequence[str]) -> WordPieces:
+        """The pieces of a sentence that is given as words, such as a treebank's.
+
+        Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
+        """
+        if isinstance(forms, str):
+            raise TextError("The words are one string.", "Give a list of words, or take encode.")
+        characters = sum(len(form) for form in forms if isinstance(form, str))
+        most = CHARACTERS_PER_PIECE * self.limit
+        if len(forms) > self.limit or characters > most:  # before the tokenizer, whose time grows with the text
+            raise TextError(
+                f"{len(forms):,} words of {characters:,} characters; {self.name} reads {self.limit} pieces.",
+                f"Shorten the sentence to at most {most:,} characters.",
+            )
+        forms = [clean(form) for form in forms]
+        if not any(form.strip() for form in forms):
+            raise EmptyText("The sentence has no word.", "Give at least one.")
+        encoding = self._encoded([self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True)
+        if len(encoding) > self.limit:
+            raise TextError(f"{len(encoding)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
+        words, ids = tuple(encoding.word_ids), tuple(encoding.ids)
+        lost = set(range(len(forms))).difference(words)
+        if lost:
+            word = min(lost)
+            raise TextError(
+                f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
+                "Leave it out.",
+            )
+        in_vocabulary = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
+        spans = self._spans(forms, words, encoding.offsets)
+        return WordPieces(
+            tuple(forms), tuple(encoding.tokens), ids, tuple(encoding.type_ids), words, spans, in_vocabulary
+        )
+
+    def _spans(
+        self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
+    ) -> tuple[tuple[int, int], ...]:
+        """Where each piece lies in the words with one blank between them, from where it lies in its word."""
+        begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
+        blank = len(self._blank)  # before all words but the first
+        spans = []
+        for word, (start, end) in zip(words, offsets, strict=True):
+            if word is None:
+                spans.append((0, 0))
+                continue
+            first, last = begins[word], begins[word + 1] - 1
+            shift = first - blank * (word > 0)
+            spans.append((max(first, shift + start), min(last, shift + end)))
+        return tuple(spans)
+
+    def _encoded(self, *typed: Any, **options: Any) -> Any:
+        with panics_in_words(self.name):
+            return self._backend.encode(*typed, **options)
+
+    def _pieces(self, encoding: Any, keep: Sequence[int]) -> list[Piece]:
+        ids, names, spans, words = encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids
+        sequence = encoding.sequence_ids
+        pieces: list[Piece] = []
+        segment = 0
+        for i in keep:
+            if sequence[i] is None:  # added by the tokenizer: it belongs to the text before it
+                pieces.append(Piece(names[i], 0, 0, None, segment))
+                continue
+            segment = sequence[i]
+            word = None if ids[i] in self._delimiters else words[i]
+            start, end = spans[i]
+            pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self._unknown))
+        return pieces
+
+    def _nothing_kept(self, typed: str, number: int) -> EmptyText:
+        which = ("the text", "the second sentence")[number]
+        seen = f"{which} ({len(typed):,} characters)" if len(typed) > 1 else which
+        return EmptyText(
+            f"The tokenizer of {self.name} keeps nothing of {seen}.",
+            "It may hold only invisible characters; type at least one word.",
+        )
+
+
+@contextmanager
+def panics_in_words(name: str) -> Iterator[None]:
+    """A panic of a library in Rust is no Exception: it would pass every handler of the app and the command."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        _log.warning("%s: %s", name, error)
+        problem = f"The tokenizer or the weights of {quoted(name)} made the library that reads them give up."
+        raise ModelBroken(problem, "Try another text, or another model.") from None
+
+
+def _delimiters(tokenizer: Any) -> frozenset[int]:
+    """Ids of the special tokens that stand between words, not for one: all but the mask and the unknown word."""
+    stands_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
+    ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+    return frozenset((set(tokenizer.all_special_ids) - stands_for_a_word) | ends) - {None}
+
+
+def _has_pairs(tokenizer: Any) -> bool:
+    """True when the tokenizer puts something between two texts; GPT-2 runs them together."""
+    sequence = tokenizer.encode("a", "a").sequence_ids
+    return 1 in sequence and None in sequence[: sequence.index(1)]
+
+
+def _blank(tokenizer: Any) -> str:
+    """What a word of a list needs before it to be read as inside a text: a blank for byte-level tokenizers."""
+    with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
+    without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
+    return " " if tokenizer.encode("a b").ids == with_blank != without else ""
+
+
+def _shortened(sequence: list[int | None], limit: int) -> list[int]:
+    """The pieces that stay: special ones, and the beginning of each text; the longer text gives first."""
+    lengths = [sequence.count(0), sequence.count(1)]
+    room = max(0, limit - sequence.count(None))
+    short = min(*lengths, room // 2)
+    keep = [room - short, short] if lengths[0] > lengths[1] else [short, room - short]
+    indices, seen = [], [0, 0]
+    for index, number in enumerate(sequence):
+        if number is None or seen[number] < keep[number]:
+            indices.append(index)
+        if number is not None:
+            seen[number] += 1
+    return indices
+
+
+def _cut(pieces: Sequence[Piece], typed: Sequence[str], pieces_in_all: int, limit: int, more: bool) -> Cut:
+    read = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
+    if pieces_in_all <= limit:  # only the characters were too many
+        read = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
+    return Cut(pieces_in_all, limit, (read[0], read[1]), more)

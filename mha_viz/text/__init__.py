@@ -1,0 +1,29 @@
+"""Tokens, words, and the way back to what was typed.
+
+A tokenizer gives *pieces* with character spans. This package groups pieces into words, gives each piece
+the text a person should see for it, and keeps the map both ways. It knows no tokenizer library.
+"""
+
+from __future__ import annotations
+
+from mha_viz.text.alignment import Alignment, align
+from mha_viz.text.characters import clean, is_punctuation, visible
+from mha_viz.text.grouping import from_names, tokenized
+from mha_viz.text.parsed import parse_text
+from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, WordPieces
+
+__all__ = [
+    "Alignment",
+    "Cut",
+    "Piece",
+    "Token",
+    "TokenizedText",
+    "WordPieces",
+    "align",
+    "clean",
+    "from_names",
+    "is_punctuation",
+    "parse_text",
+    "tokenized",
+    "visible",
+]

@@ -1,0 +1,162 @@
+"""The types: pieces of a tokenizer, tokens, and a text as a model read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from mha_viz.text.characters import is_punctuation, visible, without_blanks
+
+
+class Piece(NamedTuple):
+    """What a tokenizer says of one piece: its name, its span, and the tokenizer's own word number."""
+
+    name: str
+    start: int
+    end: int
+    word: int | None  # None for [CLS], [SEP] and their like
+    segment: int
+    known: bool = True  # False when the tokenizer has no piece for it: [UNK]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
+
+    ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment``
+    names (0: the sentence, 1: the second one); both are None for tokens that the model added.
+    ``word`` numbers the words of both sentences in order; None marks a special token. ``known`` is False
+    for what the tokenizer has no piece for: the model reads [UNK] there.
+    """
+
+    text: str
+    word: int | None
+    segment: int
+    start: int | None
+    end: int | None
+    known: bool = True
+
+    @property
+    def special(self) -> bool:
+        """True for [CLS], [SEP] and their like: delimiters, not part of any word."""
+        return self.word is None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What did not fit: the text has ``pieces`` pieces (at least, when ``more``), the model reads ``limit``.
+
+    ``kept`` holds, for each of the two sentences, the number of characters that were read.
+    """
+
+    pieces: int
+    limit: int
+    kept: tuple[int, int]
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """Typed text as a model read it: ``tokens`` in order, with the way back into ``text`` and ``pair``.
+
+    ``given``: the words, where the text was given as words; empty where the tokenizer looked for them itself.
+    """
+
+    text: str
+    pair: str
+    tokens: tuple[Token, ...]
+    cut: Cut | None = None
+    unit: Literal["pieces", "words"] = "pieces"
+    given: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Token indices of each unit in order: the pieces of a word together, each special token alone."""
+        groups: list[list[int]] = []
+        for index, token in enumerate(self.tokens):
+            if groups and token.word is not None and token.word == self.tokens[groups[-1][-1]].word:
+                groups[-1].append(index)
+            else:
+                groups.append([index])
+        return tuple(tuple(group) for group in groups)
+
+    def typed(self, token: Token) -> str:
+        """The characters that ``token`` was read from; empty for tokens that the model added."""
+        return (self.text, self.pair)[token.segment][token.start : token.end] if token.start is not None else ""
+
+    def by_words(self) -> TokenizedText:
+        """The same text with one token a word; special tokens stay. ``groups`` of self maps back."""
+        return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
+
+    def without_special(self) -> TokenizedText:
+        """The same text without its special tokens."""
+        return replace(self, tokens=tuple(t for t in self.tokens if not t.special))
+
+    def _word(self, group: tuple[int, ...]) -> Token:
+        first = self.tokens[group[0]]
+        spans = [(t.start, t.end) for t in (self.tokens[i] for i in group) if t.start is not None and t.end is not None]
+        if len(group) == 1 or not spans:
+            return first
+        typed = (self.text, self.pair)[first.segment]
+        start, end = without_blanks(typed, spans[0][0], max(end for _, end in spans))
+        in_vocabulary = all(self.tokens[i].known for i in group)
+        return Token(visible(typed[start:end]), first.word, first.segment, start, end, in_vocabulary)
+
+
+@dataclass(frozen=True)
+class WordPieces:
+    """A sentence given as words (``forms``), as a model reads it. Each other tuple has one entry for each piece:
+    ``names`` are the tokenizer's own, ``words`` number the given ones (None for special tokens), ``spans`` point into
+    ``text``, which is the words with one blank between them, ``known`` is as in Piece."""
+
+    forms: tuple[str, ...]
+    names: tuple[str, ...]
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    words: tuple[int | None, ...]
+    spans: tuple[tuple[int, int], ...]
+    known: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def text(self) -> str:
+        """The words with one blank between them."""
+        return " ".join(self.forms)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The same, a piece at a time."""
+        each = zip(self.names, self.spans, self.words, self.known, strict=True)
+        return tuple(Piece(name, *span, word, 0, in_vocabulary) for name, span, word, in_vocabulary in each)
+
+    @cached_property
+    def punctuation(self) -> tuple[bool, ...]:
+        """Which pieces are punctuation only."""
+        each = zip(self.words, self.spans, strict=True)
+        return tuple(word is not None and is_punctuation(self.text[slice(*span)].strip()) for word, span in each)
+
+    def tokenized(self) -> TokenizedText:
+        """The same as a text with tokens, whose words are the given ones."""
+        tokens = []
+        for i, piece in enumerate(self.pieces):
+            start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
+            tokens.append(Token(shown(self.pieces, i, (self.text, "")), piece.word, 0, start, end, piece.known))
+        return TokenizedText(self.text, "", tuple(tokens), given=self.forms)
+
+
+def shown(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+    piece = pieces[index]
+    if piece.end <= piece.start:
+        return piece.name
+    written = visible(typed[piece.segment][piece.start : piece.end])
+    part = 1  # byte-level pieces of one character share its span: number them
+    while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
+        part += 1
+    return written if part == 1 else f"{written}·{part}"

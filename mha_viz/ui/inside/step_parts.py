@@ -1,0 +1,64 @@
+"""What the pages of all steps share: where the page is open, charts, shapes, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.attention.trace import Trace
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.theme import Theme
+from mha_viz.ui.parts import plain, remark
+
+ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
+ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out."""
+
+    trace: Trace
+    head: int
+    query: int
+    key: int
+    tokens: Sequence[int]
+    divided: bool
+    theme: Theme
+
+    def word(self, token: int) -> str:
+        """A token in quotation marks, for Markdown."""
+        return f"“{plain(self.trace.text.tokens[token].text[:30])}”"
+
+
+def halves() -> tuple[Any, Any]:
+    left, right = st.columns([4, 7], gap="large")
+    return left, right
+
+
+def chart(where: Any, figure: Any, name: str, alt: str) -> None:
+    with where, st.container(key=f"wide_inside_{name}"):
+        st.plotly_chart(
+            figure,
+            key=f"inside_{name}",
+            theme=None,
+            config={**CONFIG, "displayModeBar": False},
+            width="content" if figure.layout.width else "stretch",
+            alt=alt,
+        )
+
+
+def shapes(*shapes: str) -> None:
+    """The shapes that lead to each other, as one line of type."""
+    st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
+
+
+def say_left_out(o: Opened) -> None:
+    if len(o.tokens) < o.trace.n:
+        remark(
+            f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "
+            "gives most attention in this head."
+        )

@@ -1,0 +1,111 @@
+"""The steps from the attention weights to the output, one function each, as in mha_viz.ui.inside.to_weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.figures import inside as draw
+from mha_viz.numerals import percent, small
+from mha_viz.ui.inside.step_parts import ALL_HEADS, Opened, chart, halves, say_left_out, shapes
+from mha_viz.ui.parts import remark
+
+KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
+
+
+def values(o: Opened) -> Any:
+    t = o.trace
+    text, charts = halves()
+    row = t.weights[o.head, o.query]
+    top = int(row.argmax())
+    with text:
+        st.markdown(
+            rf"""### The weights mix the values
+What a token hands over is not its x but its value, v = $x W_V$. Each value is multiplied by the weight that
+{o.word(o.query)} gives it, and the rows are added up:
+
+$$\mathrm{{head}} = A\,v$$
+
+The result is {t.d_k} numbers: a weighted mean of the values. Most of it here comes from {o.word(top)}
+({percent(row[top])}). Queries and keys decide *where* a head looks, values decide *what* it takes from there.
+"""
+        )
+        shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
+        say_left_out(o)
+        remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
+    chart(
+        charts,
+        draw.values(t, o.head, o.query, o.tokens, o.theme, o.key),
+        "values",
+        "Weights, values, and weight times value",
+    )
+    return text
+
+
+def concatenation(o: Opened) -> Any:
+    t = o.trace
+    text, charts = halves()
+    first = o.head * t.d_k
+    with text:
+        st.markdown(
+            f"""### The heads side by side
+Each of the {t.heads} heads has computed {t.d_k} numbers for {o.word(o.query)}. They are placed side by side:
+{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers, as wide as x was. Columns {first} to {first + t.d_k - 1} are head
+{o.head}'s. Nothing is mixed yet: each colour is one head.
+
+This is also where training tells the heads apart: the gradient of a head comes back through its own columns
+and the rows of $W_O$ that multiply them.
+"""
+        )
+        shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
+    alt = f"The outputs of {t.heads} heads side by side"
+    chart(charts, draw.concatenation(t, o.head, o.query, o.theme), "concat", alt)
+    return text
+
+
+def output(o: Opened) -> Any:
+    t = o.trace
+    length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
+    entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
+    text, charts = halves()
+    with text:
+        st.markdown(
+            rf"""### $W_O$ mixes the outputs of the heads
+The concatenation is multiplied by one last matrix:
+
+$$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$
+
+({ALL_HEADS}.) Head {o.head} is multiplied only by its own {t.d_k} rows of $W_O$, so **the output is a sum with one
+term for each head**. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
+
+All {t.heads} terms and the bias together differ from the output of the model itself by at most
+**{small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
+"""
+        )
+        shapes(
+            f"concatenation {t.n} × {t.heads * t.d_k}",
+            f"W<sub>O</sub> {t.heads * t.d_k} × {t.d_model}",
+            f"out {t.n} × {t.d_model}",
+        )
+        st.markdown(
+            f"**A weight is not an effect.** A head may attend strongly to a token whose value vector is short. "
+            f"{KOBAYASHI} "
+            f"therefore measure the length of weight × v × $W_O$, the last chart. {_disagreement(o)}"
+        )
+        say_left_out(o)
+    chart(charts, draw.mixing(t, o.head, o.theme), "mixing", "W_O with the head’s rows framed")
+    chart(charts, draw.contributions(t, o.head, o.query, o.theme), "contributions", "What each head adds to the output")
+    figure = draw.weights_and_norms(t, o.head, o.query, o.tokens, o.key, o.theme)
+    chart(charts, figure, "norms", "Weights, and lengths of the weighted values")
+    return text
+
+
+def _disagreement(o: Opened) -> str:
+    """Whether weight and length name the same token, in this row."""
+    weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
+    most, longest = int(weights.argmax()), int(lengths.argmax())
+    if most == longest:
+        return f"Both measures pick {o.word(most)} here."
+    return f"Here the largest weight is on {o.word(most)}, but the longest contribution comes from {o.word(longest)}."

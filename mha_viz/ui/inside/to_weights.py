@@ -1,0 +1,241 @@
+"""The steps from x to the attention weights, one function each: what happens in plain words, and its numbers drawn."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.distance import entropy
+from mha_viz.attention.trace import Trace
+from mha_viz.figures import inside as draw
+from mha_viz.numerals import decimal, percent, small
+from mha_viz.ui import address
+from mha_viz.ui.inside.by_hand import softmax_table
+from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, Opened, chart, halves, say_left_out, shapes
+from mha_viz.ui.parts import guarded, remark
+
+
+def vectors(o: Opened) -> Any:
+    t = o.trace
+    tokens = draw.from_the_start(t, o.query, o.key)
+    normed = (
+        f" The layers of this model **normalise first** (layer norm): x is the normalised form of what enters, again "
+        f"{t.d_model} numbers."
+        if t.pre_norm
+        else ""
+    )
+    text, charts = halves()
+    with text:
+        st.markdown(
+            f"""### Every head gets the same x
+A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
+gets only a part of the sentence or of the vector. Choose another head above: nothing here changes.
+
+x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
+"""
+        )
+        shapes(f"x {t.n} × {t.d_model}")
+        if len(tokens) < t.n:
+            remark(f"Only the first {draw.DRAWN} of {t.n} tokens are drawn, plus the query and the key.")
+    alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
+    chart(charts, draw.vectors(t, tokens, o.query, o.key, o.theme), "x", alt)
+    return text
+
+
+def linear(o: Opened) -> Any:
+    t, p = o.trace, o.trace.parameters
+    first = o.head * t.d_k
+    product = float(t.x[o.query] @ p.w_q[:, first])
+    text, charts = halves()
+    with text:
+        st.markdown(
+            rf"""### The vector is projected in full, not cut
+Each head has matrices of its own, $W_Q$, $W_K$ and $W_V$, and multiplies **the whole** of x by them. Models store those
+of all heads side by side as one {t.d_model} × {t.heads * t.d_k} matrix; head {o.head} owns the framed columns, {first}
+to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads of $d_k$ = {t.d_k}
+numbers: all {t.d_model} numbers of x enter each of them.
+
+$$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
+
+{ALL_HEADS}; models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
+{decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(t.q[o.head, o.query, 0], 3)}**.
+"""
+        )
+        every = t.heads * t.d_k
+        shapes(
+            f"x {t.n} × {t.d_model}",
+            f"x W {t.n} × {every}",
+            f"q, k, v {t.heads} heads × {t.n} × {t.d_k}",
+        )
+        _together(t)
+        remark(
+            "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
+            "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
+            "above zero, blue below."
+        )
+    chart(charts, draw.stacked(t, o.head, o.theme), "stacked", "W_Q, W_K and W_V with the head’s columns framed")
+    chart(charts, draw.slices(t, o.head, o.theme), "slices", f"The three matrices of head {o.head}")
+    return text
+
+
+def _together(t: Trace) -> None:
+    different = t.loop_difference
+    st.markdown(
+        f"**One operation, not {t.heads}.** Just now both were run on this text: all heads at once, as products of "
+        f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference "
+        f"between the two results is **{small(different)}**{'' if different else ': bit for bit the same'}"
+        f"{'; float32 keeps about seven digits' if different else ''}. Each head has its own "
+        "numbers, yet one matrix product computes them all."
+    )
+
+
+def products(o: Opened) -> Any:
+    t = o.trace
+    text, charts = halves()
+    score = float(t.scores[o.head, o.query, o.key])
+    parts = t.q[o.head, o.query] * t.k[o.head, o.key]
+    largest = int(np.abs(parts).argmax())
+    with text:
+        st.markdown(
+            rf"""### How well a query and a key agree
+The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds here.
+Number by number they are multiplied, and the {t.d_k} products are summed:
+
+$$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
+
+Where both have the same sign the product is above zero (orange) and counts for the pair; opposite signs (blue) count
+against it. The largest is number {largest}:
+{decimal(t.q[o.head, o.query, largest])} × {decimal(t.k[o.head, o.key, largest])} = {decimal(parts[largest])}.
+Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
+"""
+        )
+        shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
+    alt = f"q, k and their products; the sum is {decimal(score)}"
+    chart(charts, draw.products(t, o.head, o.query, o.key, o.theme), "products", alt)
+    return text
+
+
+def scale(o: Opened) -> Any:
+    t = o.trace
+    text, charts = halves()
+    with text:
+        st.markdown("### Divided, so that softmax stays soft" if t.divides else "### Scaled before softmax")
+        if not t.divides:
+            remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
+        st.markdown(
+            rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
+deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Softmax of large scores **saturates**: one weight takes nearly
+all, the gradient nearly vanishes, and the head stops learning. This is why the scores are divided ({ONE_HEAD}, with its
+footnote on variance).
+
+{_saturation(o)}
+"""
+        )
+        _switch(o)
+        shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
+        say_left_out(o)
+    figure = draw.both_softmaxes(t, o.head, o.query, o.tokens, o.key, o.theme, o.divided)
+    chart(charts, figure, "scale", "Scores and weights of one query with and without the division")
+    return text
+
+
+def _saturation(o: Opened) -> str:
+    """The row's entropy and largest weight, both ways."""
+    t = o.trace
+    row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
+    allowed = int((~t.mask[o.query]).sum())
+    return (
+        f"The row of {o.word(o.query)}: largest weight **{percent(row.max())}**, entropy **{entropy(row):.2f}** nats "
+        f"of at most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{percent(other.max())}**, "
+        f"**{entropy(other):.2f}** nats."
+    )
+
+
+def _switch(o: Opened) -> None:
+    st.session_state["inside_undivided"] = not o.divided
+    st.toggle(r"Without the division by $\sqrt{d_k}$", key="inside_undivided", on_change=_on_switch)
+
+
+@guarded()
+def _on_switch() -> None:
+    address.go(divide="no" if st.session_state["inside_undivided"] else None)
+
+
+def mask(o: Opened) -> Any:
+    t = o.trace
+    text, charts = halves()
+    hidden = int(t.mask.sum())
+    sentence = (
+        f"This model reads left to right, so no token may look at a later one: **{hidden} of the {t.n * t.n}** cells "
+        "are masked. Their scores become −∞ before the softmax, which makes their weights exactly 0."
+        if t.masked
+        else "This model reads in both directions, and one text stands here alone, without padding: **nothing is "
+        "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, masks the "
+        "upper triangle; padding in a batch masks whole columns."
+    )
+    with text:
+        st.markdown(f"### Who may look at whom\n{sentence} The mask is the same for all heads.")
+        shapes(f"mask {t.n} × {t.n}")
+        say_left_out(o)
+    figure = draw.mask(t, o.tokens, o.query, o.key, o.theme)
+    chart(charts, figure, "mask", f"Which keys each query may look at; {hidden} cells are masked")
+    return text
+
+
+def softmax(o: Opened) -> Any:
+    t = o.trace
+    weights = t.weights[o.head] if o.divided else t.undivided(o.head)
+    text, charts = halves()
+    with text:
+        st.markdown(_as_shares(o) if o.divided else _as_shares_undivided(o, float(weights[o.query, o.key])))
+        _switch(o)
+        if not o.divided:
+            remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
+        shapes(f"A {t.heads} heads × {t.n} × {t.n}")
+        say_left_out(o)
+    with charts, st.container(key="wide_inside_by_hand"):
+        st.markdown(
+            f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; its part of their sum is the share."
+        )
+        st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
+    alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
+    chart(charts, draw.square(t, weights, o.tokens, o.query, o.key, o.theme), "softmax", alt)
+    return text
+
+
+def _as_shares(o: Opened) -> str:
+    t = o.trace
+    share = percent(float(t.weights[o.head, o.query, o.key]))
+    return rf"""### Scores become shares
+Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
+
+$$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
+
+({ONE_HEAD}.) {o.word(o.query)} gives **{share}** of its attention to {o.word(o.key)}. This is the matrix
+that Explore draws; the model's own differs from what is computed here by at most {small(t.agreement.weights)}.
+"""
+
+
+def _as_shares_undivided(o: Opened, share: float) -> str:
+    t = o.trace
+    return rf"""### Scores become shares, here without the division
+Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
+
+$$\mathrm{{softmax}}\left(q k^\top\right) \qquad \text{{in place of}} \qquad
+\mathrm{{softmax}}\left({_scaled(t)}\right)$$
+
+The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
+{o.word(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.
+"""
+
+
+def _some(numbers: Any) -> str:
+    return "(" + ", ".join(decimal(number) for number in numbers[:5]) + ", …)"
+
+
+def _scaled(t: Trace) -> str:
+    """What softmax is given, in TeX."""
+    return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"

@@ -1,0 +1,155 @@
+"""What was measured for the Roles page, or the way to measure it: the built-in sentences, or a file."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from mha_viz.analysis.profile import Profile
+from mha_viz.corpus.uploads import Source
+from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz.models import catalog
+from mha_viz.numerals import counted
+from mha_viz.text import clean
+from mha_viz.ui import address
+from mha_viz.ui.annotated import built_in
+from mha_viz.ui.jobs import Job
+from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.studies import Evidence, given, sentences_given, studies
+from mha_viz.ui.study_progress import progress
+
+GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
+SOON = 0.1  # seconds between two looks at whether a file is read
+FILES = "roles_files"  # measured during this visit: digest → name
+CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
+
+
+def shipped_evidence(model: catalog.Model) -> Evidence | None:
+    return given(model.name) if model.kind in ("bundled", "own") else None
+
+
+def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
+    """What was measured, or the way to measure it."""
+    if corpus == GOLD:
+        return shipped_evidence(model)
+    if corpus == UPLOAD:
+        _upload(model)
+        return None
+    digest = built_in().digest if corpus == GRAMMAR else corpus
+    profile = studies().profile(model, digest)
+    if profile is not None:
+        unkept = studies().unkept(model, digest)
+        if unkept is not None:
+            remark(f"These results last until the server stops: they could not be written to disk. {unkept.problem}")
+        return Evidence("the built-in sentences" if corpus == GRAMMAR else _name(profile), (profile,))
+    under_way = studies().under_way(model, digest)
+    if under_way is not None:
+        progress(under_way, partial(_progress_words, model))
+        return None
+    if studies().stopping(model, digest):
+        _stopping(model, digest)
+        return None
+    failed = studies().failed(model, digest)
+    if failed is not None:
+        error, source = failed
+        complain(error)
+        st.button("Go on", key="go_on", on_click=_start, args=(model, source))
+    elif corpus == GRAMMAR:
+        _offer(model)
+    else:
+        remark("The results in this link were measured on a file that this server no longer has.")
+        _upload(model)
+    return None
+
+
+def _offer(model: catalog.Model) -> None:
+    st.markdown(
+        f"The heads of {plain(model.label)} have not been measured yet. The built-in corpus has "
+        f"{len(built_in().sentences):,} English sentences with *gold annotation*, that is, with their correct "
+        "dependencies and coreference; a small model reads them in seconds, a large one in minutes."
+    )
+    st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, sentences_given()))
+
+
+@guarded()
+def _start(model: catalog.Model, source: Source) -> None:
+    studies().start(model, source)
+
+
+def _progress_words(model: catalog.Model, study: Job) -> str:
+    earlier = studies().before(study)
+    if earlier:
+        return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
+    return f"Reading the corpus with {plain(model.label)}: {study.fraction:.0%}"
+
+
+@st.fragment(run_every=0.3)
+@guarded(complain)
+def _stopping(model: catalog.Model, digest: str) -> None:
+    if not studies().stopping(model, digest):
+        st.rerun()
+    remark("The study is being stopped; what is done is kept.")
+
+
+def _upload(model: catalog.Model) -> None:
+    st.markdown(
+        "CoNLL-U gives all measures: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
+        "gives pronouns and names. Plain text, one sentence per line, gives position, delimiters, entropy and "
+        "distances. At most 8 MB. From the file only the numbers are kept, and which lines had to be left out; its "
+        "name is shown only to you, during this visit."
+    )
+    file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
+    _earlier(model)
+    if file is None:
+        return
+    try:
+        source = _source(file.getvalue(), clean(file.name)[:80])
+    except MhaVizError as error:
+        complain(error)
+        return
+    for line in source.left_out:
+        remark(f"Left out: {line}")
+    st.button(
+        f"Measure {plain(source.name)}", type="primary", key="measure_file", on_click=_start_file, args=(model, source)
+    )
+
+
+def _source(data: bytes, name: str) -> Source:
+    """What a file holds, once it is read. Raises CorpusError, and Busy. A visitor who leaves stops the reading."""
+    source = studies().source(data, name)
+    if source is not None:
+        return source
+    job = studies().read(data, name)
+    try:
+        with st.spinner("Reading the file…", show_time=True):
+            sign = st.empty()
+            while not job.wait(SOON):
+                job.look()
+                sign.empty()  # here Streamlit ends a run that nobody waits for any more
+    finally:
+        job.let_go()
+    source = studies().source(data, name)
+    if source is None:
+        raise job.error or Cancelled("The file was not read to its end.", "Choose it again.")
+    return source
+
+
+def _name(profile: Profile) -> str:
+    """What a corpus is called: by its file for whoever had it during this visit, else without a name."""
+    names: dict[str, str] = st.session_state.get(FILES, {})
+    return names.get(profile.facts["sha256"], profile.corpus)
+
+
+def _earlier(model: catalog.Model) -> None:
+    """The files that were measured during this visit."""
+    for digest, name in st.session_state.get(FILES, {}).items():
+        st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
+                  help=None if studies().profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
+
+
+@guarded()
+def _start_file(model: catalog.Model, source: Source) -> None:
+    studies().start(model, source)
+    st.session_state[FILES] = {**st.session_state.get(FILES, {}), source.digest: source.name}
+    address.go(corpus=source.digest)

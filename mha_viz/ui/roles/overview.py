@@ -1,0 +1,93 @@
+"""All roles of a model: the map, the table, and the strongest of each kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.profile import Finding
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.role_map import role_map
+from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
+from mha_viz.figures.theme import Theme
+from mha_viz.ui import address, frame
+from mha_viz.ui.cache import lasting
+from mha_viz.ui.parts import picked_head, plain, theme
+from mha_viz.ui.roles import filters
+from mha_viz.ui.studies import Evidence
+
+CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
+
+
+def show_map(evidence: Evidence, chosen: Head | None) -> None:
+    kinds = filters.kinds(st)
+    chart = _chart(evidence, kinds, chosen, theme())
+    st.html(
+        "<style>.st-key-wide_role_map .stElementContainer:has(.stPlotlyChart) "
+        f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
+    )
+    with st.container(key="wide_role_map"):
+        picked = st.plotly_chart(
+            chart,
+            key="role_map",
+            on_select="rerun",
+            selection_mode="points",
+            theme=None,
+            config=CONFIG,
+            width=int(chart.layout.width),
+            alt="Map of roles, layers by heads; “All roles as a table” below lists the same.",
+        )
+    head = picked_head(picked)
+    if head is not None:
+        st.switch_page(frame.page("explore"), query_params={**_view(), "head": str(head)})
+    with st.expander("All roles as a table"):
+        _listed(evidence, kinds)
+
+
+@lasting(CHARTS)
+def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
+    """The map of roles; nobody may change it, for other visitors are shown it too."""
+    return role_map(_filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours)
+
+
+def _filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
+    return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
+
+
+def _view() -> dict[str, str]:
+    return {name: value for name, value in address.now().items() if name not in ("on", "pin", "corpus")}
+
+
+def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
+    st.dataframe(
+        _table(evidence, kinds),
+        hide_index=True,
+        width="stretch",
+        column_config={"gain": st.column_config.NumberColumn(format="%.3f")},
+    )
+
+
+@lasting(CHARTS)
+def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
+    """A line per role; nobody may change it."""
+    import pandas as pd
+
+    findings = _filtered(evidence, kinds)
+    columns = ["head", "role", "standing", "in words", "gain", "n"]
+    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), f.gain, f.n) for f in findings]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def show_strongest(evidence: Evidence) -> None:
+    """What there is to see, while no head is chosen: the strongest of each kind."""
+    strongest: dict[str, Finding] = {}
+    for finding in strongest_first(evidence.findings()):
+        strongest.setdefault(finding.role, finding)
+    st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
+    for role in COLOURS:
+        if role in strongest:
+            finding = strongest[role]
+            st.markdown(f"**{both(finding.head)}** {role}, {plain(standing_with_numbers(finding))}.")

@@ -1,0 +1,125 @@
+"""Which heads are off, and how: the controls, and the square that is clicked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import streamlit as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError
+from mha_viz.figures.caption import both
+from mha_viz.models.methods import METHODS
+from mha_viz.ui import address
+from mha_viz.ui.address import MOST_OFF
+from mha_viz.ui.parts import guarded, picked_head
+
+ABOUT = {
+    "zero": "A head that is off puts out zero.",
+    "mean": "A head that is off puts out its mean over the built-in sentences, whatever the text.",
+    "uniform": "A head that is off gives every token that it may see the same weight.",
+}
+
+
+def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
+    """Which heads are off, and how."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom", gap="large")
+    names = [str(head) for head in off]
+    key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
+    with left:
+        _heads(attention, names, key)
+    with right:
+        st.segmented_control(
+            "What an off head puts out",
+            METHODS,
+            default=how,
+            key=f"how_{how}",
+            required=True,
+            on_change=_on_way,
+            args=(f"how_{how}",),
+            help=" ".join(ABOUT.values()),
+        )
+    with st.container(horizontal=True):
+        _layer(attention, f"layer_{key}")
+        count = len(off) or 1
+        st.button(
+            f"{count if len(off) > 1 else 'One'} at random",
+            key="at_random",
+            on_click=_on_random,
+            args=(attention.layers, attention.heads, count),
+        )
+        st.button("Switch all on", key="all_on", disabled=not off, on_click=_go, args=((),))
+
+
+def _heads(attention: Attention, names: list[str], key: str) -> None:
+    st.multiselect(
+        "Heads that are off",
+        [str(head) for head in attention.every_head()],
+        default=names,
+        key=key,
+        format_func=lambda name: both(Head.parse(name)),
+        placeholder="None: choose here, or click a square",
+        on_change=_on_chosen,
+        args=(key,),
+    )
+
+
+def _layer(attention: Attention, key: str) -> None:
+    st.selectbox(
+        "A whole layer",
+        [f"L{layer}" for layer in range(attention.layers)],
+        index=None,
+        key=key,
+        placeholder="A whole layer",
+        label_visibility="collapsed",
+        width=170,
+        on_change=_on_layer,
+        args=(key, attention.layers, attention.heads),
+    )
+
+
+def _go(off: Sequence[Head]) -> None:
+    heads = sorted(set(off))
+    if len(heads) > MOST_OFF:
+        raise SettingError(
+            f"{len(heads)} heads would be off; a link holds {MOST_OFF}.", "Switch some of them on first."
+        )
+    address.go(off=".".join(map(str, heads)) or None)
+
+
+@guarded()
+def _on_chosen(key: str) -> None:
+    _go([Head.parse(name) for name in st.session_state[key]])
+
+
+@guarded()
+def _on_way(key: str) -> None:
+    way = st.session_state[key]
+    address.go(how=None if way == METHODS[0] else way)
+
+
+@guarded()
+def _on_layer(key: str, layers: int, heads: int) -> None:
+    name = st.session_state[key]
+    if name in [f"L{layer}" for layer in range(layers)]:
+        _go([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
+
+
+@guarded()
+def _on_random(layers: int, heads: int, some: int) -> None:
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    _go(random.sample(every, min(some, len(every))))
+
+
+@guarded()
+def on_square() -> None:
+    """A click on a square of the effects: its head is switched off, or on again."""
+    head = picked_head(st.session_state.get("effects"))
+    if head is not None:
+        off = set(_off_now())
+        _go(sorted(off ^ {head}))
+
+
+def _off_now() -> tuple[Head, ...]:
+    return address.read(st.query_params.to_dict()).off

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from mha_viz.analysis.examples import Example
+from mha_viz.analysis.links import unpacked
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
@@ -18,6 +21,7 @@ from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui.address import MAX_ENCODED
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.roles import readable
+from mha_viz.ui.searches import searches
 from mha_viz.ui.studies import given, studies
 from tests.page_session import PageSession, press
 from tests.waiting import until
@@ -94,6 +98,12 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
     assert "in letters\\.conllu" in page.said
     labels = " ".join(link.proto.label for link in page.at.get("page_link"))
     assert "perfidious" in labels
+    searched = search(page, query_word="perfidious")
+    assert "In letters\\.conllu" in page.said
+    assert "perfidious" in " ".join(link.proto.label for link in page.at.get("page_link") if "gold" in str(link.proto))
+    other = PageSession({"model": "toy", "corpus": digest, "head": str(position.head), "search": searched}, PAGE)
+    assert "In the built\\-in sentences" in other.said
+    assert "perfidious" not in " ".join(link.proto.label for link in other.at.get("page_link"))
     for other in (PageSession({"model": "toy", "corpus": digest, "head": str(position.head)}, PAGE), own):
         labels = " ".join(link.proto.label for link in other.at.get("page_link"))
         assert "Sentences for and against" not in other.said
@@ -134,3 +144,51 @@ def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
     near = " ".join(f"w{i}" for i in range(8, 33)), " ".join(f"w{i}" for i in range(48, 73))
     assert readable._around(example) == f"… {near[0]} … {near[1]} …"
     assert readable._around(example._replace(word=5, answer=-1)).startswith("w0 w1")
+
+
+# ---- Search ----------------------------------------------------------------------------------------------------------
+
+
+def search(page: PageSession, **conditions: str) -> str:
+    """Fill in the form of the open head, and wait for the result; the search as the URL holds it."""
+    before = page.url.get("search", "")
+    for name, value in conditions.items():
+        page.at.text_input(key=f"search_{name}_{before}").set_value(value)
+    next(button for button in page.at.button if button.label == "Search").click().run()
+    page.check()
+    until(lambda: not searches()._desk._orders)
+    page.at.run()
+    page.check()
+    return page.url["search"]
+
+
+def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
+    page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
+    assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
+    assert re.search(r"\*\*289\*\* of 6,541 links, in \*\*232\*\* of 400 sentences", page.said)
+    found = [query for query in links(page) if query["gold"].startswith("nsubj.")]
+    assert len(found) >= 20
+    counts = next(t.value for t in page.at.dataframe if "links" in t.value.columns)
+    assert counts["links"].sum() == 289
+    assert set(counts["relation"]) == {"nsubj"}
+    again = PageSession({"model": "toy", "head": "L1H2", "search": "relation=nsubj&dependent_pos=PRON&odd=1"}, PAGE)
+    assert "of 6,541 links" in again.said  # a link shows what is kept
+    assert again.at.text_input(key="search_relation_relation=nsubj&dependent_pos=PRON&odd=1").value == "nsubj"
+
+
+def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mha_viz.models import hub
+    from mha_viz.study import search as room
+    from mha_viz.study.search_child import work
+
+    monkeypatch.setattr(room, "PART", 10)
+    toy = catalog.resolve("toy")
+    order = {"folder": str(hub.local_folder(toy)), "name": "toy", "revision": "", "head": [1, 2], "most": 3}
+    data = as_conllu(grammar.corpus(30, 5).sentences).encode()
+    reports: list[float] = []
+    request = json.dumps({**order, "conditions": [""] * 11}).encode() + b"\n" + data
+    result = json.loads(work(request, reports.append, lambda: len(reports) == 2))
+    assert reports == pytest.approx([1 / 3, 2 / 3])
+    assert (result["sentences_read"], result["sentences"]) == (20, 30)
+    assert [link.weight for link in unpacked(result)] == [line[0] for line in result["links"]]
+    assert len(result["links"]) == 3

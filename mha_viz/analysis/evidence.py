@@ -9,6 +9,8 @@ A *case* is one question to a head, and its *answer* the token with the largest 
 * delimiter: the row of a token that is not special; right where the answer is ``[CLS]``, ``[SEP]`` or punctuation;
 * broad: the row of a token that is not special; right where its entropy reaches 0.78 of the largest possible.
 
+Where only one answer is possible, in a sentence of two words and of one earlier mention, there is no case.
+
 Of every role and head the two right and the two wrong cases with the largest weights are kept, no two of them from one
 text, and one case at random. Weights are compared to four digits; of equal ones the first in the corpus counts. Which
 case is drawn depends on its place in the corpus and a seed alone. So the choice does not depend on the order of the
@@ -99,7 +101,7 @@ class Selection:
 
     def add_syntax(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
         """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; their numbers."""
-        each = zip(blocks, trees, numbers, strict=True)
+        each = [one for one in zip(blocks, trees, numbers, strict=True) if len(one[1].heads) > 2]
         self._take([part for block, tree, number in each for part in self._of_tree(block, tree, number)])
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
@@ -131,7 +133,7 @@ class Selection:
         yield _answers(2 * count + named, number, words, answers, row[:, words], right)
 
     def _of_chunk(self, block: Weights, chunk: Chunk) -> Answers:
-        anaphors = [anaphor for anaphor in chunk.anaphors if "third_person" in anaphor.types]
+        anaphors = [a for a in chunk.anaphors if "third_person" in a.types and len(a.candidates) > 1]
         words = np.array([anaphor.word for anaphor in anaphors], np.intp)
         answers = np.empty((self.heads, len(anaphors)), np.intp)
         right = np.empty(answers.shape, bool)

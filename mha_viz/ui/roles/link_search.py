@@ -76,7 +76,7 @@ def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str
             for column, (name, words) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
                 column.text_input(words, value, key=_key(name, parameter), max_chars=LONGEST)
-        st.form_submit_button("Search", on_click=_start, args=(model, source, head, parameter))
+        st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, source, head, parameter))
 
 
 def _key(name: str, parameter: str) -> str:

@@ -171,8 +171,9 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
     assert re.search(r"\*\*289\*\* of 6,541 links, in \*\*232\*\* of 400 sentences", page.said)
-    found = [query for query in links(page) if query["gold"].startswith("nsubj.")]
+    found = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
     assert len(found) >= 20
+    assert {*found} <= {"nsubj.dep_to_head", "nsubj.head_row"}
     counts = next(t.value for t in page.at.dataframe if "links" in t.value.columns)
     assert counts["links"].sum() == 289
     assert set(counts["relation"]) == {"nsubj"}

@@ -141,5 +141,5 @@ def _counts(counts: list[list[Any]]) -> Any:
     columns = ["from", "to", "relation", "direction", "links"]
     lines = sorted(counts, key=lambda line: (-line[-1], line))
     return pd.DataFrame(lines, columns=columns).replace(
-        {"direction": {"dep_to_head": "→ its head", "head_to_dep": "→ dependent"}}
+        {"direction": {"dep_to_head": "→ its head", "head_row": "→ dependent"}}
     )

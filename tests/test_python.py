@@ -183,6 +183,9 @@ def mixed(count: int, seed: int = 0) -> Iterator[str | list[str]]:
         yield words[:9] if number % 4 == 3 else " ".join(words)
 
 
+TOGETHER = {"mobilebert": 5e-6}  # without layer normalisation states are large, and so is what rounding does to them
+
+
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
     encoder, texts = tiny(family), [*mixed(30)]
@@ -191,7 +194,7 @@ def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
     for text, one in zip(texts, together, strict=True):
         alone = encoder.encode(text) if isinstance(text, str) else encoder.encode_words(text)
         assert (one.key, one.text, one.made) == (alone.key, alone.text, alone.made)
-        assert np.abs(one.weights - alone.weights).max() < 1e-6
+        assert np.abs(one.weights - alone.weights).max() < TOGETHER.get(family, 1e-6)
         assert not one.weights.flags.writeable
 
 

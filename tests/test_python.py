@@ -97,7 +97,7 @@ def test_the_rows_of_one_head(head: Any, files: tuple[Path, Path], tiny: Tiny) -
 def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Tiny, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: mv.profile(3, model=tiny("bert")), CorpusError, "'3' is not a corpus. Give a path, a list of paths"),
-        (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is no corpus"),
+        (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is not a corpus"),
         (lambda: mv.profile(tmp_path / "gone.txt", model=tiny("bert")), CorpusError, "gone.txt cannot be read"),
         (lambda: mv.open_corpus("a\0"), CorpusError, "cannot be read"),
         (lambda: mv.profile(files[0], model=tiny("bert"), progress=True), SettingError, "progress is 'True'"),

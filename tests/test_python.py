@@ -129,7 +129,7 @@ def test_the_rows_of_one_head(head: Any, files: tuple[Path, Path], tiny: Tiny) -
 def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Tiny, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: mv.profile(3, model=tiny("bert")), CorpusError, "'3' is not a corpus. Give a path, a list of paths"),
-        (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is no corpus"),
+        (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is not a corpus"),
         (lambda: mv.profile(tmp_path / "gone.txt", model=tiny("bert")), CorpusError, "gone.txt cannot be read"),
         (lambda: mv.open_corpus("a\0"), CorpusError, "cannot be read"),
         (lambda: mv.profile(files[0], model=tiny("bert"), progress=True), SettingError, "progress is 'True'"),
@@ -215,6 +215,9 @@ def mixed(count: int, seed: int = 0) -> Iterator[str | list[str]]:
         yield words[:9] if number % 4 == 3 else " ".join(words)
 
 
+TOGETHER = {"mobilebert": 5e-6}  # without layer normalisation states are large, and so is what rounding does to them
+
+
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
     encoder, texts = tiny(family), [*mixed(30)]
@@ -223,7 +226,7 @@ def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
     for text, one in zip(texts, together, strict=True):
         alone = encoder.encode(text) if isinstance(text, str) else encoder.encode_words(text)
         assert (one.key, one.text, one.made) == (alone.key, alone.text, alone.made)
-        assert np.abs(one.weights - alone.weights).max() < 1e-6
+        assert np.abs(one.weights - alone.weights).max() < TOGETHER.get(family, 1e-6)
         assert not one.weights.flags.writeable
 
 

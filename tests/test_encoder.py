@@ -341,7 +341,7 @@ def test_the_columns_of_given_words(minilm: Encoder) -> None:
     assert read.words == (None, 0, 1, 2, 2, 2, 2, 2, 3, None)
     begins = [7, 9, 12, 14, 16, 19]  # of the pieces of "unbelievably", and its end
     assert read.spans == ((0, 0), (0, 4), (5, 6), *pairwise(begins), (20, 21), (0, 0))
-    assert read.known == (*[True] * 8, False, True)
+    assert read.in_vocabulary == (*[True] * 8, False, True)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "albert"])

@@ -210,7 +210,7 @@ def test_words_on_another_sentence_say_so() -> None:
 
 @pytest.mark.parametrize("odd", ["0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000])
 def test_odd_steps_are_no_steps(odd: str) -> None:
-    assert tour.number({"tour": odd}) is None
+    assert tour.step_number({"tour": odd}) is None
 
 
 # ---- How the toy learned ----------------------------------------------------------------------------------

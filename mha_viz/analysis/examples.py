@@ -83,10 +83,10 @@ def readable(shown: Sequence[Example]) -> pd.DataFrame:
     """One row per example, as COLUMNS: words as text, several right answers with " / " between them."""
     import pandas as pd
 
-    return pd.DataFrame([_line(example) for example in shown], columns=list(COLUMNS))
+    return pd.DataFrame([_cells(example) for example in shown], columns=list(COLUMNS))
 
 
-def _line(example: Example) -> tuple[Any, ...]:
+def _cells(example: Example) -> tuple[Any, ...]:
     gold = " / ".join(map(example.form, example.gold))
     words = example.form(example.word), example.form(example.answer), gold
     numbers = example.right, example.weight

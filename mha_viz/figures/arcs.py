@@ -57,13 +57,13 @@ def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str)
     for i, kind in enumerate(kinds):
         y = bottom + 14 + 13 * i
         marks += [
-            straight(2, y, 30, colour(kind, theme), *_line(kind)),
+            straight(2, y, 30, colour(kind, theme), *_stroke(kind)),
             Text(36, y, WORDS[kind], LABEL + 1, theme.muted),
         ]
     return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
 
 
-def _line(kind: Kind) -> tuple[float, tuple[int, ...]]:
+def _stroke(kind: Kind) -> tuple[float, tuple[int, ...]]:
     """The width of an arc, and its dashes."""
     return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
 
@@ -102,7 +102,7 @@ def _arc(span: Span, height: float, middles: Sequence[float], y: float, way: int
     high = y + way * height * 4 / 3  # a Bézier reaches three quarters of its controls
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
-    width, dash = _line(span.kind)
+    width, dash = _stroke(span.kind)
     line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
     label = Text(
         (x + x_end) / 2,

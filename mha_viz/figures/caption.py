@@ -61,7 +61,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
     sentences = [stopped(f"{KINDS[kind]}: {which} of {reading(attention)}")]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
-    sentences += [scale(view, parts, kind), hidden_note([attention], view, parts)]
+    sentences += [scale_range(view, parts, kind), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
     alt = f"{KINDS[kind]}, {which}, for {texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
@@ -164,7 +164,7 @@ def held(attention: Attention, view: View) -> str:
     return f"Held: “{row}” as query." if row is not None else f"Held: “{col}” as key."
 
 
-def scale(view: View, parts: Sequence[Block], kind: str) -> str:
+def scale_range(view: View, parts: Sequence[Block], kind: str) -> str:
     """The range of the colours, or of the lines' opacity."""
     top = max((part.top for part in parts), default=0.0)
     words = "0 to each head’s largest weight" if view.scale == "head" and len(parts) > 1 else span(view.scale, top)

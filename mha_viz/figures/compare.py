@@ -13,7 +13,7 @@ from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.correspondence import Panel, held_by_panels
-from mha_viz.figures.faint import faint, faint_links
+from mha_viz.figures.faint import faint_cells, faint_links
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
@@ -60,7 +60,7 @@ def compare(
         [_panel(panels, *each, width, theme) for each in zip(panels, plates, strict=True)], width, across
     )
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
-    hardly_seen = faint_links if kind == "links" else faint
+    hardly_seen = faint_links if kind == "links" else faint_cells
     scale = span(view.scale, max(part.top for part in parts))
     whole_width = across * width + (across - 1) * GAP
     drawn = Drawing(

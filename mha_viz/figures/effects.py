@@ -13,7 +13,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.head_map import readable
-from mha_viz.figures.theme import Theme, faint, palette, paper
+from mha_viz.figures.theme import Theme, grid_colour, palette, paper
 
 TOP, LEFT, BELOW = 30, 40, 10  # pixels
 Numbers = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figur
             "tickangle": -45,
             "fixedrange": True,
         },
-        yaxis={"rangemode": "tozero", "gridcolor": faint(theme), "fixedrange": True, "nticks": 5},
+        yaxis={"rangemode": "tozero", "gridcolor": grid_colour(theme), "fixedrange": True, "nticks": 5},
         bargap=0.3,
         showlegend=False,
     )
@@ -106,14 +106,14 @@ def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dic
         "height": TOP + height * layers + BELOW,
         "margin": {"l": LEFT, "r": 10, "t": TOP, "b": BELOW},
         **paper(theme),
-        "xaxis": {**_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
-        "yaxis": {**_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},
+        "xaxis": {**_numbered_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
+        "yaxis": {**_numbered_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},
         "shapes": [_frame(head, theme) for head in sorted(off)],
         "showlegend": False,
     }
 
 
-def _axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
+def _numbered_axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
     return {
         "showgrid": False,
         "zeroline": False,

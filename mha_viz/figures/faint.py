@@ -11,7 +11,7 @@ from mha_viz.figures.view import Block, View, chosen
 FAINT = 0.15  # on a scale from 0 to 1: a weight below this is nearly the colour of the paper
 
 
-def faint(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
     """That all weights shown are so small that a scale from 0 to 1 hardly shows them."""
     if view.scale != "fixed" or not 0 < _largest(parts) < FAINT:
         return ()
@@ -22,7 +22,7 @@ def faint(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
 def faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
     """The same for links, or that the rule of the view leaves none."""
     if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
-        return faint(view, parts)
+        return faint_cells(view, parts)
     remedy = f'The largest weight shown is {numerals.weight(_largest(parts))}: ask for less than links="{view.links}".'
     return (Note("No weight is large enough for a link.", remedy),)
 

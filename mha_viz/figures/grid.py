@@ -13,7 +13,7 @@ import numpy as np
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.drawing.marks import Cells, Drawing, Mark, Text
 from mha_viz.figures import caption
-from mha_viz.figures.faint import faint
+from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.heatmap import scale_bar
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
@@ -45,7 +45,7 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        notes=faint(view, every),
+        notes=faint_cells(view, every),
         **caption.of_heads(attention, (), view, every, "grid"),
     )
     return sheet(drawn, size)

@@ -17,7 +17,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Cells, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
-from mha_viz.figures.faint import faint
+from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, span, units
@@ -78,7 +78,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         layout.height + FOOT,
         centred(marks, layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*faint(view, [part]), *notes, *unlabelled(layout)),
+        notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout)),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size)
@@ -117,7 +117,8 @@ def matrix_marks(
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
     marks += minuses(matrix, layout, theme)
     marks += _veils(matrix, layout, theme, fade.cells)
-    marks += [*_axis(matrix, layout, theme, fade.labels, True), *_axis(matrix, layout, theme, fade.labels, False)]
+    for is_row in (True, False):
+        marks += _axis_labels(matrix, layout, theme, fade.labels, is_row)
     return tuple(marks), layout
 
 
@@ -209,7 +210,7 @@ def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
     return (Note(says, "For all of them raise width_mm, lower font_pt, or hide special tokens; or pin a token."),)
 
 
-def _axis(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
+def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size, every = label_step(layout)

@@ -29,7 +29,7 @@ from mha_viz.figures.inside_parts import (
     token_axis,
     token_name,
 )
-from mha_viz.figures.theme import Theme, faint, scale
+from mha_viz.figures.theme import Theme, colorscale, grid_colour
 
 DRAWN = 32  # tokens that a chart has room for
 UNDIVIDED = "q · k as it is"
@@ -112,7 +112,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
     for row, numbers in enumerate(rows.values(), 1):
         figure.add_trace(_bars(numbers, theme), row, 1)
     figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=3, col=1)
-    figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=4)
+    figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return finished(figure, theme, 470, top=34, left=45)
 
@@ -141,7 +141,7 @@ def both_softmaxes(
         figure.add_bar(**common, y=score, name=label, legendgroup=name, row=1, col=1)
         figure.add_bar(**common, y=weights[at], name=label, legendgroup=name, showlegend=False, row=2, col=1)
     figure.update_xaxes(**token_axis(trace, tokens, (query, key)))
-    figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=5)
+    figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=5)
     figure.update_yaxes(range=[0, 1], row=2, col=1)
     figure.update_layout(barmode="group", bargap=0.25, bargroupgap=0)
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
@@ -157,7 +157,7 @@ def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme
     hover = "%{customdata}: %{text}<extra></extra>"
     words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "masked", "open")
     figure.update_traces(
-        colorscale=scale((theme.ramp[1], theme.muted)),
+        colorscale=colorscale((theme.ramp[1], theme.muted)),
         showscale=False,
         text=words,
         hovertemplate=hover,
@@ -177,7 +177,7 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
             z=shown,
             zmin=0,
             zmax=1,
-            colorscale=scale(theme.ramp),
+            colorscale=colorscale(theme.ramp),
             customdata=np.array([[f"{a} to {b}" for b in names] for a in names]),
             hovertemplate="%{customdata}: %{z:.3f}<extra></extra>",
             colorbar=colour_bar(),
@@ -256,7 +256,7 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
     )
     edges = [h * trace.d_k for h in range(trace.heads)]
     figure.update_xaxes(tickvals=[*edges, trace.heads * trace.d_k], title_text="column of the concatenation")
-    figure.update_yaxes(gridcolor=faint(theme), zerolinecolor=theme.muted, nticks=6)
+    figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=6)
     figure.update_layout(bargap=0)
     return finished(figure, theme, 300, top=34, left=45)
 
@@ -313,7 +313,7 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
         bars = {"x": list(range(len(at))), "y": numbers, "customdata": named, "marker": {"color": colour}}
         figure.add_bar(**bars, hovertemplate="%{customdata}: %{y:.3f}<extra></extra>", row=row, col=1)
     figure.update_xaxes(**token_axis(trace, tokens, (query, key)))
-    figure.update_yaxes(gridcolor=faint(theme), nticks=4, rangemode="tozero")
+    figure.update_yaxes(gridcolor=grid_colour(theme), nticks=4, rangemode="tozero")
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return finished(figure, theme, 360, top=34, left=45)
 

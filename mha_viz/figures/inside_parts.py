@@ -10,7 +10,7 @@ import numpy as np
 
 from mha_viz.attention.trace import Array, Trace
 from mha_viz.figures.charts import go
-from mha_viz.figures.theme import Theme, paper, scale
+from mha_viz.figures.theme import Theme, colorscale, paper
 
 POOLED = 96  # rows and columns of a large matrix
 LETTERS = 12  # of a token's label
@@ -67,7 +67,7 @@ def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) 
         z=numbers,
         zmin=-limit,
         zmax=limit,
-        colorscale=scale(theme.signed),
+        colorscale=colorscale(theme.signed),
         showscale=bar,
         colorbar=colour_bar(),
         hovertemplate="row %{y}, column %{x}: %{z:.3f}<extra></extra>",
@@ -77,7 +77,7 @@ def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) 
 def sized_cells(cells: Array, theme: Theme) -> go.Heatmap:
     """Sizes from 0 as cells of one hue."""
     top = float(np.percentile(cells, 99.5))
-    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=scale(theme.ramp), showscale=False, hoverinfo="skip")
+    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=colorscale(theme.ramp), showscale=False, hoverinfo="skip")
 
 
 def bars_rightward(numbers: Array, colours: str | Sequence[str], labels: Sequence[str], digits: int) -> go.Bar:

@@ -80,7 +80,7 @@ class Overview(NamedTuple):
 def overview(attention: Attention) -> Overview:
     """Numbers of every head, and thumbnails where the heads do not all travel in full."""
     metrics: list[dict[str, object]] = [
-        {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _rounded(values)}
+        {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _five_decimals(values)}
         for m, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
     ]
     if _all_fit(attention):
@@ -118,9 +118,9 @@ def packet(
     parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), summary.thumbs]
     header = _header(attention, full, start or Start(), summary)
     if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
-        header["hidden"] = [_rounded(attention.hidden[head]) for head in full]
+        header["hidden"] = [_five_decimals(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:
-        header["link"] = {**asdict(link), "weights": _rounded(link_weights(attention, link))}
+        header["link"] = {**asdict(link), "weights": _five_decimals(link_weights(attention, link))}
     return _packed(header, parts)
 
 
@@ -222,8 +222,8 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails
         "layers": attention.layers,
         "heads": attention.heads,
         "together": together(attention),
-        **_axis(text),
-        **({"keys": _axis(attention.keys)} if attention.is_cross else {}),
+        **_axis_tokens(text),
+        **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         "full": [h.layer * attention.heads + h.head for h in full],
         "metrics": thumbnails.metrics,
@@ -231,7 +231,7 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
-def _axis(text: TokenizedText) -> dict[str, object]:
+def _axis_tokens(text: TokenizedText) -> dict[str, object]:
     """What rows, or columns, are drawn from: the tokens, and the words that join them."""
     return {
         "n": len(text),
@@ -249,7 +249,7 @@ def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:
     return b"".join([struct.pack("<I", len(head)), head, *parts])
 
 
-def _rounded(values: npt.NDArray[Any]) -> list[float | None]:
+def _five_decimals(values: npt.NDArray[Any]) -> list[float | None]:
     return [None if math.isnan(v) else round(float(v), 5) for v in values.ravel()]
 
 

@@ -61,7 +61,8 @@ def _opened(name: str, attention: Attention) -> str:
 
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     """The call with which the model read the text, and the steps that it does not take."""
-    encoder, text, steps = f"mv.load({attention.model!r}){_untrained(attention)}", attention.queries, attention.made[1:]
+    encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
+    text, steps = attention.queries, attention.made[1:]
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     either = f"'', words={words!r}" if words else typed
@@ -81,7 +82,7 @@ def _after(call: str, step: str) -> str:
     return call + STEPS[step] if step in STEPS else ""
 
 
-def _untrained(attention: Attention) -> str:
+def _untrained_call(attention: Attention) -> str:
     """How its model was made of the one that is loaded, where that is another."""
     match = re.fullmatch(r"untrained, seed (\d+)", attention.revision)
     return f".untrained({match[1]})" if match else ""

@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_numbers
-from mha_viz.figures.theme import Theme, faint, paper
+from mha_viz.figures.theme import Theme, grid_colour, paper
 
 CELL, TOP, LEFT = (64, 40), 30, 40  # pixels
 FAINTEST = 0.18  # of a role whose gain is nothing, or that a simple rule matches
@@ -217,11 +217,11 @@ def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
         xaxis={
             "type": "log",
             "fixedrange": True,
-            "gridcolor": faint(theme),
+            "gridcolor": grid_colour(theme),
             "tickvals": [place + 1 for place in PLACES],
             "ticktext": [f"{place:,}" for place in PLACES],
         },
-        yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": faint(theme), "fixedrange": True},
+        yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": grid_colour(theme), "fixedrange": True},
         hovermode="closest",
     )
     return figure
@@ -242,7 +242,7 @@ def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:
         height=230,
         margin={"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},
         **paper(theme, 12),
-        yaxis={"range": [0, 1], "gridcolor": faint(theme), "fixedrange": True},
+        yaxis={"range": [0, 1], "gridcolor": grid_colour(theme), "fixedrange": True},
         xaxis={"fixedrange": True, "type": "category"},
         bargap=0.25,
         showlegend=legend,

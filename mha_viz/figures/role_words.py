@@ -64,12 +64,12 @@ def _measured(finding: Finding) -> str:
         return (
             f"coincides with {labelled(relation)}, {DIRECTIONS[direction]}, right in {score} of {finding.n:,} "
             f"{_cases(finding)} ({_interval(finding)}); best fixed offset {baseline}{_upos(finding)}"
-            f"{_untrained(finding)}"
+            f"{_untrained_score(finding)}"
         )
     if finding.role == "coreference":
         return (
             f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"{_cases(finding)} ({_interval(finding)}); better baseline {baseline}{_untrained(finding)}"
+            f"{_cases(finding)} ({_interval(finding)}); better baseline {baseline}{_untrained_score(finding)}"
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
@@ -99,7 +99,7 @@ def _upos(finding: Finding) -> str:
     return f", {finding.upos_rule} {percent(finding.upos)}" if finding.upos_rule else ""
 
 
-def _untrained(finding: Finding) -> str:
+def _untrained_score(finding: Finding) -> str:
     return "" if math.isnan(finding.untrained) else f", best untrained head {percent(finding.untrained)}"
 
 

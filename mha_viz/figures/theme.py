@@ -80,12 +80,12 @@ def paper(theme: Theme, size: int = 13) -> dict[str, Any]:
     }
 
 
-def scale(stops: Sequence[str]) -> list[list[Any]]:
-    """The stops of a ramp as a colour scale."""
+def colorscale(stops: Sequence[str]) -> list[list[Any]]:
+    """The stops of a ramp as Plotly takes them."""
     return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
 
 
-def faint(theme: Theme, opacity: float = 0.25) -> str:
+def grid_colour(theme: Theme, opacity: float = 0.25) -> str:
     """The colour of grid lines and of what stands back."""
     r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},{opacity})"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.figures.charts import go
-from mha_viz.figures.theme import Theme, faint, paper
+from mha_viz.figures.theme import Theme, grid_colour, paper
 
 LN2 = 0.6931
 LABELLED = 8  # maps that have room for the words beside them
@@ -67,7 +67,7 @@ def curves(
             "fixedrange": True, "showgrid": False, "zeroline": False, "title": {"text": "step", "standoff": 4},
         },
         yaxis={
-            "gridcolor": faint(theme), "zerolinecolor": faint(theme), "fixedrange": True,
+            "gridcolor": grid_colour(theme), "zerolinecolor": grid_colour(theme), "fixedrange": True,
             "ticks": "", **(_decades(lines) if log else {"range": list(bounds) if bounds else None, "nticks": 6}),
         },
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 12}},
@@ -134,7 +134,7 @@ def removal(least: Array, most: Array, chance: Array, theme: Theme) -> go.Figure
     figure = go.Figure()
     figure.add_scatter(x=gone, y=high, mode="lines", line={"width": 0}, hoverinfo="skip", showlegend=False)
     figure.add_scatter(
-        x=gone, y=low, mode="lines", line={"width": 0}, fill="tonexty", fillcolor=faint(theme), hoverinfo="skip",
+        x=gone, y=low, mode="lines", line={"width": 0}, fill="tonexty", fillcolor=grid_colour(theme), hoverinfo="skip",
         name="80% of random orders",
     )  # fmt: skip
     curves = ((chance.mean(axis=0), "at random", grey), (most, "most important first", orange))
@@ -161,7 +161,7 @@ def importance(values: Array, order: Array, theme: Theme) -> go.Figure:
     )
     figure.update_layout(**paper(theme, 12), height=320, margin={"l": 46, "r": 8, "t": 30, "b": 40}, bargap=0.3)
     figure.update_xaxes(type="category", fixedrange=True, title={"text": "removed, first to last", "standoff": 6})
-    figure.update_yaxes(gridcolor=faint(theme), fixedrange=True, zeroline=False)
+    figure.update_yaxes(gridcolor=grid_colour(theme), fixedrange=True, zeroline=False)
     return figure
 
 
@@ -176,7 +176,7 @@ def _shares(theme: Theme, height: int) -> dict[str, Any]:
         "yaxis": {
             "range": [0, 1.04],
             "tickformat": ".0%",
-            "gridcolor": faint(theme),
+            "gridcolor": grid_colour(theme),
             "fixedrange": True,
             "zeroline": False,
         },
@@ -185,4 +185,4 @@ def _shares(theme: Theme, height: int) -> dict[str, Any]:
 
 
 def _colour(theme: Theme, number: int | None) -> str:
-    return faint(theme, 0.55) if number is None else theme.heads[number % len(theme.heads)]
+    return grid_colour(theme, 0.55) if number is None else theme.heads[number % len(theme.heads)]

@@ -27,7 +27,7 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
     tokens = []
     for i, (piece, word) in enumerate(zip(trimmed, words, strict=True)):
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
-        tokens.append(Token(shown(trimmed, i, typed), word, piece.segment, start, end, piece.known))
+        tokens.append(Token(shown(trimmed, i, typed), word, piece.segment, start, end, piece.in_vocabulary))
     return TokenizedText(text, pair, tuple(tokens), cut)
 
 

@@ -18,7 +18,7 @@ class Piece(NamedTuple):
     end: int
     word: int | None  # None for [CLS], [SEP] and their like
     segment: int
-    known: bool = True  # False when the tokenizer has no piece for it: [UNK]
+    in_vocabulary: bool = True  # False when the tokenizer has no piece for it: [UNK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class TokenizedText:
 class WordPieces:
     """A sentence given as words (``forms``), as a model reads it. Each other tuple has one entry for each piece:
     ``names`` are the tokenizer's own, ``words`` number the given ones (None for special tokens), ``spans`` point into
-    ``text``, which is the words with one blank between them, ``known`` is as in Piece."""
+    ``text``, which is the words with one blank between them, ``in_vocabulary`` is as in Piece."""
 
     forms: tuple[str, ...]
     names: tuple[str, ...]
@@ -120,7 +120,7 @@ class WordPieces:
     types: tuple[int, ...]
     words: tuple[int | None, ...]
     spans: tuple[tuple[int, int], ...]
-    known: tuple[bool, ...]
+    in_vocabulary: tuple[bool, ...]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -133,7 +133,7 @@ class WordPieces:
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The same, a piece at a time."""
-        each = zip(self.names, self.spans, self.words, self.known, strict=True)
+        each = zip(self.names, self.spans, self.words, self.in_vocabulary, strict=True)
         return tuple(Piece(name, *span, word, 0, in_vocabulary) for name, span, word, in_vocabulary in each)
 
     @cached_property
@@ -147,7 +147,7 @@ class WordPieces:
         tokens = []
         for i, piece in enumerate(self.pieces):
             start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
-            tokens.append(Token(shown(self.pieces, i, (self.text, "")), piece.word, 0, start, end, piece.known))
+            tokens.append(Token(shown(self.pieces, i, (self.text, "")), piece.word, 0, start, end, piece.in_vocabulary))
         return TokenizedText(self.text, "", tuple(tokens), given=self.forms)
 
 

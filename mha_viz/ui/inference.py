@@ -33,7 +33,7 @@ SOON = 0.4  # seconds without an answer before the page says that it is working
 R = TypeVar("R")
 
 
-def read(text: str, where: Address) -> Attention | None:
+def requested_reading(text: str, where: Address) -> Attention | None:
     """The reading that was asked for, or the nearest one that can be shown, with a word on why; None without any."""
     model = None
     try:
@@ -56,7 +56,7 @@ def read_shown(text: str, where: Address) -> Attention | None:
                 return _shown(model, text, where)
         except MhaVizError as error:
             complain(error)
-    return read(text, where)
+    return requested_reading(text, where)
 
 
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:

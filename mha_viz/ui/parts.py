@@ -88,7 +88,7 @@ def message(component: str, event: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def number(key: str) -> int | None:
+def control_number(key: str) -> int | None:
     """The whole number in a control; None for anything else, which only a client other than the page can send."""
     return whole(st.session_state.get(key))
 

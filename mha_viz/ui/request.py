@@ -86,7 +86,7 @@ def ask(what: PageRequest, intro: str = "") -> None:
 def _look(what: PageRequest, model: str) -> dict[str, object]:
     """What to look for in an example, and where another head is open the way to its own; the tour speaks for itself."""
     example = _example(what)
-    if model != catalog.DEFAULT or not example or tour.number(address.now()):
+    if model != catalog.DEFAULT or not example or tour.step_number(address.now()):
         return {"look": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
@@ -97,7 +97,7 @@ def _look(what: PageRequest, model: str) -> dict[str, object]:
 def _full(what: PageRequest) -> dict[str, str]:
     """What a link must say, besides what the URL says already, to show the same where other things are usual."""
     model = inference.shown_model(what.where) or catalog.default().name
-    begin = _start(what, model)
+    begin = _opened_first(what, model)
     head = {} if what.where.head else {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
     return {"text": what.text, "model": model} | head
 
@@ -152,14 +152,14 @@ def _on_model() -> None:
     address.go(model=chosen, before=inference.shown_model(page_request().where))
 
 
-def start(what: PageRequest, attention: Attention) -> Start:
+def opened_first(what: PageRequest, attention: Attention) -> Start:
     """What is open when the URL names no head."""
     if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
         return Start(f"L{attention.layers - 1}H0")
-    return _start(what, attention.model)
+    return _opened_first(what, attention.model)
 
 
-def _start(what: PageRequest, model: str) -> Start:
+def _opened_first(what: PageRequest, model: str) -> Start:
     if model != catalog.DEFAULT:
         return Start()
     example = _example(what)

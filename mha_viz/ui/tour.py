@@ -53,7 +53,7 @@ def steps() -> tuple[Step, ...]:
     return tuple(Step(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
 
 
-def number(parameters: Mapping[str, Any]) -> int | None:
+def step_number(parameters: Mapping[str, Any]) -> int | None:
     """The step that a URL asks for, from 1; None without one."""
     wanted_step = str(parameters.get(PARAMETER, ""))
     return int(wanted_step) if wanted_step in map(str, range(1, len(steps()) + 1)) else None
@@ -62,7 +62,7 @@ def number(parameters: Mapping[str, Any]) -> int | None:
 def link(pages: Sequence[Any], here: Any) -> None:
     """The way into the tour; somebody who comes without an address of a view is asked."""
     url = st.query_params.to_dict()
-    if number(url) is None:
+    if step_number(url) is None:
         with st.container(key="tour_way", width="content"):
             _to(pages, here, 1, "Tour" if url else ":primary[New here? A tour in six steps]", "first")
 
@@ -70,7 +70,7 @@ def link(pages: Sequence[Any], here: Any) -> None:
 def show(pages: Sequence[Any], here: Any) -> None:
     """The step that the URL names, with the way on, back and out; on another page, the way back to it."""
     url = st.query_params.to_dict()
-    at = number(url)
+    at = step_number(url)
     if at is None:
         return
     step, page_of_step = steps()[at - 1], _page(pages, at)

@@ -53,7 +53,7 @@ def show(what: PageRequest) -> None:
     if chosen == "tray":
         _tray(pins)
         return
-    attention = inference.read(what.text, what.where)
+    attention = inference.requested_reading(what.text, what.where)
     if attention is None:
         return
     head = _head(attention, what)
@@ -219,7 +219,7 @@ def _head(attention: Attention, what: PageRequest) -> Head:
     wanted_head = what.where.head
     if wanted_head and wanted_head.layer < attention.layers and wanted_head.head < attention.heads:
         return wanted_head
-    return Head.parse(request.start(what, attention).head)
+    return Head.parse(request.opened_first(what, attention).head)
 
 
 def _layer(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:

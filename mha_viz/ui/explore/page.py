@@ -20,7 +20,7 @@ from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint
-from mha_viz.ui.request import PageRequest, page_request, start
+from mha_viz.ui.request import PageRequest, opened_first, page_request
 from mha_viz.ui.tray import Pin
 
 
@@ -41,7 +41,7 @@ def introduction(what: PageRequest) -> str:
 def draw(what: PageRequest, attention: Attention) -> None:
     """The drawing of a reading, with a word on what could not be read or followed."""
     where = what.where
-    begin = start(what, attention)
+    begin = opened_first(what, attention)
     heads = (Head.parse(begin.head) if where.head is None else where.head,)
     wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
     n = len(attention.text)

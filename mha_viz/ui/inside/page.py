@@ -22,9 +22,9 @@ from mha_viz.ui.inside.step_parts import Opened
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.parts import (
     complain,
+    control_number,
     entitle,
     guarded,
-    number,
     quoted,
     remark,
     say_complaint,
@@ -61,7 +61,7 @@ def show(what: PageRequest) -> None:
     """The page, from what the URL asks for."""
     st.html(_STYLE)
     say_complaint()
-    attention = inference.read(what.text, what.where)
+    attention = inference.requested_reading(what.text, what.where)
     if attention is None:
         return
     inference.say_cut(attention, what.where)
@@ -107,7 +107,7 @@ def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
 
 def _head(what: PageRequest, attention: Attention) -> Head:
     """The head of the URL, else the one that Explore begins with."""
-    first = Head.parse(request.start(what, attention).head)
+    first = Head.parse(request.opened_first(what, attention).head)
     wanted = what.where.head or first
     odd = [one for one in what.where.complaints if one.startswith("head=")]
     try:
@@ -125,7 +125,7 @@ def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int
     odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
     if odd:
         remark(f"This link names tokens that do not exist ({', '.join(odd)}); the strongest link is shown instead.")
-    begin = None if what.where.head else request.start(what, attention).pin
+    begin = None if what.where.head else request.opened_first(what, attention).pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
     held = pin.groups() if pin else (None, None)
     query, key = (_token(given.get(name), n) for name in ("q", "k"))
@@ -189,7 +189,7 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
 
 @guarded()
 def _on_head() -> None:
-    _open(number("inside_layer"), number("inside_head"))
+    _open(control_number("inside_layer"), control_number("inside_head"))
 
 
 @guarded()
@@ -204,7 +204,7 @@ def _open(layer: int | None, head: int | None) -> None:
 
 
 def _held() -> dict[str, str]:
-    held = {name: number(f"inside_{name}") for name in ("q", "k")}
+    held = {name: control_number(f"inside_{name}") for name in ("q", "k")}
     return {name: str(token) for name, token in held.items() if token is not None}
 
 
@@ -233,7 +233,7 @@ def _on_step() -> None:
 def _on_chip() -> None:
     chosen = whole(sent("inside_map", "head"))
     if chosen is not None and 0 <= chosen < 1000:
-        _open(number("inside_layer"), chosen)
+        _open(control_number("inside_layer"), chosen)
 
 
 def _onward(step: str) -> None:

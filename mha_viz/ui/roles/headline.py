@@ -51,7 +51,7 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     measured = f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
     without = f"for **{layers * heads - named}** no role was found."
     with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
-    lines = [f"* {line}" for line in map(_line, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
+    lines = [f"* {line}" for line in map(_with_standing, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
     untrained = evidence.profiles[0].untrained.get("roles")
     paragraphs = (f"{measured}{with_roles}", "\n".join(lines), RULE)
     if untrained is None:
@@ -63,7 +63,7 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     return (*filter(None, paragraphs), f"For comparison, with random weights: {listed or 'no head has a role'}.")
 
 
-def _line(status: str, findings: Sequence[Finding]) -> str:
+def _with_standing(status: str, findings: Sequence[Finding]) -> str:
     """How many roles of each kind have this standing, and what it means; empty without one."""
     those = [finding for finding in findings if standing(finding) == status]
     if not those:

@@ -48,7 +48,7 @@ def show(what: PageRequest) -> None:
     say_complaint()
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
-    attention = inference.read(what.sentence, what.where)
+    attention = inference.requested_reading(what.sentence, what.where)
     if attention is None:
         return
     inference.say_cut(attention, what.where)

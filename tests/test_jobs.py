@@ -49,7 +49,7 @@ def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
 
 def test_one_visitor_has_one_place_and_is_told_what_to_do(visitors: Visitors) -> None:
     visitors.order("a", "ann")
-    with pytest.raises(Busy, match=r"You have a training under way already: run a\. Stop it first\."):
+    with pytest.raises(Busy, match=r"You already have a training running: run a\. Stop it first\."):
         visitors.order("b", "ann")
     assert visitors.order("b", "bob").owner == "bob"
 
@@ -105,9 +105,44 @@ def test_orders_that_nobody_looked_at_while_they_waited_never_begin(visitors: Vi
 def test_a_full_desk_refuses_whoever_is_new_and_nobody_else(visitors: Visitors) -> None:
     for who in ("ann", "bob", "eve"):
         visitors.order(who, who)
-    with pytest.raises(Busy, match="Too many trainings wait"):
+    with pytest.raises(Busy, match="Too many trainings are waiting on this server"):
         visitors.order("d", "dan")
     assert visitors.order("ann", "dan").owner == "ann"
+
+
+def test_orders_that_were_stopped_take_no_place(visitors: Visitors) -> None:
+    visitors.order("long", "bob")
+    until(lambda: visitors.begun == ["long"])
+    stopped = []
+    for number in range(3):
+        stopped.append(visitors.order(f"run {number}", "ann"))
+        stopped[-1].let_go()
+    assert all(job.finished for job in stopped), "at once: the worker is not asked"
+    assert visitors.desk.before(visitors.order("d", "eve")) == 1
+
+
+def test_ordering_and_stopping_the_same_leaves_nothing_behind(visitors: Visitors) -> None:
+    visitors.order("long", "bob")
+    until(lambda: visitors.begun == ["long"])
+    for _ in range(20):
+        visitors.order("a", "ann").let_go()
+    assert [order.key for order in visitors.desk._orders] == ["long"]
+    assert visitors.desk.under_way("a") is None
+    last = visitors.order("a", "ann")
+    visitors.end.set()
+    until(lambda: last.finished)
+    assert visitors.begun == ["long", "a"]
+
+
+def test_waiting_orders_that_everybody_left_take_no_place(visitors: Visitors) -> None:
+    running = visitors.order("long", "bob")
+    until(lambda: visitors.begun == ["long"])
+    left = [visitors.order(who, who) for who in ("ann", "eve")]
+    visitors.forgotten = 0.0
+    assert all(job.stopped() for job in (running, *left))
+    visitors.forgotten = 600.0
+    assert visitors.order("d", "dan").owner == "dan"
+    assert all(job.finished for job in left)
 
 
 def test_nobody_in_particular_is_not_counted(visitors: Visitors) -> None:

@@ -18,12 +18,12 @@ class Visitors:
 
     def __init__(self) -> None:
         self.who = "ann"
+        self.tab = "1"
         self.forgotten = 600.0
         self.end = threading.Event()
         self.begun: list[str] = []
-        self.desk: Desk[str] = Desk(
-            Rules("training", "trainings", "Stop it first.", places=3, forgotten=lambda: self.forgotten)
-        )
+        self.rules = Rules("training", "trainings", "Stop it first.", places=3, forgotten=lambda: self.forgotten)
+        self.desk: Desk[str] = Desk(self.rules)
 
     def order(self, key: str, who: str) -> Job:
         self.who = who
@@ -43,6 +43,7 @@ class Visitors:
 def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     found = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: found.who)
+    monkeypatch.setattr(jobs, "session", lambda: found.tab)
     yield found
     found.end.set()
 
@@ -69,6 +70,49 @@ def test_a_place_is_free_again_after_stop_though_others_go_on(visitors: Visitors
     first.let_go()
     assert not first.stopped()
     assert visitors.order("b", "ann") is not first
+
+
+def test_a_second_tab_keeps_an_order_that_the_first_one_left(visitors: Visitors) -> None:
+    job = visitors.order("a", "ann")
+    visitors.tab = "2"
+    assert visitors.order("a", "ann") is job
+    visitors.tab = "1"
+    job.leave()
+    assert not job.stopped()
+    visitors.tab = "2"
+    job.leave()
+    assert job.stopped()
+
+
+def test_stop_in_one_tab_stops_it_in_all_tabs_of_the_visitor(visitors: Visitors) -> None:
+    job = visitors.order("a", "ann")
+    visitors.tab = "2"
+    visitors.order("a", "ann").let_go()
+    assert job.stopped()
+    visitors.tab = "1"
+    assert job.left
+
+
+def test_a_tab_that_orders_another_leaves_the_one_before(visitors: Visitors) -> None:
+    visitors.desk = Desk(visitors.rules._replace(one_per_tab=True))
+    first = visitors.order("a", "ann")
+    visitors.order("a", "bob")
+    second = visitors.order("b", "ann")
+    assert not first.stopped(), "bob waits"
+    assert visitors.order("c", "ann") is not second
+    assert second.stopped()
+    visitors.tab = "2"
+    with pytest.raises(Busy, match="run c"):
+        visitors.order("d", "ann")
+
+
+def test_an_order_that_its_owner_has_forgotten_takes_no_place_of_theirs(visitors: Visitors) -> None:
+    first = visitors.order("a", "ann")
+    visitors.order("a", "bob")
+    visitors.who = "ann"
+    first.leave()
+    assert visitors.order("b", "ann") is not first
+    assert not first.stopped()
 
 
 def test_a_place_is_free_again_when_the_order_is_done(visitors: Visitors) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects
@@ -22,7 +24,8 @@ from mha_viz.reader import Reader
 from mha_viz.study import effects as study
 from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office
+from mha_viz.ui.cache import Office, office
+from mha_viz.ui.jobs import Job
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -144,6 +147,31 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     means = ablation.means_over(toy, (" ".join(sentence.forms) for sentence in built_in().sentences))
     whole = study.effects(toy, study.Case(text, method="mean", means=means))
     assert cells(page, "effects")["L1H1"] == charts.in_thousandths(whole.sentence[1, 1])
+
+
+def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
+    usual = Office.some_effects
+
+    def some_effects(self: Office, model: Any, text: str, pair: str, how: str, layer: int, heads: Any) -> Any:
+        assert gate.wait(60)
+        asked.append((layer, *heads))
+        return usual(self, model, text, pair, how, layer, heads)
+
+    def rerun(job: Job, seconds: float) -> bool:
+        if not gate.is_set():
+            gate.set()
+            raise StopException  # as where a visitor clicks meanwhile
+        return usual_wait(job, seconds)
+
+    monkeypatch.setattr(Office, "some_effects", some_effects)
+    monkeypatch.setattr(Job, "wait", rerun)
+    page = visit(text="The page runs again meanwhile.")
+    assert not page.at.get("plotly_chart")
+    page.at.run()
+    page.check()
+    assert len(cells(page, "effects")) == 72
+    assert len(asked) == len(set(asked)), "nothing was computed twice"
 
 
 def test_controls_choose_layers_and_heads_at_random() -> None:

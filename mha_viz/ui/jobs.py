@@ -1,7 +1,8 @@
 """Work that visitors order and look at from time to time: who waits for it, whose it is, and when it stops.
 
-One visitor has one place at a desk, in however many tabs, and may join whatever others have ordered. What nobody looks
-at any more stops. Threads of a desk end with the process, whatever they wait for.
+One visitor has one place at a desk, in however many tabs, and may join whatever others have ordered. What no tab looks
+at any more stops after a while; a page that runs again goes on with what it has ordered. Threads of a desk end with
+the process, whatever they wait for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.ui.cache import Shelf
-from mha_viz.ui.visitors import NOBODY, visitor
+from mha_viz.ui.visitors import NOBODY, session, visitor
 
 _LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
@@ -24,8 +25,8 @@ K = TypeVar("K", bound=Hashable)
 class Rules(NamedTuple):
     """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about
     their own order; at most ``apiece`` orders per visitor; ``places`` may wait or run, ``workers`` run at once; after
-    ``forgotten`` seconds without a look somebody counts as gone. ``failure`` is the error of an order that met a
-    fault."""
+    ``forgotten`` seconds without a look somebody counts as gone. ``one_per_tab``: a tab that orders another leaves
+    the one before, as where a page orders by itself. ``failure`` is the error of an order that met a fault."""
 
     one: str
     many: str
@@ -35,6 +36,7 @@ class Rules(NamedTuple):
     workers: int = 1
     failure: type[Failed] = Failed
     apiece: Callable[[], int] = lambda: 1
+    one_per_tab: bool = False
 
 
 class Job:
@@ -52,7 +54,7 @@ class Job:
         self._on_stop = on_stop
         self._over = threading.Event()
         self._stopped = False
-        self._seen: dict[str, float] = {}  # when each visitor last looked
+        self._seen: dict[tuple[str, str], float] = {}  # when each visitor last looked, by tab
         self._gone: set[str] = set()  # visitors who pressed Stop
         self.join()
 
@@ -64,12 +66,17 @@ class Job:
     def look(self) -> None:
         """This visitor still waits for it."""
         if not self.left:
-            self._seen[visitor()] = time.monotonic()
+            self._seen[visitor(), session()] = time.monotonic()
+
+    def leave(self) -> None:
+        """This tab waits no longer; another of the same visitor may."""
+        self._seen.pop((visitor(), session()), None)
 
     def let_go(self) -> None:
-        """This visitor waits no longer; without any other, it stops."""
+        """This visitor waits no longer, in no tab; without any other, it stops."""
         self._gone.add(visitor())
-        self._seen.pop(visitor(), None)
+        for place in [place for place in list(self._seen) if place[0] == visitor()]:
+            self._seen.pop(place, None)
         if self.stopped():
             self._on_stop()
 
@@ -93,13 +100,16 @@ class Job:
 
     def stopped(self) -> bool:
         """True once nobody waited for it: it comes to an end; whoever still wants it must order it again."""
-        now, longest = time.monotonic(), self._rules.forgotten()
-        self._stopped = self._stopped or not any(now - seen < longest for seen in list(self._seen.values()))
+        self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
+
+    def _waiting_visitors(self) -> set[str]:
+        now, longest = time.monotonic(), self._rules.forgotten()
+        return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
         """True while it takes this visitor's place at the desk."""
-        return self.owner == who != NOBODY and who not in self._gone and not self.stopped()
+        return self.owner == who != NOBODY and not self.stopped() and who in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
         """Nothing more will come."""
@@ -132,6 +142,10 @@ class Desk(Generic[K]):
         Raises Busy when this visitor has as many other orders here as one may have, and when too many wait.
         """
         with self._changed:
+            if self._rules.one_per_tab:
+                for other in self._orders:
+                    if other.key != key:
+                        other.job.leave()
             self._drop_stopped()
             job = self.under_way(key)
             if job is None:

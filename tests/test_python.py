@@ -96,7 +96,7 @@ def test_the_rows_of_one_head(head: Any, files: tuple[Path, Path], tiny: Tiny) -
 
 def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Tiny, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
-        (lambda: mv.profile(3, model=tiny("bert")), CorpusError, "'3' is no corpus. Give a path, a list of paths"),
+        (lambda: mv.profile(3, model=tiny("bert")), CorpusError, "'3' is not a corpus. Give a path, a list of paths"),
         (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is no corpus"),
         (lambda: mv.profile(tmp_path / "gone.txt", model=tiny("bert")), CorpusError, "gone.txt cannot be read"),
         (lambda: mv.open_corpus("a\0"), CorpusError, "cannot be read"),
@@ -228,7 +228,9 @@ def test_what_cannot_be_read_is_named_after_all_before_it(tiny: Tiny) -> None:
     assert [next(each).text.text, next(each).text.text] == ["a cat", "a dog"]
     with pytest.raises(EmptyText, match="Text 2, counted from 0: Nothing was typed"):
         next(each)
-    with pytest.raises(TextError, match=r"Text 1, counted from 0: '3' is no text. Give a string, or a list of words"):
+    with pytest.raises(
+        TextError, match=r"Text 1, counted from 0: '3' is not a text. Give a string, or a list of words"
+    ):
         [*encoder.encode_many(["a", 3])]
     with pytest.raises(TextError, match=r"is not a list of texts. Give a list, or take encode"):
         encoder.encode_many("a cat")

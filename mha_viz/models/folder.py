@@ -98,7 +98,7 @@ def _outcome(folder: Path, model: Model, files: _Stamps) -> Model | ModelError:
 
 
 def _stamps(folder: Path) -> _Stamps:
-    """Of each file that a check reads: name, size in bytes, last change in nanoseconds (of rights, too), number."""
+    """Of each file that a check reads: name, size in bytes, last change (including permissions, ns), number."""
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]

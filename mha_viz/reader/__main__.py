@@ -16,7 +16,7 @@ from typing import Any
 from mha_viz import process
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import MhaVizError, ReadingFailed
+from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed
 from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
@@ -53,16 +53,29 @@ class Models:
 
     def measure(self, name: str, first: int, end: int) -> None:
         """Read the built-in sentences from ``first`` to ``end`` (exclusive) for the mean outputs of a model's heads;
-        those that were read before are not read again."""
+        those that were read before are not read again.
+
+        Raises MeansMissing where sentences before ``first`` were not read: by this process, since it loaded the model.
+        """
         means, done = self._means.get(name, (Means(self[name]), 0))
-        means.add(" ".join(sentence.forms) for sentence in _built_in().sentences[max(first, done) : end])
-        self._means[name] = means, max(done, end)
+        if first > done:
+            raise _missing()
+        self._means.pop(name, None)  # sums to which only a part of the sentences is added are kept by nobody
+        sentences = _built_in().sentences
+        means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
+        self._means[name] = means, max(done, min(end, len(sentences)))
 
     def means(self, name: str) -> Array:
-        """The mean outputs of a model's heads over the built-in sentences that were read: [layer, head, d_head]."""
-        if name not in self._means:
-            raise ReadingFailed("The mean outputs of this model’s heads are not measured any more.", "Try again.")
-        return self._means[name][0].values()
+        """The mean outputs of a model's heads over all built-in sentences: [layer, head, d_head]. Raises MeansMissing
+        where not all of them were read."""
+        means, done = self._means.get(name, (None, 0))
+        if means is None or done < len(_built_in().sentences):
+            raise _missing()
+        return means.values()
+
+
+def _missing() -> MeansMissing:
+    return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
 
 
 def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:

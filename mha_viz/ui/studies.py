@@ -299,7 +299,7 @@ def _bounds(folder: Path) -> apart.Bounds:
     """On one's own machine a study takes all cores, behind other work, as long as it needs; for strangers half of the
     cores and ten minutes at a time. The model is held twice, trained and untrained, each with packed copies."""
     if not catalog.hosted():
-        return apart.Bounds(threads=0, grace=GRACE, what="The study")
+        return apart.Bounds(threads=0, grace=GRACE, what="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return apart.Bounds(
         seconds=600,

@@ -24,7 +24,7 @@ from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
 LARGEST = 84  # a cell of a figure by itself, pixels: five tokens would fill a page with 25 numbers
-HAIRLINES = 10  # cells from this size on are parted by lines
+HAIRLINES = 10  # cells from this size on have lines between them
 MARKED = 4  # cells from this size on carry a minus where they are less than 0
 FAINT = 0.1  # of the largest difference: what is less needs no minus, for its colour is hardly one
 DEEP = 0.52  # of the largest difference: from here on a cell is nearer to the ink than to the paper

@@ -20,6 +20,7 @@ from mha_viz.errors import MhaVizError, ReadingFailed
 from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.folder import Stamps, stamps
 from mha_viz.models.norms import norm_weighted
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -32,6 +33,7 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+        self._stamps: dict[str, Stamps] = {}  # of the files of a loaded model, when it was loaded
         self._means: dict[str, tuple[Means, int]] = {}  # of a loaded model, and of how many built-in sentences
 
     @property
@@ -40,8 +42,12 @@ class Models:
         return list(self._encoders)
 
     def __getitem__(self, name: str) -> Encoder:
+        if name in self._encoders and self._has_changed(name):
+            del self._encoders[name]
+            self._means.pop(name, None)
         if name not in self._encoders:
-            self._encoders[name] = load(name, download=False)
+            self._encoders[name] = encoder = load(name, download=False)
+            self._stamps[name] = stamps(encoder.folder) if encoder.folder else frozenset()
             gc.freeze()  # spares the garbage collector half a million objects of the model libraries
         self._encoders.move_to_end(name)
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
@@ -50,6 +56,11 @@ class Models:
         if encoder.folder is not None:  # the server frees space for downloads by last use
             budget.used(encoder.folder)
         return encoder
+
+    def _has_changed(self, name: str) -> bool:
+        """True when the files of a loaded model are others than those that were loaded."""
+        folder = self._encoders[name].folder
+        return folder is not None and stamps(folder) not in (self._stamps[name], frozenset())
 
     def measure(self, name: str, first: int, end: int) -> None:
         """Read the built-in sentences from ``first`` to ``end`` (exclusive) for the mean outputs of a model's heads;

@@ -150,7 +150,7 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
         except MhaVizError as error:
             complain(error)
             return
-    index = head.layer * heads + head.head
+    index = head.place(heads)
     name = relation if relation != "all without punct" else "all"
     cases = [
         Case(number, links)

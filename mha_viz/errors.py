@@ -16,6 +16,7 @@ __all__ = [
     "Failed",
     "Fault",
     "FigureWarning",
+    "MeansMissing",
     "MhaVizError",
     "MissingGlyphWarning",
     "ModelBroken",
@@ -105,7 +106,7 @@ class Cancelled(MhaVizError):
 
 
 class Busy(MhaVizError):
-    """Too many requests wait for the one model process."""
+    """Too many orders wait, for the model process or for other work, or this visitor has another one."""
 
 
 class Failed(MhaVizError):
@@ -122,6 +123,10 @@ class TooLarge(Failed):
 
 class ReadingFailed(Failed):
     """The process in which a model reads ended, took too long, or met a fault of the model's library."""
+
+
+class MeansMissing(ReadingFailed):
+    """The process in which a model reads does not have the mean outputs of its heads, or only a part of them."""
 
 
 class StudyFailed(Failed):

@@ -36,4 +36,10 @@ PLACES = {
     "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
     "questions": Place("pages/80_questions.py", {"tour": "2"}),
 }
-NOT_PRESSED = ("lab_run", "measure", "measure_file", "go_on")  # start work that takes seconds; tests of their own
+NOT_PRESSED = (
+    "lab_run",
+    "measure",
+    "measure_file",
+    "go_on",
+    "search_links",
+)  # start work that takes seconds; tests of their own

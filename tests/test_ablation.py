@@ -117,7 +117,7 @@ def test_mean_outputs_are_those_over_all_tokens(tiny: Tiny, tiny_folder: Folder)
 def test_a_reading_says_what_was_off(tiny: Tiny) -> None:
     encoder = tiny("bert")
     one = ablation.without(encoder, ["L1H0", (0, 2)], SENTENCE)
-    assert one.made == ("without L0H2 L1H0: zero",)
+    assert one.made == ("typed", "without L0H2 L1H0: zero")
     others = [
         encoder.encode(SENTENCE),
         ablation.without(encoder, ["L1H0"], SENTENCE),
@@ -180,7 +180,7 @@ def test_given_words_are_read_as_words(minilm: Encoder) -> None:
     whole = minilm.encode_words(words)
     without = ablation.without(minilm, ["L2H4"], "", words=words)
     assert without.queries == whole.queries
-    assert without.made == ("without L2H4: zero", "given words")
+    assert without.made == ("given words", "without L2H4: zero")
     assert np.array_equal(without.weights[:3], whole.weights[:3])
     assert not np.allclose(without.weights[3:], whole.weights[3:], atol=1e-4)
 

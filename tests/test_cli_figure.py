@@ -118,7 +118,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--width-in", "0.1"], "--width-in is 0.1. Expected"),
     (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--max-height-mm", "1"], "--max-height-mm is 1.0. Expected"),
     (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--side", "ab"], "Give --pair TEXT, or leave --side out"),
-    (["links", "It", "was", "--head", "L3H1", "--out", "f.svg"], "expected: was. A text stands in quotation marks"),
+    (["links", "It", "was", "--head", "L3H1", "--out", "f.svg"], "expected: was. Put text in quotation marks"),
     (["links", TIRED, "--out", "f.svg", "--head"], "--head needs a value. See mha-viz figure links --help."),
     (
         ["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--pin", "7"],

@@ -98,7 +98,7 @@ def test_a_visitor_has_one_place(hub: FakeHub, visitors: Visitors) -> None:
     for name in ("a/a", "b/b"):
         hub.add(name, Repository(tiny_bert_files(), stall="body"))
     first = visitors.start("a/a", "ann")
-    with pytest.raises(Busy, match="You have a download under way already: “a/a”"):
+    with pytest.raises(Busy, match="You already have a download running: “a/a”"):
         visitors.start("b/b", "ann")
     assert visitors.start("a/a", "ann") is first  # in another tab
     other = visitors.start("b/b", "bob")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from dataclasses import replace
 from typing import Any
@@ -38,6 +39,8 @@ from tests.readings import long_reading, reading
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 H = Head(1, 2)
+HEX = r"#[0-9a-f]{6}\b"
+PROBLEM = "#b3541e"  # the bar beside what went wrong
 
 
 @pytest.fixture
@@ -117,6 +120,15 @@ def test_text_in_figures_has_the_colours_of_the_pages(name: str) -> None:
     theme = THEMES[name]
     assert (theme.ink, theme.accent) == (page["textColor"], page["primaryColor"])
     assert theme.ramp[0] == page["secondaryBackgroundColor"], "weight 0"
+
+
+def test_styles_of_pages_name_no_colour_of_their_own() -> None:
+    page = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
+    allowed = set(re.findall(HEX, f"{THEMES}{page}")) | {"#ffffff", PROBLEM}
+    package = app_root() / "mha_viz"
+    styles = [path for folder in ("ui", "browser") for path in (package / folder).rglob("*.*")]
+    named = {path.name: re.findall(HEX, path.read_text("utf-8")) for path in styles if path.suffix in (".py", ".css")}
+    assert {name: set(colours) - allowed for name, colours in named.items() if set(colours) - allowed} == {}
 
 
 def test_numbers_are_written_as_on_screen() -> None:

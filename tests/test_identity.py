@@ -78,6 +78,7 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
         "without two heads": mv.without(minilm, ["L3H1", "L3H2"], TYPED),
         "without a head, uniform, given": mv.without(minilm, ["L3H1"], "", method="uniform", words=WORDS),
         "without a head, its mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means),
+        "without a head, another mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means + 1),
         "norm-weighted": mv.norm_weighted(minilm, TYPED),
         "norm-weighted pair, words": mv.norm_weighted(minilm, TYPED, "He sat.").by_words(),
         "norm-weighted, given": mv.norm_weighted(minilm, "", words=WORDS),

@@ -18,12 +18,12 @@ class Visitors:
 
     def __init__(self) -> None:
         self.who = "ann"
+        self.tab = "1"
         self.forgotten = 600.0
         self.end = threading.Event()
         self.begun: list[str] = []
-        self.desk: Desk[str] = Desk(
-            Rules("training", "trainings", "Stop it first.", places=3, forgotten=lambda: self.forgotten)
-        )
+        self.rules = Rules("training", "trainings", "Stop it first.", places=3, forgotten=lambda: self.forgotten)
+        self.desk: Desk[str] = Desk(self.rules)
 
     def order(self, key: str, who: str) -> Job:
         self.who = who
@@ -43,13 +43,14 @@ class Visitors:
 def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     found = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: found.who)
+    monkeypatch.setattr(jobs, "session", lambda: found.tab)
     yield found
     found.end.set()
 
 
 def test_one_visitor_has_one_place_and_is_told_what_to_do(visitors: Visitors) -> None:
     visitors.order("a", "ann")
-    with pytest.raises(Busy, match=r"You have a training under way already: run a\. Stop it first\."):
+    with pytest.raises(Busy, match=r"You already have a training running: run a\. Stop it first\."):
         visitors.order("b", "ann")
     assert visitors.order("b", "bob").owner == "bob"
 
@@ -69,6 +70,49 @@ def test_a_place_is_free_again_after_stop_though_others_go_on(visitors: Visitors
     first.let_go()
     assert not first.stopped()
     assert visitors.order("b", "ann") is not first
+
+
+def test_a_second_tab_keeps_an_order_that_the_first_one_left(visitors: Visitors) -> None:
+    job = visitors.order("a", "ann")
+    visitors.tab = "2"
+    assert visitors.order("a", "ann") is job
+    visitors.tab = "1"
+    job.leave()
+    assert not job.stopped()
+    visitors.tab = "2"
+    job.leave()
+    assert job.stopped()
+
+
+def test_stop_in_one_tab_stops_it_in_all_tabs_of_the_visitor(visitors: Visitors) -> None:
+    job = visitors.order("a", "ann")
+    visitors.tab = "2"
+    visitors.order("a", "ann").let_go()
+    assert job.stopped()
+    visitors.tab = "1"
+    assert job.left
+
+
+def test_a_tab_that_orders_another_leaves_the_one_before(visitors: Visitors) -> None:
+    visitors.desk = Desk(visitors.rules._replace(one_per_tab=True))
+    first = visitors.order("a", "ann")
+    visitors.order("a", "bob")
+    second = visitors.order("b", "ann")
+    assert not first.stopped(), "bob waits"
+    assert visitors.order("c", "ann") is not second
+    assert second.stopped()
+    visitors.tab = "2"
+    with pytest.raises(Busy, match="run c"):
+        visitors.order("d", "ann")
+
+
+def test_an_order_that_its_owner_has_forgotten_takes_no_place_of_theirs(visitors: Visitors) -> None:
+    first = visitors.order("a", "ann")
+    visitors.order("a", "bob")
+    visitors.who = "ann"
+    first.leave()
+    assert visitors.order("b", "ann") is not first
+    assert not first.stopped()
 
 
 def test_a_place_is_free_again_when_the_order_is_done(visitors: Visitors) -> None:
@@ -105,9 +149,44 @@ def test_orders_that_nobody_looked_at_while_they_waited_never_begin(visitors: Vi
 def test_a_full_desk_refuses_whoever_is_new_and_nobody_else(visitors: Visitors) -> None:
     for who in ("ann", "bob", "eve"):
         visitors.order(who, who)
-    with pytest.raises(Busy, match="Too many trainings wait"):
+    with pytest.raises(Busy, match="Too many trainings are waiting on this server"):
         visitors.order("d", "dan")
     assert visitors.order("ann", "dan").owner == "ann"
+
+
+def test_orders_that_were_stopped_take_no_place(visitors: Visitors) -> None:
+    visitors.order("long", "bob")
+    until(lambda: visitors.begun == ["long"])
+    stopped = []
+    for number in range(3):
+        stopped.append(visitors.order(f"run {number}", "ann"))
+        stopped[-1].let_go()
+    assert all(job.finished for job in stopped), "at once: the worker is not asked"
+    assert visitors.desk.before(visitors.order("d", "eve")) == 1
+
+
+def test_ordering_and_stopping_the_same_leaves_nothing_behind(visitors: Visitors) -> None:
+    visitors.order("long", "bob")
+    until(lambda: visitors.begun == ["long"])
+    for _ in range(20):
+        visitors.order("a", "ann").let_go()
+    assert [order.key for order in visitors.desk._orders] == ["long"]
+    assert visitors.desk.under_way("a") is None
+    last = visitors.order("a", "ann")
+    visitors.end.set()
+    until(lambda: last.finished)
+    assert visitors.begun == ["long", "a"]
+
+
+def test_waiting_orders_that_everybody_left_take_no_place(visitors: Visitors) -> None:
+    running = visitors.order("long", "bob")
+    until(lambda: visitors.begun == ["long"])
+    left = [visitors.order(who, who) for who in ("ann", "eve")]
+    visitors.forgotten = 0.0
+    assert all(job.stopped() for job in (running, *left))
+    visitors.forgotten = 600.0
+    assert visitors.order("d", "dan").owner == "dan"
+    assert all(job.finished for job in left)
 
 
 def test_nobody_in_particular_is_not_counted(visitors: Visitors) -> None:

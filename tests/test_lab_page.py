@@ -464,7 +464,7 @@ def test_too_many_trainings_are_refused_in_words(runs: Runs) -> None:
     page = visit(experiment=IDENTICAL)
     page.at.number_input(key="lab_identical_seed").set_value(1).run()
     press(page, "lab_run")
-    assert "Too many trainings wait on this server." in page.said
+    assert "Too many trainings are waiting on this server." in page.said
 
 
 def test_faults_of_a_training_are_said_and_the_desk_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:

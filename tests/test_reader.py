@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from itertools import chain
@@ -19,11 +19,14 @@ import psutil
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from mha_viz.attention import Head
 from mha_viz.corpus import grammar
-from mha_viz.errors import EmptyText, ReadingFailed, ShapeError, UnknownHead, UnknownModel
+from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, UnknownHead, UnknownModel
 from mha_viz.models import catalog
+from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder
 from mha_viz.reader import Reader, client
+from mha_viz.reader.__main__ import Models
 from mha_viz.reader.wire import Array, Json
 from mha_viz.study.pointers import point
 from mha_viz.ui import cache
@@ -111,6 +114,41 @@ def test_a_process_that_was_killed_is_replaced(reader: Reader) -> None:
     assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
     assert _pid(reader) != first
     assert not psutil.pid_exists(first), "no zombie is left"
+
+
+def test_means_over_a_part_of_the_sentences_are_never_used() -> None:
+    reader, count = Reader(), len(grammar.corpus().sentences)
+    reader.measure_means("toy", 0, 50)
+    with pytest.raises(MeansMissing, match="no longer available"):
+        reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
+    os.kill(_pid(reader), signal.SIGKILL)
+    with pytest.raises(MeansMissing, match="no longer available"):
+        reader.measure_means("toy", 50, count)
+    with pytest.raises(MeansMissing):
+        reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
+    reader.measure_means("toy", 0, count)
+    assert reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)]).layers == 2
+    reader.close()
+
+
+def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, models = str(tiny_folder("bert")), Models()
+    usual, texts = Means.add, list[str]()
+
+    def fails_half_way(means: Means, more: Iterable[str]) -> None:
+        texts.extend(more)
+        usual(means, texts[: len(texts) // 2])
+        raise ReadingFailed("No memory.")
+
+    models.measure(name, 0, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(Means, "add", fails_half_way)
+        with pytest.raises(ReadingFailed):
+            models.measure(name, 10, 20)
+    with pytest.raises(MeansMissing):
+        models.measure(name, 10, 20)
 
 
 def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,10 +39,15 @@ def links(page: PageSession) -> list[dict[str, str]]:
     return [query for query in queries if "gold" in query]
 
 
+def unescaped(page: PageSession) -> str:
+    return page.said.replace("\\", "")
+
+
 def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
     page = PageSession({"head": "L3H1"}, PAGE)
     assert "Sentences for and against each role" in page.said
     assert "in UD English EWT test" in page.said
+    assert "No sentences of UD English GUM dev can be shown here for coreference: third person." in unescaped(page)
     assert "object (obj), from the head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
     shown = links(page)
     assert len(shown) >= 4
@@ -106,7 +111,7 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
     assert "perfidious" not in " ".join(link.proto.label for link in other.at.get("page_link"))
     for other in (PageSession({"model": "toy", "corpus": digest, "head": str(position.head)}, PAGE), own):
         labels = " ".join(link.proto.label for link in other.at.get("page_link"))
-        assert "Sentences for and against" not in other.said
+        assert "No sentences of an uploaded file can be shown here" in unescaped(other)
         assert "perfidious" not in other.said + labels
     for file in (file for file in empty_home.rglob("*") if file.is_file()):
         assert b"perfidious" not in file.read_bytes()
@@ -166,8 +171,9 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
     assert re.search(r"\*\*289\*\* of 6,541 links, in \*\*232\*\* of 400 sentences", page.said)
-    found = [query for query in links(page) if query["gold"].startswith("nsubj.")]
+    found = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
     assert len(found) >= 20
+    assert {*found} <= {"nsubj.dep_to_head", "nsubj.head_row"}
     counts = next(t.value for t in page.at.dataframe if "links" in t.value.columns)
     assert counts["links"].sum() == 289
     assert set(counts["relation"]) == {"nsubj"}

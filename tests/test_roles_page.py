@@ -440,7 +440,7 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     monkeypatch.setenv(catalog.SETTING, f"minilm,{model.name}")
     with pytest.raises(CorpusError, match="This file has 100,001 words; this server measures at most 100,000"):
         desk.start(model, large)
-    with pytest.raises(Busy, match=r"You have a study under way already: .* on large\.txt"):
+    with pytest.raises(Busy, match=r"You already have a study running: .* on large\.txt"):
         desk.start(model, sentences_given())
     at_home.let_go()
     until(lambda: at_home.finished)

@@ -103,7 +103,7 @@ def test_a_search_is_a_plain_loop(
 def _edge(sentence: brute.Sentence, query: int, key: int) -> tuple[str, str]:
     if sentence.heads[query] == key:
         return sentence.relations[query], "dep_to_head"
-    return (sentence.relations[key], "head_to_dep") if sentence.heads[key] == query else ("", "")
+    return (sentence.relations[key], "head_row") if sentence.heads[key] == query else ("", "")
 
 
 def _meets(sentence: brute.Sentence, query: int, key: int, wanted: Conditions) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects
@@ -16,11 +18,14 @@ from mha_viz.errors import ShapeError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
+from mha_viz.reader import Reader
 from mha_viz.study import effects as study
 from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.cache import Office, office
+from mha_viz.ui.jobs import Job
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -113,6 +118,60 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
     whole = study.effects(minilm, study.Case(TEXT, method=way, means=means))
     assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
+
+
+@pytest.mark.parametrize("when", [1, 8])  # in the middle of the means, and after them: a batch of heads
+def test_means_are_measured_again_when_the_process_was_replaced_between_two_parts(
+    when: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"The process ends before request {when}."
+    usual, asked = Reader._ask, list[str]()
+
+    def ask(reader: Reader, request: dict[str, Any], seconds: float) -> Any:
+        asked.append(request["ask"])
+        if len([one for one in asked if one in ("means", "effects")]) == when + 1:
+            assert reader._process is not None
+            reader._process.kill()
+            reader._process.wait()
+            asked.append("means")  # once only
+        return usual(reader, request, seconds)
+
+    monkeypatch.setattr(Reader, "_ask", ask)
+    office()._reader.close()
+    page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
+    toy = load("toy")
+    if "no longer available" in page.said:
+        assert not [key for key in office().effects._entries if toy.encode(text).key in key]
+        page.at.run()
+        page.check()
+    means = ablation.means_over(toy, (" ".join(sentence.forms) for sentence in built_in().sentences))
+    whole = study.effects(toy, study.Case(text, method="mean", means=means))
+    assert cells(page, "effects")["L1H1"] == charts.in_thousandths(whole.sentence[1, 1])
+
+
+def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
+    usual = Office.some_effects
+
+    def some_effects(self: Office, model: Any, text: str, pair: str, how: str, layer: int, heads: Any) -> Any:
+        assert gate.wait(60)
+        asked.append((layer, *heads))
+        return usual(self, model, text, pair, how, layer, heads)
+
+    def rerun(job: Job, seconds: float) -> bool:
+        if not gate.is_set():
+            gate.set()
+            raise StopException  # as where a visitor clicks meanwhile
+        return usual_wait(job, seconds)
+
+    monkeypatch.setattr(Office, "some_effects", some_effects)
+    monkeypatch.setattr(Job, "wait", rerun)
+    page = visit(text="The page runs again meanwhile.")
+    assert not page.at.get("plotly_chart")
+    page.at.run()
+    page.check()
+    assert len(cells(page, "effects")) == 72
+    assert len(asked) == len(set(asked)), "nothing was computed twice"
 
 
 def test_controls_choose_layers_and_heads_at_random() -> None:

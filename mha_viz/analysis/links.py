@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("weight", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
-TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_to_dep"
+TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that go by the largest weight of a row
 
 
 class Conditions(NamedTuple):
@@ -98,7 +98,7 @@ class Link(NamedTuple):
 
     @property
     def relation(self) -> tuple[str, str]:
-        """The dependency that the link coincides with, and "dep_to_head" or "head_to_dep"; empty where with none."""
+        """The dependency that the link coincides with, and "dep_to_head" or "head_row"; empty where with none."""
         return coincides(self.sentence, self.query, self.key)
 
 

@@ -67,8 +67,8 @@ def _check_home(home: Path) -> None:
         problem = (getattr(error, "strerror", None) or str(error)).lower()
     if problem:
         print(
-            f"mha-viz: {str(home)[:200]} cannot be written ({problem}): profiles that are measured last until the "
-            f"server ends. {assets.HOME} names another folder.",
+            f"mha-viz: {str(home)[:200]} cannot be written ({problem}): new profiles are lost when "
+            f"the server stops. {assets.HOME} names another folder.",
             file=sys.stderr,
         )
 

@@ -34,7 +34,7 @@ def plain(message: str, parser: argparse.ArgumentParser) -> str:
     if subject == "the following arguments are required":
         return _missing(rest.split(", "), parser)
     if subject == "unrecognized arguments":
-        return f"There are more arguments than expected: {shortened(rest, _MOST)}. A text stands in quotation marks."
+        return f"There are more arguments than expected: {shortened(rest, _MOST)}. Put text in quotation marks."
     argument = subject.removeprefix("argument ")
     if rest.startswith("expected "):
         return f"{argument} needs a value."

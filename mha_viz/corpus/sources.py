@@ -32,7 +32,7 @@ def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     elif isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
         corpus = _joined([open_corpus(path) for path in source])
     else:
-        raise CorpusError(f"{str(source)[:40]!r} is no corpus.", f"Give a path, a list of paths, or {BUILT_IN!r}.")
+        raise CorpusError(f"{str(source)[:40]!r} is not a corpus.", f"Give a path, a list of paths, or {BUILT_IN!r}.")
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
 

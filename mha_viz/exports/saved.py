@@ -51,7 +51,7 @@ def heading(attention: Attention) -> str:
         _texts(_fields(written.encode()))
     except (ValueError, MhaVizError) as error:
         raise ExportError(
-            f"This reading cannot be saved: {str(error).rstrip('.')}.", "Mend its text, or write .csv or .json."
+            f"This reading cannot be saved: {str(error).rstrip('.')}.", "Correct its text, or write .csv or .json."
         ) from error
     return written
 
@@ -186,7 +186,7 @@ def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Atten
     made, named = tuple(fields["made"]), (fields["model"], fields["revision"])
     attention = Attention(*named, queries, weights, hidden, made, keys, fields["quantity"])
     if _digest(attention) != fields["digest"]:
-        raise OpenError("The file was changed after it was saved: its numbers or words are others.", _AGAIN)
+        raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
     return attention
 
 

@@ -46,44 +46,39 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 def _reading(name: str, attention: Attention) -> str:
     """The lines that make a reading again: how the model read the text, then each step that was taken since. Where no
     call makes it, the reading is opened from a file."""
-    call = _read(attention)
-    for step in _steps(attention):
+    if attention.is_cross or attention.made[:1] not in READ:
+        return _opened(name, attention)
+    call, steps = _read(attention)
+    for step in steps:
         call = call and _after(call, step)
-    if call is None:
-        file = f"{attention.key[:8]}.npz"
-        return f"# The reading, as it was saved with save({file!r})\n{name} = mv.open_attention({file!r})"
-    return f"{name} = {call}"
+    return f"{name} = {call}" if call else _opened(name, attention)
 
 
-def _read(attention: Attention) -> str | None:
-    """The call with which the model read the text; None where it was read in another way, or by no model here."""
-    encoder, text, first = f"mv.load({attention.model!r}){_untrained(attention)}", attention.queries, attention.made[:1]
+def _opened(name: str, attention: Attention) -> str:
+    file = f"{attention.key[:8]}.npz"
+    return f"# The reading, as it was saved with save({file!r})\n{name} = mv.open_attention({file!r})"
+
+
+def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
+    """The call with which the model read the text, and the steps that it does not take."""
+    encoder, text, steps = f"mv.load({attention.model!r}){_untrained(attention)}", attention.queries, attention.made[1:]
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     either = f"'', words={words!r}" if words else typed
-    if attention.is_cross:
-        return None
-    if match := re.fullmatch(r"without (.+): (zero|uniform)", "".join(first)):
-        return f"mv.without({encoder}, {match[1].split()!r}, {either}, method={match[2]!r})"
-    if first not in READ:
-        return None
-    if attention.made[1:2] == ("norm-weighted",):
-        return f"mv.norm_weighted({encoder}, {either})"
-    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
+    if match := re.fullmatch(r"without (.+): (zero|uniform)", "".join(steps[:1])):
+        return f"mv.without({encoder}, {match[1].split()!r}, {either}, method={match[2]!r})", steps[1:]
+    if steps[:1] == ("norm-weighted",):
+        return f"mv.norm_weighted({encoder}, {either})", steps[1:]
+    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})", steps
 
 
-def _steps(attention: Attention) -> list[str]:
-    """What was done with a reading since."""
-    return [step for step in attention.made[1:] if step not in ("given words", "norm-weighted")]
-
-
-def _after(call: str, step: str) -> str | None:
-    """The call that takes one step of ``Attention.made`` more; None where no call does."""
+def _after(call: str, step: str) -> str:
+    """The call that takes one step of ``Attention.made`` more; empty where no call does."""
     if step == "rollout":
         return f"mv.rollout({call})"
     if step.startswith("only "):
         return f"{call}.only({step.removeprefix('only ').split(', ')!r})"
-    return call + STEPS[step] if step in STEPS else None
+    return call + STEPS[step] if step in STEPS else ""
 
 
 def _untrained(attention: Attention) -> str:

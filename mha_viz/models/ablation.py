@@ -6,6 +6,7 @@ after it is computed anew; everything before it once, however many ways of repla
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -113,8 +114,13 @@ def without(
     UnknownHead."""
     off = existing(encoder, heads)
     reading = encoder.through(text, pair, _replacing(off, substitute(encoder, method, means)), words)[0]
-    step = (f"without {' '.join(map(str, off))}: {method}",) if off else ()
-    return replace(reading, made=(*step, *(("given words",) if words else ())))
+    which = (
+        f" {hashlib.blake2b(means.tobytes(), digest_size=4).hexdigest()}"
+        if method == "mean" and means is not None
+        else ""
+    )
+    step = (f"without {' '.join(map(str, off))}: {method}{which}",) if off else ()
+    return replace(reading, made=("given words" if words else "typed", *step))
 
 
 def states_without(encoder: Encoder, heads: Sequence[Head], by: Substitute, text: str, pair: str = "") -> Weights:

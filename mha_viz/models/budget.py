@@ -123,7 +123,7 @@ def _make_room(size: int, who: str) -> None:
     limit = megabytes(SETTING) * 10**6
     if size > limit:
         raise ModelUnsupported(
-            f"{who} has {size / 1e6:,.0f} MB, more than all downloads together may take here.",
+            f"{who} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
             "Choose a smaller model.",
         )
     fetched = sorted(_fetched(), key=lambda model: model.used)

@@ -150,7 +150,7 @@ class Encoder:
             read = self._tokenizer.read(text)
             return Prepared(read.ids, read.types, read.tokenized(), ("typed",))
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
-            raise TextError(f"{str(text)[:40]!r} is no text.", "Give a string, or a list of words.")
+            raise TextError(f"{str(text)[:40]!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
         return Prepared(pieces.ids, pieces.types, pieces.tokenized(), ("given words",))
 

@@ -130,5 +130,5 @@ def holds(setting: Setting, config: Any) -> bool:
 
 
 def layers(config: Any) -> int:
-    """How often a pass goes through an attention: ALBERT may run several layers in each of its turns."""
+    """The number of attention layers: ALBERT may run several in each of its turns."""
     return int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))

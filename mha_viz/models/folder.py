@@ -98,7 +98,7 @@ def _outcome(folder: Path, model: Model, files: Stamps) -> Model | ModelError:
 
 
 def stamps(folder: Path) -> Stamps:
-    """Of each file that a check reads: name, size in bytes, last change in nanoseconds (of rights, too), number. Empty
+    """Of each file that a check reads: name, size in bytes, last change (including permissions, ns), number. Empty
     where there are none, or the folder cannot be listed."""
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]

@@ -170,7 +170,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
         return folder
     if only_here():
         raise ModelNotAllowed(
-            f"{quoted(model.name)} is not whole on this machine, and this server downloads nothing.",
+            f"{quoted(model.name)} is not completely downloaded, and this server downloads nothing.",
             OTHER,
         )
     watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
@@ -225,7 +225,7 @@ def _list_files(model: Model) -> _Listing:
         raise ModelUnreachable(
             for_whom(
                 f"{endpoint()} does not answer like the Hugging Face Hub.",
-                "The Hugging Face Hub answers with nonsense.",
+                "The Hugging Face Hub sent an unexpected response.",
             ),
             for_whom("Check HF_ENDPOINT.", OTHER),
         )

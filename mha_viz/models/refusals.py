@@ -78,7 +78,7 @@ def refused(status: int, code: str | None, who: str) -> ModelError:
 def gated(who: str) -> ModelUnsupported:
     """The Hub has the model and gives it to members only."""
     return ModelUnsupported(
-        f"{who} is gated: its owner gives it only to people who have signed in and agreed to terms.",
+        f"{who} is gated: its owner shares it only with people who have signed in and agreed to terms.",
         "Choose an open model, or download it yourself and choose the folder.",
     )
 
@@ -98,5 +98,5 @@ def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
     """``done`` of ``total`` bytes came in all the time that a download may take."""
     return ModelUnreachable(
         f"{quoted(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
-        "Nothing was kept. Try again when the line is faster.",
+        "Nothing was kept. Try again on a faster connection.",
     )

@@ -159,7 +159,7 @@ def panics_in_words(name: str) -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         _log.warning("%s: %s", name, error)
-        problem = f"The tokenizer or the weights of {quoted(name)} made the library that reads them give up."
+        problem = f"The tokenizer or the weights of {quoted(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
 
 

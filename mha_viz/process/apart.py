@@ -201,8 +201,8 @@ def _raise_failure(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | 
     if ended_by is TooSlow:
         raise TooSlow(f"{bounds.what} took longer than {bounds.seconds:.0f} s.", bounds.less)
     if answer and answer.get("bytes", 0) > bounds.answer_bytes:
-        size, most = answer["bytes"] / 1e6, bounds.answer_bytes / 1e6
-        raise TooLarge(f"{bounds.what} has a result of {size:,.0f} MB; at most {most:,.0f} are accepted.", bounds.less)
+        size, limit = answer["bytes"] / 1e6, bounds.answer_bytes / 1e6
+        raise TooLarge(f"{bounds.what} has a result of {size:,.0f} MB; at most {limit:,.0f} are accepted.", bounds.less)
     if ended_by is TooLarge or (answer and answer["error"][0] == TooLarge.__name__):
         most = f"more than {bounds.megabytes:,} MB of memory" if bounds.megabytes else "more memory than there is"
         raise TooLarge(f"{bounds.what} needed {most}.", bounds.less)

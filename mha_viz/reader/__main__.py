@@ -11,12 +11,13 @@ import traceback
 from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mha_viz import process
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import MhaVizError, ReadingFailed
+from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed
 from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
@@ -33,7 +34,7 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
-        self._stamps: dict[str, Stamps] = {}  # of the files of a loaded model, when it was loaded
+        self._stamps: dict[str, Stamps] = {}  # of the files of a loaded folder, when it was read
         self._means: dict[str, tuple[Means, int]] = {}  # of a loaded model, and of how many built-in sentences
 
     @property
@@ -46,8 +47,8 @@ class Models:
             del self._encoders[name]
             self._means.pop(name, None)
         if name not in self._encoders:
-            self._encoders[name] = encoder = load(name, download=False)
-            self._stamps[name] = stamps(encoder.folder) if encoder.folder else frozenset()
+            self._stamps[name] = _folder_stamps(name)  # before it is read: what changes meanwhile counts as changed
+            self._encoders[name] = load(name, download=False)
             gc.freeze()  # spares the garbage collector half a million objects of the model libraries
         self._encoders.move_to_end(name)
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
@@ -58,22 +59,35 @@ class Models:
         return encoder
 
     def _has_changed(self, name: str) -> bool:
-        """True when the files of a loaded model are others than those that were loaded."""
-        folder = self._encoders[name].folder
-        return folder is not None and stamps(folder) not in (self._stamps[name], frozenset())
+        """True when the files of a loaded folder are others than those that were read."""
+        folder, before = self._encoders[name].folder, self._stamps.get(name)
+        return folder is not None and bool(before) and stamps(folder) not in (before, frozenset())
 
     def measure(self, name: str, first: int, end: int) -> None:
         """Read the built-in sentences from ``first`` to ``end`` (exclusive) for the mean outputs of a model's heads;
-        those that were read before are not read again."""
+        those that were read before are not read again.
+
+        Raises MeansMissing where sentences before ``first`` were not read: by this process, since it loaded the model.
+        """
         means, done = self._means.get(name, (Means(self[name]), 0))
-        means.add(" ".join(sentence.forms) for sentence in _built_in().sentences[max(first, done) : end])
-        self._means[name] = means, max(done, end)
+        if first > done:
+            raise _missing()
+        self._means.pop(name, None)  # sums to which only a part of the sentences is added are kept by nobody
+        sentences = _built_in().sentences
+        means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
+        self._means[name] = means, max(done, min(end, len(sentences)))
 
     def means(self, name: str) -> Array:
-        """The mean outputs of a model's heads over the built-in sentences that were read: [layer, head, d_head]."""
-        if name not in self._means:
-            raise ReadingFailed("The mean outputs of this model’s heads are not measured any more.", "Try again.")
-        return self._means[name][0].values()
+        """The mean outputs of a model's heads over all built-in sentences: [layer, head, d_head]. Raises MeansMissing
+        where not all of them were read."""
+        means, done = self._means.get(name, (None, 0))
+        if means is None or done < len(_built_in().sentences):
+            raise _missing()
+        return means.values()
+
+
+def _missing() -> MeansMissing:
+    return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
 
 
 def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
@@ -122,6 +136,12 @@ def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
 
     corpus = _built_in()
     return wire.packed_pointers(point(encoder, replace(corpus, sentences=corpus.sentences[first:end])))
+
+
+def _folder_stamps(name: str) -> Stamps:
+    """The state of the files of a model that is a folder of the user's; empty for others, whose files do not change."""
+    model = catalog.resolve(name)
+    return stamps(Path(model.path)) if model.kind == "folder" else frozenset()
 
 
 @cache

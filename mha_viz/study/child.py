@@ -38,7 +38,7 @@ def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     except OSError as error:
         raise ExportError(
             f"The sums of this study could not be saved on the server's disk: {error.strerror or error}.",
-            "Tell whoever runs the server.",
+            "Tell the server’s administrator.",
         ) from error
     return json.dumps(_discreet(profile).files()).encode()
 

@@ -90,7 +90,7 @@ class TokenizedText:
         return (self.text, self.pair)[token.segment][token.start : token.end] if token.start is not None else ""
 
     def by_words(self) -> TokenizedText:
-        """The same text with one token a word; special tokens stay. ``groups`` of self maps back."""
+        """The same text with one token per word; special tokens stay. ``groups`` of self maps back."""
         return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:

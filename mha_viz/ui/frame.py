@@ -46,7 +46,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }
 .st-key-tour {
-  border-left: 4px solid light-dark(#0f5aa8, #79bef5); padding: 10px 14px; gap: 0.2rem;
+  border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 10px 14px; gap: 0.2rem;
   background: light-dark(#fffefb, #14171a); box-shadow: 0 6px 18px rgb(0 0 0 / 0.18);
 }
 @media (max-height: 500px) { [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: static; } }
@@ -58,7 +58,7 @@ button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 .stElementContainer:has(> .stHtml h1) { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-visible {
-  outline: 2px solid light-dark(#0f5aa8, #79bef5); outline-offset: 2px;
+  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 2px;
 }
 @media (hover: none) { [data-testid="stElementToolbar"] { display: none; } }
 @media (pointer: coarse) {

@@ -12,7 +12,7 @@ import streamlit as st
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MeansMissing, MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.ui import address, downloads
@@ -84,7 +84,15 @@ def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], h
 
 def measure_means(model: catalog.Model) -> None:
     """What the heads of a model put out on average over the built-in sentences, measured part by part, so that others
-    are answered in between. Raises what the model raises."""
+    are answered in between; once more from the start where the process that reads was replaced meanwhile. Raises what
+    the model raises."""
+    try:
+        _measure_parts(model)
+    except MeansMissing:
+        _measure_parts(model)
+
+
+def _measure_parts(model: catalog.Model) -> None:
     for first in range(0, len(built_in().sentences), PART):
         wait(office().measure_means(model, first, first + PART), "Measuring what the heads put out on average…")
 

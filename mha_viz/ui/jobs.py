@@ -1,7 +1,8 @@
 """Work that visitors order and look at from time to time: who waits for it, whose it is, and when it stops.
 
-One visitor has one place at a desk, in however many tabs, and may join whatever others have ordered. What nobody looks
-at any more stops. Threads of a desk end with the process, whatever they wait for.
+One visitor has one place at a desk, in however many tabs, and may join whatever others have ordered. What no tab looks
+at any more stops after a while; a page that runs again goes on with what it has ordered. Threads of a desk end with
+the process, whatever they wait for.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
-from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
 from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.ui.cache import Shelf
-from mha_viz.ui.visitors import NOBODY, visitor
+from mha_viz.ui.visitors import NOBODY, session, visitor
 
 _LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 
 class Rules(NamedTuple):
-    """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about an own
-    order; ``places`` may wait or run, ``workers`` run at once; after ``forgotten`` seconds without a look somebody
-    counts as gone; ``apiece`` may be one visitor's. ``failure`` is the error of an order that met a fault."""
+    """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about
+    their own order; at most ``apiece`` orders per visitor; ``places`` may wait or run, ``workers`` run at once; after
+    ``forgotten`` seconds without a look somebody counts as gone. ``one_per_tab``: a tab that orders another leaves
+    the one before, as where a page orders by itself. ``failure`` is the error of an order that met a fault."""
 
     one: str
     many: str
@@ -35,22 +36,25 @@ class Rules(NamedTuple):
     workers: int = 1
     failure: type[Failed] = Failed
     apiece: Callable[[], int] = lambda: 1
+    one_per_tab: bool = False
 
 
 class Job:
     """An order under way or done. ``fraction`` is the share that is done, ``size`` of how much, 0 where that is not
     known; ``error`` says why it came to nothing."""
 
-    def __init__(self, rules: Rules, name: str) -> None:
+    def __init__(self, rules: Rules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
         self.name = name
         self.owner = visitor()
         self.fraction = 0.0
         self.size = 0
         self.error: MhaVizError | None = None
+        self.begun = False  # False while it waits for a worker
         self._rules = rules
+        self._on_stop = on_stop
         self._over = threading.Event()
         self._stopped = False
-        self._seen: dict[str, float] = {}  # when each visitor last looked
+        self._seen: dict[tuple[str, str], float] = {}  # when each visitor last looked, by tab
         self._gone: set[str] = set()  # visitors who pressed Stop
         self.join()
 
@@ -62,12 +66,19 @@ class Job:
     def look(self) -> None:
         """This visitor still waits for it."""
         if not self.left:
-            self._seen[visitor()] = time.monotonic()
+            self._seen[visitor(), session()] = time.monotonic()
+
+    def leave(self) -> None:
+        """This tab waits no longer; another of the same visitor may."""
+        self._seen.pop((visitor(), session()), None)
 
     def let_go(self) -> None:
-        """This visitor waits no longer; without any other, it stops."""
+        """This visitor waits no longer, in no tab; without any other, it stops."""
         self._gone.add(visitor())
-        self._seen.pop(visitor(), None)
+        for place in [place for place in list(self._seen) if place[0] == visitor()]:
+            self._seen.pop(place, None)
+        if self.stopped():
+            self._on_stop()
 
     @property
     def left(self) -> bool:
@@ -88,14 +99,17 @@ class Job:
         self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
-        """True once nobody waited for it: it comes to an end, and who wants it after all orders it again."""
-        now, longest = time.monotonic(), self._rules.forgotten()
-        self._stopped = self._stopped or not any(now - seen < longest for seen in list(self._seen.values()))
+        """True once nobody waited for it: it comes to an end; whoever still wants it must order it again."""
+        self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
+
+    def _waiting_visitors(self) -> set[str]:
+        now, longest = time.monotonic(), self._rules.forgotten()
+        return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
         """True while it takes this visitor's place at the desk."""
-        return self.owner == who != NOBODY and who not in self._gone and not self.stopped()
+        return self.owner == who != NOBODY and not self.stopped() and who in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
         """Nothing more will come."""
@@ -103,15 +117,21 @@ class Job:
         self._over.set()
 
 
+class _Order(NamedTuple, Generic[K]):
+    key: K
+    job: Job
+    work: Callable[[Job], None]
+
+
 class Desk(Generic[K]):
-    """Orders by what they are of; in the order in which they came, so many at a time as there are workers."""
+    """Orders by key, first come, first served; so many at a time as there are workers. What is stopped while it waits
+    leaves the desk at once."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._lock = threading.Lock()
-        self._orders: dict[K, Job] = {}
+        self._changed = threading.Condition()  # of the orders; also the lock around them
+        self._orders: list[_Order[K]] = []  # in the order in which they came, those that run included
         self._failed: Shelf[K, Job] = Shelf(rules.places, lambda _: 1)
-        self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
         for _ in range(rules.workers):
             threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
 
@@ -121,65 +141,95 @@ class Desk(Generic[K]):
 
         Raises Busy when this visitor has as many other orders here as one may have, and when too many wait.
         """
-        with self._lock:
-            job = self._orders.get(key)
-            if job is None or job.stopped():
+        with self._changed:
+            if self._rules.one_per_tab:
+                for other in self._orders:
+                    if other.key != key:
+                        other.job.leave()
+            self._drop_stopped()
+            job = self.under_way(key)
+            if job is None:
                 self._check_place()
-                job = self._orders[key] = Job(self._rules, name)
-                self._queue.put(lambda ordered=job: self._run(key, ordered, work))  # type: ignore[misc]
+                job = Job(self._rules, name, self._on_stop)
+                self._orders.append(_Order(key, job, work))
+                self._changed.notify()
             job.join()
             return job
 
     def _check_place(self) -> None:
         rules, who = self._rules, visitor()
-        mine = [job for job in self._orders.values() if job.belongs_to(who)]
+        live = [order.job for order in self._orders if not order.job.stopped()]
+        mine = [job for job in live if job.belongs_to(who)]
         if len(mine) >= rules.apiece():
-            raise Busy(f"You have a {rules.one} under way already: {mine[0].name}.", rules.stop)
-        if len(self._orders) >= rules.places:
-            raise Busy(f"Too many {rules.many} wait on this server.", "Try again in a few minutes.")
+            raise Busy(f"You already have a {rules.one} running: {mine[0].name}.", rules.stop)
+        if len(live) >= rules.places:
+            raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
 
     def under_way(self, key: K) -> Job | None:
         """What runs or waits now and comes to an end by itself, whoever ordered it."""
-        job = self._orders.get(key)
+        job = self._last(key)
         return None if job is None or job.stopped() else job
 
     def stopping(self, key: K) -> bool:
         """True from the stop of an order until what it has done is kept."""
-        job = self._orders.get(key)
+        job = self._last(key)
         return job is not None and job.stopped()
+
+    def _last(self, key: K) -> Job | None:
+        return next((order.job for order in reversed(list(self._orders)) if order.key == key), None)
 
     def before(self, job: Job) -> int:
         """How many orders come first."""
-        with self._lock:
-            orders = list(self._orders.values())
-        return orders.index(job) if job in orders else 0
+        jobs = [order.job for order in list(self._orders)]
+        return jobs.index(job) if job in jobs else 0
 
     def failed(self, key: K) -> Job | None:
         """The last order of this kind that came to nothing, if it is still known."""
         return self._failed.get(key)
 
+    def _on_stop(self) -> None:
+        with self._changed:
+            self._drop_stopped()
+
+    def _drop_stopped(self) -> None:
+        """Take the orders off the desk that were stopped while they waited."""
+        for order in [order for order in self._orders if not order.job.begun and order.job.stopped()]:
+            self._close(order, Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again."))
+
     def _serve(self) -> None:
         while True:
-            self._queue.get()()
+            self._run(self._next())
 
-    def _run(self, key: K, job: Job, work: Callable[[Job], None]) -> None:
+    def _next(self) -> _Order[K]:
+        """The order that has waited longest, now begun; waits until there is one."""
+        with self._changed:
+            while True:
+                self._drop_stopped()
+                order = next((order for order in self._orders if not order.job.begun), None)
+                if order is not None:
+                    order.job.begun = True
+                    return order
+                self._changed.wait()
+
+    def _run(self, order: _Order[K]) -> None:
         error: MhaVizError | None = None
         try:
-            if job.stopped():
-                raise Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again.")
-            work(job)
+            order.work(order.job)
         except MhaVizError as raised:
             error = raised
         except Exception as raised:  # a fault of ours or of the machine: the page says so, the server lives on
             _LOG.exception("A %s failed", self._rules.one)
             why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
             error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
+        with self._changed:
+            self._close(order, error)
+
+    def _close(self, order: _Order[K], error: MhaVizError | None) -> None:
+        """Take an order off the desk."""
         if error is None:
-            self._failed.drop(key)
+            self._failed.drop(order.key)
         else:
-            job.error = error
-            self._failed.put(key, job)
-        with self._lock:
-            if self._orders.get(key) is job:
-                del self._orders[key]
-        job.finish(error)
+            order.job.error = error
+            self._failed.put(order.key, order.job)
+        self._orders = [other for other in self._orders if other is not order]
+        order.job.finish(error)

@@ -58,6 +58,7 @@ FILES = Rules(
     places=16,
     forgotten=lambda: 5.0,
     workers=2,
+    one_per_tab=True,
 )
 READY = 16  # pieces of evidence whose roles and baselines need not be looked for again
 GIVEN = ("ewt", "gum", "gap", "grammar")  # of a shipped profile, in the order in which a table is taken from them

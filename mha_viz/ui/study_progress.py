@@ -1,4 +1,4 @@
-"""The progress of a study on a page that waits for it."""
+"""The progress of work on a page that waits for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,23 @@ import streamlit as st
 
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded
+
+SOON = 0.4  # seconds between two looks
+
+
+def wait_for(job: Job, words: Callable[[], str], stop_key: str = "") -> None:
+    """Hold the page until a job is finished, with how far it is, in ``words``, and with a button that stops it where
+    one has a key. A page that runs again joins the job again; one that was left looks no longer."""
+    place = st.empty()
+    with place.container():
+        left, right = st.columns([5, 1], vertical_alignment="center") if stop_key else (st, st)
+        bar = left.empty()
+        if stop_key:
+            right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
+        while not job.wait(SOON):
+            job.look()
+            bar.progress(job.fraction, text=words())  # here Streamlit ends a run that nobody waits for any more
+    place.empty()
 
 
 @st.fragment(run_every=0.5)

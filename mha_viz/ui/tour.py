@@ -32,7 +32,7 @@ _SPOTLIGHT = """
 <style>
 %s {
   position: relative; z-index: 3; border-radius: 6px; scroll-margin-top: 13rem;
-  outline: 2px solid light-dark(#0f5aa8, #79bef5); outline-offset: 8px; box-shadow: 0 0 0 300vmax rgb(0 0 0 / 0.22);
+  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 8px; box-shadow: 0 0 0 300vmax rgb(0 0 0 / 0.22);
 }
 </style>
 """

@@ -34,6 +34,12 @@ def visitor() -> str:
     return hashlib.sha256(f"{where}/".encode() + browser).hexdigest()[:16]
 
 
+def session() -> str:
+    """The tab whose script, callback or fragment runs in this thread; :data:`NOBODY` as of :func:`visitor`."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return NOBODY if context is None else context.session_id
+
+
 def token(cookie: object) -> bytes:
     """The token of an XSRF cookie, "2|mask|masked token|time": the mask is another for each page, the token stays.
     Empty for anything else."""

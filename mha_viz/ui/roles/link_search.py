@@ -76,7 +76,7 @@ def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str
             for column, (name, words) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
                 column.text_input(words, value, key=_key(name, parameter), max_chars=LONGEST)
-        st.form_submit_button("Search", on_click=_start, args=(model, source, head, parameter))
+        st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, source, head, parameter))
 
 
 def _key(name: str, parameter: str) -> str:
@@ -141,5 +141,5 @@ def _counts(counts: list[list[Any]]) -> Any:
     columns = ["from", "to", "relation", "direction", "links"]
     lines = sorted(counts, key=lambda line: (-line[-1], line))
     return pd.DataFrame(lines, columns=columns).replace(
-        {"direction": {"dep_to_head": "→ its head", "head_to_dep": "→ dependent"}}
+        {"direction": {"dep_to_head": "→ its head", "head_row": "→ dependent"}}
     )

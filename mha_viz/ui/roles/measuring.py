@@ -116,19 +116,16 @@ def _upload(model: catalog.Model) -> None:
 
 
 def _source(data: bytes, name: str) -> Source:
-    """What a file holds, once it is read. Raises CorpusError, and Busy. A visitor who leaves stops the reading."""
+    """What a file holds, once it is read. Raises CorpusError, and Busy. A reading that no tab waits for stops."""
     source = studies().source(data, name)
     if source is not None:
         return source
     job = studies().read(data, name)
-    try:
-        with st.spinner("Reading the file…", show_time=True):
-            sign = st.empty()
-            while not job.wait(SOON):
-                job.look()
-                sign.empty()  # here Streamlit ends a run that nobody waits for any more
-    finally:
-        job.let_go()
+    with st.spinner("Reading the file…", show_time=True):
+        sign = st.empty()
+        while not job.wait(SOON):
+            job.look()
+            sign.empty()  # here Streamlit ends a run that nobody waits for any more
     source = studies().source(data, name)
     if source is None:
         raise job.error or Cancelled("The file was not read to its end.", "Choose it again.")

@@ -12,11 +12,12 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.analysis.examples import Example, examples, spans
-from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.profile import Finding, Profile
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Sentence
+from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
@@ -38,11 +39,27 @@ RULE = (
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """The cases that were kept for the roles of a head."""
     shown, corpora = _examples(model, evidence, head)
-    ordered = [(f.role, f.detail) for f in by_head(evidence.findings()).get(head, [])]
-    roles = [role for role in ordered if any((e.role, e.detail) == role for e in shown)]
-    if not roles:
+    findings = by_head(evidence.findings()).get(head, [])
+    if not findings:
         return
     st.markdown("**Sentences for and against each role**")
+    readable = {(example.role, example.detail) for example in shown}
+    roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable]
+    if roles:
+        _role(head, roles, shown, corpora)
+    _missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
+
+
+def _missing(findings: Sequence[Finding]) -> None:
+    """The roles without sentences, by the corpora that they were measured on."""
+    for corpora in dict.fromkeys(finding.corpora for finding in findings):
+        roles = "; ".join(named(f.role, f.detail) for f in findings if f.corpora == corpora)
+        whose = " They are shown to whoever chose it during the same visit." if corpora == (NEUTRAL,) else ""
+        st.caption(plain(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}.{whose}"))
+
+
+def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
+    """The cases of one of these roles."""
     st.caption(RULE.format(corpus=plain(" and ".join(corpora))))
     role = roles[0]
     if len(roles) > 1:
@@ -65,7 +82,7 @@ def named(role: str, detail: str) -> str:
     if role == "syntax":
         relation, direction = detail.split()
         return f"{labelled(relation)}, {DIRECTIONS[direction]}"
-    return f"{role}: {SHORT.get(detail, detail)}"
+    return f"{role}: {SHORT[detail] if role == 'delimiter' else detail.replace('_', ' ')}"
 
 
 def _examples(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:

@@ -21,6 +21,7 @@ from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.study_progress import wait_for
 from mha_viz.ui.switch_off.controls import controls, on_square
 
 CHANGE = "1 − cosine"
@@ -30,6 +31,7 @@ EFFECTS = Rules(
     stop="Wait until it is done, or leave its page.",
     places=16,
     forgotten=lambda: 10.0,
+    one_per_tab=True,
 )
 Key = tuple[str, str]  # of a reading, and the way in which heads are switched off
 INTRODUCTION = (
@@ -124,15 +126,7 @@ def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
     if way == "mean":
         inference.measure_means(model)
     job = _parts().order(key, model, attention, way)
-    progress = st.empty()
-    try:
-        while not job.wait(inference.SOON):
-            job.look()
-            progress.progress(job.fraction, text=f"Switching off one head after the other: {job.fraction:.0%}")
-    finally:
-        if not job.finished:
-            job.let_go()
-    progress.empty()
+    wait_for(job, lambda: f"Switching off one head after the other: {job.fraction:.0%}")
     effects = office().effects.get(key)
     if effects is None:
         raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")

@@ -51,16 +51,15 @@ P = ParamSpec("P")
 class Shelf(Generic[K, V]):
     """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
 
-    What it keeps goes when all visitors have gone, unless it is kept ``for_good``: what took long to make.
+    When all visitors have gone, at most ``at_rest`` bytes stay, the latest ones: of what took long to make.
     """
 
-    def __init__(self, limit: int, size: Callable[[V], int], for_good: bool = False) -> None:
-        self._limit, self._size = limit, size
+    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
+        self._limit, self._size, self._at_rest = limit, size, at_rest
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
-        if not for_good:
-            _shelves.add(self)
+        _shelves.add(self)
 
     def get(self, key: K) -> V | None:
         """The value kept under ``key``, now the most recent one."""
@@ -80,11 +79,11 @@ class Shelf(Generic[K, V]):
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
         return value
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def rest(self) -> None:
+        """All visitors have gone: forget the oldest, down to the bytes that stay."""
         with self._lock:
-            self._entries.clear()
-            self.bytes = 0
+            while self.bytes > self._at_rest:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
         """Forget what is kept under ``key``, if anything is."""
@@ -360,7 +359,7 @@ def office() -> Office:
 
 def idle() -> None:
     """All visitors have gone: what was kept for them, by this module and by others, is given back."""
-    for clear in (*(shelf.clear for shelf in list(_shelves)), *_results):
+    for clear in (*(shelf.rest for shelf in list(_shelves)), *_results):
         clear()
     office().begin_again()
 

@@ -273,12 +273,12 @@ class Studies:
         }
         order = json.dumps(request).encode() + b"\n" + source.data
         profile = profile_of(json.loads(apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)))
+        self._profiles.put(key, profile)
         if sums is None:
             self._unwritten.put(key, Unwritten(profile, ExportError("The folder of profiles cannot be written.")))
             return
         try:
             profile.write(sums)
-            self._profiles.put(key, profile)
             self._unwritten.drop(key)
         except ExportError as error:
             self._unwritten.put(key, Unwritten(profile, error))

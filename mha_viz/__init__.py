@@ -26,6 +26,8 @@ from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
+    from mha_viz.analysis.established import establish
+    from mha_viz.analysis.replication import replicate
     from mha_viz.analysis.rollout import rollout
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
@@ -56,6 +58,7 @@ __all__ = [
     "__version__",
     "compare",
     "difference",
+    "establish",
     "iterate",
     "load",
     "norm_weighted",
@@ -63,6 +66,7 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "profile",
+    "replicate",
     "rollout",
     "search",
     "without",
@@ -81,6 +85,7 @@ _HOMES = MappingProxyType(
         "View": "mha_viz.figures.view",
         "compare": "mha_viz.figure",
         "difference": "mha_viz.figure",
+        "establish": "mha_viz.analysis.established",
         "iterate": "mha_viz.corpus.sources",
         "load": "mha_viz.models.encoder",
         "norm_weighted": "mha_viz.models.norms",
@@ -88,6 +93,7 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "profile": "mha_viz.study.profiling",
+        "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.analysis.rollout",
         "search": "mha_viz.study.search",
         "without": "mha_viz.models.ablation",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import POINTS_PER_MM, Curve, Drawing, Text
+from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Drawing, Text
 from mha_viz.errors import FigureWarning
 from mha_viz.figures.compare import compare
 from mha_viz.figures.correspondence import Panel
@@ -140,6 +140,23 @@ def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
     assert len(tokens_of(wide)) == 2 * 59
     assert wide.notes == ()
     assert "has its label" not in narrow.caption  # of the interactive page, whose labels are others
+
+
+def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every_label() -> None:
+    size = Size(85, max_height_mm=120)
+    whole, drawing = (heatmap(diagonal(160), H, view, size) for view in (None, View(pin="q120")))
+    assert len(tokens_of(drawing)) == 2 * 31
+    held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
+    assert held == ["t120"]
+    assert "t119" in drawing.texts()  # to which it attends
+    assert "Of 160 tokens 31 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
+    assert "has its label" not in drawing.full_caption
+    (note,) = [note for note in drawing.notes if "around what is held" in str(note)]
+    assert "raise max_height_mm or width_mm, or lower font_pt" in str(note)
+    assert "rows and columns has its label." in whole.full_caption
+    every, around = (next(m for m in d.marks if isinstance(m, Cells)).pixels for d in (whole, drawing))  # [row, column]
+    assert (every.shape[:2], around.shape[:2]) == ((160, 160), (31, 31))
+    assert (around == every[105:136, 89:120]).all()
 
 
 def test_a_heatmap_is_no_higher_than_its_page() -> None:

@@ -111,7 +111,9 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert profile is not None
     assert not list(tmp_path.rglob(".*"))
     whole = study(Encoder.from_folder(Path(model.path), name=model.name), built_in())
-    assert profile.files() == whole.files()
+    files = whole.files()
+    del files["evidence.conllu"]  # a server stores nobody's sentences, the built-in ones it has anyway
+    assert profile.files() == files
 
 
 def test_a_half_written_profile_is_none(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:

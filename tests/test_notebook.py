@@ -62,6 +62,29 @@ def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(
     assert any("image/png" in output.get("data", {}) for output in shown[5])  # matplotlib shows the Axes' figure
 
 
+def test_the_notebook_of_a_research_session_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells check their own numbers; what it shows and saves is checked here."""
+    root = Path(__file__).resolve().parent.parent
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    book = nbformat.read(root / "docs" / "notebooks" / "research_session.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in book.cells)  # of the repository: what it shows comes from the code
+    client = nbclient.NotebookClient(
+        book, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    )
+    client.execute()
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    shown = [cell.outputs[-1]["data"] for cell in code if cell.outputs]
+    tables = [data["text/plain"] for data in shown if "<table" in data.get("text/html", "")]
+    assert any("established" in table for table in tables)
+    assert any("holds" in table for table in tables)
+    assert any("wrong" in table and "right" in table for table in tables)
+    assert len([data for data in shown if data.get("text/html", "").startswith("<iframe srcdoc=")]) == 3
+    assert (tmp_path / "session" / "pronoun.pdf").read_bytes().startswith(b"%PDF")
+    assert "L1H1 (2-2)" in (tmp_path / "session" / "pronoun.txt").read_text("utf-8")
+    assert mv.open_profile(tmp_path / "session" / "profile").findings()
+
+
 # ---- Saving ----------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,8 @@ from mha_viz import files
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
+from mha_viz.figures.role_words import standing_with_numbers
+from mha_viz.numerals import percent
 
 PROMISED = {
     "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high,role_low,role_high",
@@ -138,6 +140,33 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert (other.upos, other.upos_rule, other.beats_upos) == (0.75, "nearest VERB to the left", True)
     assert other.corpora == ("EWT",)
     assert read_findings(tmp_path / "nowhere") == ()
+
+
+PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8\n"
+
+
+@pytest.mark.parametrize(("share", "says"), [("0.24", False), ("0.25", True), ("0.613", True), ("", False)])
+def test_a_role_of_position_says_how_much_stays_within_words(tmp_path: Path, share: str, says: bool) -> None:
+    lines = f"1,0,1,0.1,0.1,0.9,0.5\n1,0,-1,0.8,0.9,{share},0.5\n0,0,-1,0.8,0.9,0.8,0.5\n"
+    for name, text in (("roles", PREVIOUS + LINE), ("position", lines)):
+        (tmp_path / f"{name}.csv").write_text(PROMISED[name] + "\n" + text)
+    tables = {
+        n: pd.read_csv(tmp_path / f"{n}.csv", keep_default_na=False, na_values=[""]) for n in ("roles", "position")
+    }
+    from_tables, from_files = Profile(FACTS, tables).findings(), read_findings(tmp_path)
+    for previous, broad in (from_tables, from_files):
+        assert previous.within_words == pytest.approx(float(share or "nan"), nan_ok=True)
+        assert math.isnan(broad.within_words)
+        sentence = standing_with_numbers(previous)
+        assert ("of its attention there stays within a word" in sentence) is says
+        assert (f"; {percent(float(share or 0))} of its attention there" in sentence) is says
+
+
+def test_a_table_of_positions_that_is_cut_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "roles.csv").write_text(PROMISED["roles"] + "\n" + PREVIOUS)
+    (tmp_path / "position.csv").write_text(PROMISED["position"] + "\n1,0,-1\n")
+    with pytest.raises(CorpusError, match="a line is cut"):
+        read_findings(tmp_path)
 
 
 def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:

@@ -19,6 +19,8 @@ import mha_viz as mv
 from mha_viz.analysis import measures
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.cli import main
+from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, EmptyText, ExportError, SettingError, TextError, UnknownHead
 from mha_viz.models import many
 from mha_viz.models.capture import Tap
@@ -70,6 +72,36 @@ def test_a_profile_is_the_command_s_and_opens_equal(
     assert repr(profile) == f"Profile({profile.model} on a.conllu, {len(profile.tables)} tables)"
 
 
+def _generated(path: Path, seed: int, sentences: int) -> Path:
+    """A treebank of the grammar as a file."""
+    path.write_text(as_conllu(grammar.corpus(sentences, seed).sentences), "utf-8")
+    return path
+
+
+def test_roles_that_two_corpora_establish_are_the_command_s(tmp_path: Path) -> None:
+    one, other = (_generated(tmp_path / f"{seed}.conllu", seed, 110) for seed in (1, 2))
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    assert main(["profile", str(other), "--model", "toy", "--out", second]) == 0
+    assert main(["profile", str(one), "--model", "toy", "--out", first, "--and", second]) == 0
+    written = mv.open_profile(first)
+    assert mv.profile(one, "toy", also=other, out=tmp_path / "python") == written
+    assert mv.open_profile(tmp_path / "python") == written
+    established = [f for f in written.findings() if f.status == "established"]
+    assert {("L1H3", "position"), ("L1H2", "syntax")} <= {(str(f.head), f.role) for f in established}
+    assert {f.corpora for f in established} == {("2.conllu", "1.conllu")}
+
+
+def test_a_second_corpus_that_is_the_first_is_refused_before_anything_is_measured(
+    files: tuple[Path, Path], tiny: Tiny, tmp_path: Path
+) -> None:
+    measured: list[Progress] = []
+    with pytest.raises(CorpusError, match="the same corpus"):
+        mv.profile(files[0], tiny("bert"), also=str(files[0]), out=tmp_path / "out", progress=measured.append)
+    with pytest.raises(CorpusError, match="another model"):
+        mv.profile(files[0], tiny("bert"), also=mv.profile(files[1], tiny("gpt2")), progress=measured.append)
+    assert (measured, (tmp_path / "out").exists()) == ([], False)
+
+
 def test_a_profile_of_an_encoder_over_several_files(files: tuple[Path, Path], tiny: Tiny) -> None:
     both = mv.profile([str(files[0]), files[1]], model=tiny("bert"))
     assert both.corpus == "a.conllu + b.txt"
@@ -97,7 +129,7 @@ def test_the_rows_of_one_head(head: Any, files: tuple[Path, Path], tiny: Tiny) -
 def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Tiny, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: mv.profile(3, model=tiny("bert")), CorpusError, "'3' is not a corpus. Give a path, a list of paths"),
-        (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is no corpus"),
+        (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is not a corpus"),
         (lambda: mv.profile(tmp_path / "gone.txt", model=tiny("bert")), CorpusError, "gone.txt cannot be read"),
         (lambda: mv.open_corpus("a\0"), CorpusError, "cannot be read"),
         (lambda: mv.profile(files[0], model=tiny("bert"), progress=True), SettingError, "progress is 'True'"),
@@ -183,6 +215,9 @@ def mixed(count: int, seed: int = 0) -> Iterator[str | list[str]]:
         yield words[:9] if number % 4 == 3 else " ".join(words)
 
 
+TOGETHER = {"mobilebert": 5e-6}  # without layer normalisation states are large, and so is what rounding does to them
+
+
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
     encoder, texts = tiny(family), [*mixed(30)]
@@ -191,7 +226,7 @@ def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
     for text, one in zip(texts, together, strict=True):
         alone = encoder.encode(text) if isinstance(text, str) else encoder.encode_words(text)
         assert (one.key, one.text, one.made) == (alone.key, alone.text, alone.made)
-        assert np.abs(one.weights - alone.weights).max() < 1e-6
+        assert np.abs(one.weights - alone.weights).max() < TOGETHER.get(family, 1e-6)
         assert not one.weights.flags.writeable
 
 

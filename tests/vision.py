@@ -1,8 +1,12 @@
 """Colours as a grey printer and as readers with one kind of cone missing see them.
 
-Matrices: G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color
-Vision Deficiency", IEEE Transactions on Visualization and Computer Graphics 15(6), 2009, pp. 1291-1298: severity 1.0,
-from linear RGB to linear RGB. The curve of sRGB, and luminance: IEC 61966-2-1. Contrast: WCAG 2.2, "contrast ratio".
+Matrices: the table of pre-computed matrices that the authors published as supplementary data of G. M. Machado,
+M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
+Transactions on Visualization and Computer Graphics 15(6), 2009, pp. 1291-1298, doi 10.1109/TVCG.2009.113
+(https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html): protanomaly, deuteranomaly and
+tritanomaly of severity 1.0, from linear RGB to linear RGB. All 27 numbers are those that colorspacious
+(``colorspacious/cvd.py``, severity 100) and colour-science (``colour/blindness/datasets/machado2010.py``, severity 1.0)
+hold of that table. The curve of sRGB, and luminance: IEC 61966-2-1. Contrast: WCAG 2.2, "contrast ratio".
 """
 
 from __future__ import annotations

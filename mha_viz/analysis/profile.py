@@ -11,12 +11,13 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
 from mha_viz.files import whole_file
@@ -69,6 +70,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
+WITHIN = ("layer", "head", "offset", "mass_in_word")  # of the table position: what stays within words
 UNTRAINED = (
     "position",
     "delimiter",
@@ -88,7 +90,8 @@ class Finding(NamedTuple):
     ``upos`` is what the best rule by part of speech scores, ``upos_rule`` its name, and ``beats_upos`` whether the head
     does better on every corpus; NaN, "" and None for other roles than syntax. ``untrained``: the score of the best
     untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
-    scores on them.
+    scores on them. ``within_words``, of position: the share of the head's attention to that token that stays within a
+    word, by the table ``position``; NaN elsewhere.
     """
 
     head: Head
@@ -107,6 +110,7 @@ class Finding(NamedTuple):
     status: str = "suggested"
     corpora: tuple[str, ...] = ()
     lowest: float = math.nan
+    within_words: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +147,9 @@ class Profile:
     def findings(self) -> tuple[Finding, ...]:
         """The roles that were found."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
-        return tuple(_finding(*line) for line in lines)
+        findings = [_finding(*line) for line in lines]
+        position = self.tables["position"][[*WITHIN]].itertuples(index=False) if "position" in self.tables else ()
+        return _with_words(findings, position)
 
     @property
     def roles(self) -> pd.DataFrame:
@@ -252,6 +258,15 @@ def _finding(*line: Any) -> Finding:
     )
 
 
+def _with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
+    """The roles, those of position with the share that stays within words; ``position``: its lines, columns WITHIN."""
+    shares = {(int(layer), int(head), POSITIONS.get(int(at), "")): share for layer, head, at, share in position}
+    return tuple(
+        f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
+        for f in findings
+    )
+
+
 def _is_empty(cell: Any) -> bool:
     return cell is None or cell == "" or cell != cell  # NaN is not itself
 
@@ -264,15 +279,26 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     """The roles alone, without the library that reads tables: a first picture need not wait for it. Empty where there
     is no profile. Raises CorpusError when it is damaged."""
     try:
-        with (folder / "roles.csv").open(encoding="utf-8", newline="") as file:
-            headings, *lines = csv.reader(file)
-        if tuple(headings) != HEADINGS["roles"]:
-            raise ValueError(f"the headings {', '.join(headings)[:200]}")
-        return tuple(_finding(*line) for line in lines)
+        findings = [_finding(*line) for line in _lines(folder, "roles")]
+        if all(finding.role != "position" for finding in findings):
+            return tuple(findings)
+        columns = [HEADINGS["position"].index(name) for name in WITHIN]
+        return _with_words(findings, [[line[at] for at in columns] for line in _lines(folder, "position")])
     except FileNotFoundError:
         return ()
+    except IndexError as error:
+        raise CorpusError(f"{folder} holds no roles that can be read: a line is cut.", REMAKE) from error
     except (OSError, ValueError, TypeError) as error:
         raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
+
+
+def _lines(folder: Path, table: str) -> list[list[str]]:
+    """The lines of a table as text. Raises OSError, and ValueError where its headings are others."""
+    with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        headings, *lines = csv.reader(file)
+    if tuple(headings) != HEADINGS[table]:
+        raise ValueError(f"the headings {', '.join(headings)[:200]}")
+    return lines
 
 
 def read_profile(folder: Path) -> Profile:

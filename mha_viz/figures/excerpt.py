@@ -1,4 +1,4 @@
-"""Which tokens of a long text a link diagram shows, where a page is not high enough for all of them in one column."""
+"""Which tokens of a long text a figure shows, where a page has not enough room for all of them with their labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mha_viz import numerals
 from mha_viz.drawing.marks import Note
-from mha_viz.figures.view import Focus
+from mha_viz.figures.view import Axes, Focus
 
 REMEDY = "For all of them raise max_height_mm or width_mm, or lower font_pt"
 
@@ -22,6 +22,16 @@ class Excerpt(NamedTuple):
 
     rows: range
     cols: range
+
+    def axes(self, axes: Axes) -> Axes:
+        """The tokens of it."""
+        return Axes(*(tuple(side[i] for i in places) for side, places in zip(axes, self, strict=True)))
+
+    def held(self, held: Focus | None) -> Focus | None:
+        """What is held, counted in an excerpt that shows it."""
+        if held is None:
+            return None
+        return Focus(*(None if at is None else at - side.start for at, side in zip(held, self, strict=True)))
 
 
 def excerpts(
@@ -37,7 +47,7 @@ def excerpts(
     if longest <= fit:
         return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
     if held is not None:
-        return _around(w, held, fit)
+        return around(w, held, fit)
     count = min(math.ceil(longest / fit), across)
     drawn = min(longest, count * fit)
     sides = [list(_parts(length, fit, count, drawn / longest)) for length in lengths]
@@ -58,8 +68,9 @@ def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
     yield from (range(start, end) for start, end in pairwise(ends))
 
 
-def _around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """What is held in the middle, and on the other side the tokens that take most of its attention together."""
+def around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Excerpt], tuple[Note, ...]]:
+    """The excerpt of ``w`` [row, column] with what is held in its middle and, on the other side, the ``fit`` tokens in
+    a row that take most of its attention together; and what that leaves out."""
     of_held = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
     across = None if of_held.ndim == 0 else of_held
     part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Attention, Head, Weights
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Cells, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
+from mha_viz.figures.excerpt import around
 from mha_viz.figures.faint import faint
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
@@ -24,6 +25,7 @@ from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
 LARGEST = 84  # a cell of a figure by itself, pixels: five tokens would fill a page with 25 numbers
+LABELLED = 11  # in cells from this size on each row and column has its label
 HAIRLINES = 10  # cells from this size on are parted by lines
 MARKED = 4  # cells from this size on carry a minus where they are less than 0
 FAINT = 0.1  # of the largest difference: what is less needs no minus, for its colour is hardly one
@@ -66,8 +68,9 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
-    matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
+    every = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
     lines, most_high = not size.transparent, size.tallest - FOOT
+    matrix, notes = _window(every, part.w, min(size.pixels, most_high))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     marks += foot(layout, theme, theme.ramp, span(view.scale, part.top))
     drawn = Drawing(
@@ -75,10 +78,20 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         layout.height + FOOT,
         centred(marks, layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*faint(view, [part]), *unlabelled(layout)),
+        notes=(*faint(view, [part]), *notes, *unlabelled(layout)),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size)
+
+
+def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:
+    """Of a matrix that holds a token and is too large for a label at each row in a square of ``side`` pixels: the part
+    around that token with a label at each, and what it leaves out. Any other as it is. ``w`` [row, column]."""
+    fit = max(1, int((side - label_room(matrix.axes)) // LABELLED))
+    if matrix.held is None or max(w.shape) <= fit:
+        return matrix, ()
+    (part,), notes = around(w.astype(np.float64), matrix.held, fit)
+    return Matrix(matrix.pixels[np.ix_(*part)], part.axes(matrix.axes), part.held(matrix.held)), notes
 
 
 def matrix_marks(

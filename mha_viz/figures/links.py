@@ -93,10 +93,7 @@ def _on_page(
     high = 0.0
     for place, part in enumerate(parts):
         some = [_cut(strand, part) for strand in strands]
-        rows, cols = (tuple(side[i] for i in places) for side, places in zip(axes, part, strict=True))
-        drawn, layout = link_marks(
-            some, Axes(rows, cols), _within(held, part), column, theme, room, height - TOP, ON_PAPER
-        )
+        drawn, layout = link_marks(some, part.axes(axes), part.held(held), column, theme, room, height - TOP, ON_PAPER)
         marks += moved(drawn, place * (column + GAP), 0)
         high = layout.height + TOP
     return marks, high, notes
@@ -107,14 +104,6 @@ def _cut(strand: Strand, part: Excerpt) -> Strand:
     some = np.ix_(*part)
     w = Block(strand.part.w[some], strand.part.hidden[part.rows])
     return strand._replace(part=w, mask=strand.mask[some], shade=strand.shade[some])
-
-
-def _within(held: Focus | None, part: Excerpt) -> Focus | None:
-    """What is held, counted in an excerpt that shows it."""
-    if held is None:
-        return None
-    row, col = (None if at is None else at - side.start for at, side in zip(held, part, strict=True))
-    return Focus(row, col)
 
 
 def strand(

@@ -11,6 +11,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.glosses import labelled
 from mha_viz.numerals import percent
 
+WITHIN_WORDS = 0.25  # from this share on a role of position says how much of its attention stays within words
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
 SHORT = {
     "cls": "[CLS]",
@@ -73,11 +74,21 @@ def _measured(finding: Finding) -> str:
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if math.isnan(finding.low):
-            return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
-        return f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
+            says = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+        else:
+            says = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
+        return f"{says}{_within_words(finding)}"
     if finding.role == "delimiter":
         return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
+
+
+def _within_words(finding: Finding) -> str:
+    """How much of the attention of a role of position stays within words, where that is a quarter or more: the token
+    beside is then often a piece of the same word, not another one."""
+    if finding.detail == "same" or not finding.within_words >= WITHIN_WORDS:
+        return ""
+    return f"; {percent(finding.within_words)} of its attention there stays within a word"
 
 
 def _cases(finding: Finding) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, profile_of, read_profile
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
@@ -16,13 +17,14 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress, study
 
-__all__ = ["Profile", "Progress", "open_profile", "profile"]
+__all__ = ["Profile", "Progress", "establish", "open_profile", "profile"]
 
 
 def profile(
     corpus: Source,
     model: str | Encoder = catalog.DEFAULT,
     *,
+    also: Source | Profile | None = None,
     out: str | os.PathLike[str] | None = None,
     name: str | None = None,
     batch: int = BATCH,
@@ -33,12 +35,14 @@ def profile(
 
     ``corpus``: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
     built-in corpus, or a corpus from ``open_corpus``; ``name`` renames it. ``model``: as for ``load``, or an encoder.
+    ``also``: a second corpus of another origin, or the profile of the same model on one, as with ``--and``: the roles
+    of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both.
     ``out``: a folder for the tables, in which a study that was stopped continues. ``batch``: at most so many pieces per
     batch, which affects speed and memory but no number. ``device``: "cpu" or "cuda". ``progress`` is called after each
-    batch with ``done`` and ``total`` pieces and their ``fraction``.
+    batch with ``done`` and ``total`` pieces of a corpus and their ``fraction``; a second corpus comes first.
 
-    Raises CorpusError for a corpus that cannot be read, ModelError's family, and ExportError where ``out`` cannot be
-    written.
+    Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of another model,
+    ModelError's family, and ExportError where ``out`` cannot be written.
 
     >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()
     ['layer', 'head', 'nats', 'normalised']
@@ -46,9 +50,26 @@ def profile(
     if progress is not None and not callable(progress):
         raise SettingError(f"progress is {str(progress)[:40]!r}.", "Give a function that takes the progress so far.")
     source = open_corpus(corpus, name)
+    second = open_corpus(also) if also is not None and not isinstance(also, Profile) else also
     encoder = model if isinstance(model, Encoder) else load(model, device)
-    measured = measure(encoder, source, None if out is None else Path(out), batch, progress or (lambda _: None))
+    if second is not None:
+        _comparable(encoder, source, second)
+    show, folder = progress or (lambda _: None), None if out is None else Path(out)
+    if isinstance(second, Corpus | Gap):
+        second = measure(encoder, second, None, batch, show)
+    measured = measure(encoder, source, folder, batch, show)
+    if second is not None:
+        measured = establish(second, measured)[1]
+        if folder is not None:
+            measured.write(folder)
     return profile_of(measured.files())  # numbers have the digits of the files, so that an opened one is equal
+
+
+def _comparable(encoder: Encoder, corpus: Corpus | Gap, second: Corpus | Gap | Profile) -> None:
+    """Raise CorpusError before anything is measured unless a second corpus is another one, and of the same model."""
+    here = {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
+    there = second.facts if isinstance(second, Profile) else {**here, "corpus": second.name, "sha256": second.digest}
+    check(here, there)
 
 
 def measure(

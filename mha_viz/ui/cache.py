@@ -159,8 +159,8 @@ class Office:
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 
     def begin_again(self) -> None:
-        """Be as at the start. The process with the models stays when it holds what the next visitor needs: the default
-        one alone."""
+        """Reset to the initial state. The process with the models stays when it holds what the next visitor needs: the
+        default one alone."""
         self._begin()
         if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
@@ -270,7 +270,7 @@ class Office:
         others = nearest(distances, head.layer * attention.heads + head.head, count)
         return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
 
-    def twin(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+    def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
 
         Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
@@ -288,7 +288,7 @@ class Office:
         return error if time.monotonic() - at < FAILURE_SECONDS else None
 
     def fail(self, model: catalog.Model, error: MhaVizError) -> None:
-        """Remember why ``model`` could not be had; that somebody stopped it, or a full queue, is no reason."""
+        """Remember why ``model`` could not be had; cancellations and a full queue are not recorded."""
         if not isinstance(error, Cancelled | Busy):
             self._failures.put(model.name, (time.monotonic(), error))
 

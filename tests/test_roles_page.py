@@ -70,6 +70,19 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "Least often right" in page.said
 
 
+def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    with office()._reader._lock:  # no batch is answered meanwhile
+        job = studies().point(catalog.resolve("minilm"))
+        until(lambda: job.begun)
+        job.let_go()
+    page = visit(head="L3H1")
+    assert "You stopped the reading of the built-in sentences." in page.said
+    assert "In the built-in sentences it is right in" not in page.said
+    press(page, "read_sentences")
+    assert "In the built-in sentences it is right in" in page.said
+
+
 def test_a_head_without_a_role_says_so() -> None:
     none = next(
         head for head in given("minilm").profiles[0].heads() if head not in {f.head for f in given_roles("minilm")}

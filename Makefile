@@ -29,7 +29,7 @@ test: $(VENV)/.dev-installed node_modules/.installed
 
 # The lane for every save: no pages, no servers, no second Python, no browser.
 test-unit: $(VENV)/.dev-installed
-	@$(PY) -m pytest $(WORKERS) -m "unit and not slow and not deploy"
+	@$(PY) -m pytest $(WORKERS) -m "unit and not slow and not deploy" --ignore-glob='*/test_browser*' --ignore-glob='*_page.py'
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed

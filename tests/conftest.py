@@ -30,6 +30,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
+# Modules whose tests together take too long for the lane of every save: studies of corpora, documents that are run,
+# files that are read in child processes.
+TAKE_SECONDS = {
+    f"tests.test_{name}"
+    for name in ("cli_profile", "cli_replicate", "docs", "evidence", "python", "readme", "study", "toy", "uploads")
+}
 
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
@@ -50,7 +56,11 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        elif item.get_closest_marker("app") or RUN_THE_APP & vars(item.module).keys():
+        elif (
+            item.get_closest_marker("app")
+            or item.module.__name__ in TAKE_SECONDS
+            or RUN_THE_APP & vars(item.module).keys()
+        ):
             item.add_marker(pytest.mark.app)
         else:
             item.add_marker(pytest.mark.unit)

@@ -53,17 +53,16 @@ P = ParamSpec("P")
 class Shelf(Generic[K, V]):
     """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
 
-    What it keeps goes when all visitors have gone, unless it is kept ``for_good``: what took long to make.
+    When all visitors have gone, at most ``at_rest`` bytes stay, the latest ones: of what took long to make.
     """
 
-    def __init__(self, limit: int, size: Callable[[V], int], for_good: bool = False) -> None:
-        self._limit, self._size = limit, size
+    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
+        self._limit, self._size, self._at_rest = limit, size, at_rest
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
-        if not for_good:
-            with _shelves_lock:
-                _shelves.add(self)
+        with _shelves_lock:
+            _shelves.add(self)
 
     def get(self, key: K) -> V | None:
         """The value kept under ``key``, now the most recent one."""
@@ -83,11 +82,11 @@ class Shelf(Generic[K, V]):
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
         return value
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def rest(self) -> None:
+        """All visitors have gone: forget the oldest, down to the bytes that stay."""
         with self._lock:
-            self._entries.clear()
-            self.bytes = 0
+            while self.bytes > self._at_rest:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
         """Forget what is kept under ``key``, if anything is."""
@@ -164,8 +163,8 @@ class Office:
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 
     def begin_again(self) -> None:
-        """Be as at the start. The process with the models stays when it holds what the next visitor needs: the default
-        one alone."""
+        """Reset to the initial state. The process with the models stays when it holds what the next visitor needs: the
+        default one alone."""
         self._begin()
         if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
@@ -275,7 +274,7 @@ class Office:
         others = nearest(distances, head.place(attention.heads), count)
         return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
 
-    def counterpart(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+    def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
 
         Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
@@ -293,7 +292,7 @@ class Office:
         return error if time.monotonic() - at < FAILURE_SECONDS else None
 
     def fail(self, model: catalog.Model, error: MhaVizError) -> None:
-        """Remember why ``model`` could not be had; that somebody stopped it, or a full queue, is no reason."""
+        """Remember why ``model`` could not be had; cancellations and a full queue are not recorded."""
         if not isinstance(error, Cancelled | Busy):
             self._failures.put(model.name, (time.monotonic(), error))
 
@@ -371,7 +370,7 @@ def idle() -> None:
     """All visitors have gone: what was kept for them, by this module and by others, is given back."""
     with _shelves_lock:
         shelves = list(_shelves)
-    for clear in (*(shelf.clear for shelf in shelves), *_results):
+    for clear in (*(shelf.rest for shelf in shelves), *_results):
         clear()
     office().begin_again()
 

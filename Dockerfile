@@ -36,7 +36,8 @@ COPY deploy/healthy /app/bin/healthy
 
 ENV PATH=/app/bin:$PATH HOME=/tmp MPLCONFIGDIR=/tmp/matplotlib HF_HUB_CACHE=/models MHA_VIZ_HOME=/measured
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false
-# Visitors of a hosted server choose from a list; empty it to let them name any model or folder of this machine.
+# Visitors of a hosted server choose from a list. Where it is empty and HOST is not loopback, they choose from all models
+# whose files are here, unless MHA_VIZ_ACCESS=open lets them name any model or folder.
 ENV MHA_VIZ_MODELS=minilm,toy
 ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_SERVER_HEADLESS=true
 USER 10001:10001

@@ -43,7 +43,8 @@ test-deploy: $(VENV)/.dev-installed
 check: $(VENV)/.dev-installed node_modules/.installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy --strict mha_viz
+	$(PY) -m mypy --strict mha_viz app.py pages
+	$(PY) -m mypy --strict --explicit-package-bases tools benchmarks
 	$(PY) -m mypy tests
 	$(PY) -m pytest -q tests/test_house.py tests/test_glossary.py
 	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn mha_viz tests benchmarks *.js

@@ -118,7 +118,7 @@ class TooSlow(Failed):
 
 
 class TooLarge(Failed):
-    """It needed more memory than it may."""
+    """It needed more memory than it may, or gave a larger result."""
 
 
 class ReadingFailed(Failed):

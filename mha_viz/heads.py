@@ -28,6 +28,10 @@ class Head(NamedTuple):
         """The name in the style of Clark et al. 2019, counted from 1."""
         return f"{self.layer + 1}-{self.head + 1}"
 
+    def place(self, heads: int) -> int:
+        """The number among all heads of a model with so many ``heads`` in each layer: from 0, layers down."""
+        return self.layer * heads + self.head
+
     @classmethod
     def of(cls, given: Any) -> Head:
         """The head that ``Head(3, 1)``, ``(3, 1)`` or ``"L3H1"`` names. Raises UnknownHead for anything else."""

@@ -70,6 +70,15 @@ def test_a_child_that_needs_too_much_memory_is_ended_in_words(begun: list[subpro
     assert len(run(CHILD, order("fill", megabytes=100), Bounds(megabytes=300))) == 10**8
 
 
+def test_a_result_that_is_too_large_is_not_read(begun: list[subprocess.Popen[bytes]]) -> None:
+    bounds = Bounds(what="The study", less="Split the file.", answer_bytes=2 * 10**6)
+    assert len(run(CHILD, order("fill", megabytes=2), bounds)) == 2 * 10**6
+    refusal = r"The study has a result of 3 MB; at most 2 are accepted\. Split the file\."
+    with pytest.raises(TooLarge, match=refusal):
+        run(CHILD, order("fill", megabytes=3), bounds)
+    assert gone(begun[1])
+
+
 @posix
 def test_a_library_that_gives_up_without_memory_is_told_as_that() -> None:
     with pytest.raises(TooLarge):

@@ -63,6 +63,21 @@ def test_a_second_value_under_one_key_replaces_the_first() -> None:
     assert shelf.get("a") == bytes(3)
 
 
+def test_when_all_have_gone_the_latest_stay_as_far_as_they_may() -> None:
+    rests: Shelf[str, bytes] = Shelf(100, len)
+    stays: Shelf[str, bytes] = Shelf(100, len, at_rest=10)
+    for shelf in (rests, stays):
+        for name in "abc":
+            shelf.put(name, bytes(5))
+        shelf.rest()
+    assert (rests.bytes, rests.get("c")) == (0, None)
+    assert stays.bytes == 10
+    assert [stays.get(name) is not None for name in "abc"] == [False, True, True]
+    stays.put("large", bytes(50))
+    stays.rest()
+    assert stays.bytes == 0
+
+
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12)), max_size=40), st.integers(1, 30))
 def test_the_bound_is_in_bytes(puts: list[tuple[int, int]], limit: int) -> None:
     shelf: Shelf[int, bytes] = Shelf(limit, len)

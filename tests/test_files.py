@@ -47,6 +47,14 @@ def test_a_passing_folder_goes_with_what_killed_processes_left(tmp_path: Path) -
     assert sorted(path.name for path in place.iterdir()) == ["other", "partial-fresh"]
 
 
+def test_a_folder_that_another_process_deletes_meanwhile_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "glob", lambda place, _: iter([place / "partial-gone"]))
+    with passing_folder(tmp_path) as folder:
+        assert folder.is_dir()
+
+
 def test_a_passing_folder_can_be_moved_away(tmp_path: Path) -> None:
     with passing_folder(tmp_path) as folder:
         (folder / "file").write_bytes(b"x")

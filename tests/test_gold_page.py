@@ -223,7 +223,7 @@ def test_names_of_relations_are_never_markup() -> None:
 
 def test_several_sentences_that_were_pasted_are_counted() -> None:
     page = PageSession({"text": PASTED + "\n" + PASTED})
-    assert "Of 2 sentences that were pasted the first is shown." in page.said
+    assert "You pasted 2 sentences; only the first is shown." in page.said
 
 
 def test_roles_of_heads_that_the_reading_lacks_do_not_show() -> None:

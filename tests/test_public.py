@@ -40,7 +40,8 @@ PUBLIC = {
             "Sentence",
         ),
         *("Size", "Tap", "View", "__version__", "compare", "difference", "iterate", "load", "open_attention"),
-        *("establish", "open_corpus", "open_profile", "profile", "replicate"),
+        *("establish", "norm_weighted", "open_corpus", "open_profile", "profile", "replicate", "rollout", "search"),
+        "without",
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
     "mha_viz.corpus.sources": {"iterate", "open_corpus"},
@@ -63,6 +64,10 @@ def test_a_public_module_lists_its_names(name: str) -> None:
     assert PUBLIC[name] <= set(module.__all__)
     for public in module.__all__:
         assert getattr(module, public) is not None
+
+
+def test_the_package_itself_shows_these_names_and_no_others() -> None:
+    assert set(mha_viz.__all__) == PUBLIC["mha_viz"]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

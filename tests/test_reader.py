@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
@@ -25,6 +27,7 @@ from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder
 from mha_viz.reader import Reader, client
 from mha_viz.reader.__main__ import Models
+from mha_viz.reader.wire import Array, Json
 from mha_viz.study.pointers import point
 from mha_viz.ui import cache
 from mha_viz.ui.cache import Office
@@ -224,6 +227,37 @@ def test_nobody_starts_a_process_for_it_to_rest() -> None:
     reader = Reader()
     reader.rest()
     assert reader._process is None
+
+
+def test_a_request_that_has_to_load_first_has_the_time_of_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, deadlines = Reader(), list[tuple[str, float]]()
+    exchange = reader._exchange
+
+    def noted(request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
+        deadlines.append((request["ask"], seconds))
+        return exchange(request, seconds, again)
+
+    monkeypatch.setattr(reader, "_exchange", noted)
+    reader.read("toy", TEXT, "", ())
+    os.kill(_pid(reader), signal.SIGKILL)
+    reader.read("toy", TEXT, "", ())
+    reader.close()
+    assert ("load", client.LOAD_SECONDS) == deadlines[0] == deadlines[-2]
+    assert ("read", client.READ_SECONDS) == deadlines[1] == deadlines[-1]
+
+
+def test_a_folder_whose_files_changed_is_read_again(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
+    desk, model = Office(), catalog.resolve(str(folder))
+    before, trace = desk.reading(model, "One dog.", "").result(PATIENCE), desk.trace(model, "One dog.", "", 0).result()
+    assert desk.reading(model, "One dog.", "").result(PATIENCE) is before
+    arrays = {name: 2 * array for name, array in load_file(folder / "model.safetensors").items()}
+    save_file(arrays, folder / "model.safetensors", {"format": "pt"})
+    after = desk.reading(model, "One dog.", "").result(PATIENCE)
+    assert after.key != before.key
+    assert not np.allclose(after.weights, before.weights)
+    again = desk.trace(model, "One dog.", "", 0).result(PATIENCE)
+    assert not np.allclose(again.weights, trace.weights)
 
 
 def test_one_office_asks_one_process() -> None:

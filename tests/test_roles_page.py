@@ -19,9 +19,10 @@ from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import jobs
+from mha_viz.ui import cache, jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.cache import office
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from tests import hostile
 from tests.page_session import PageSession, press
@@ -67,6 +68,19 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "In the built-in sentences it is right in" in page.said
     assert "Most often right" in page.said
     assert "Least often right" in page.said
+
+
+def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    with office()._reader._lock:  # no batch is answered meanwhile
+        job = studies().point(catalog.resolve("minilm"))
+        until(lambda: job.begun)
+        job.let_go()
+    page = visit(head="L3H1")
+    assert "You stopped the reading of the built-in sentences." in page.said
+    assert "In the built-in sentences it is right in" not in page.said
+    press(page, "read_sentences")
+    assert "In the built-in sentences it is right in" in page.said
 
 
 def test_a_head_without_a_role_says_so() -> None:
@@ -444,6 +458,70 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
         desk.start(model, sentences_given())
     at_home.let_go()
     until(lambda: at_home.finished)
+
+
+def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders_alone(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = catalog.resolve(str(tiny_folder("bert")))
+    first, second = (Source(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
+    monkeypatch.setattr(studies_room.apart, "run", waiting)
+    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    desk = Studies()
+    study = desk.start(model, first)
+    with pytest.raises(Busy):
+        desk.start(model, second)
+    assert desk.source_measured(model, second.digest) is None
+    assert desk.source_measured(model, first.digest)
+    desk._measured.rest()
+    assert desk.source_measured(model, first.digest) is None
+    study.let_go()
+    until(lambda: study.finished)
+
+
+def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
+    tiny_folder: Callable[[str], Path], empty_home: Path
+) -> None:
+    model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read(CONLLU.encode() * 30, "dogs.conllu")
+    study = studies().start(model, corpus)
+    until(lambda: study.finished)
+    before = studies().profile(model, corpus.digest)
+    cache.idle()
+    assert studies()._profiles.bytes == studies()._measured.bytes == 0
+    after = studies().profile(model, corpus.digest)
+    assert before is not None
+    assert after is not None
+    assert after.facts == before.facts
+
+
+def test_where_heads_point_is_kept_within_its_bound_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, model = Studies(), catalog.resolve("toy")
+    job = desk.point(model)
+    until(lambda: job.finished)
+    pointers = desk.pointers(model)
+    assert pointers is not None
+    assert len(pointers) == len(built_in().sentences)
+    assert desk._pointers.bytes > 0
+    cache.idle()
+    assert desk.pointers(model) is None
+    assert desk._pointers.bytes == 0
+
+
+def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, model = Studies(), catalog.resolve("toy")
+    monkeypatch.setattr(jobs, "visitor", lambda: "ann")
+    with office()._reader._lock:  # no batch is answered meanwhile
+        job = desk.point(model)
+        until(lambda: job.begun)
+        job.let_go()
+    until(lambda: job.finished)
+    assert isinstance(job.error, Cancelled)
+    assert desk.pointers(model) is None
+    assert desk.pointing_left(model)
+    again = desk.point(model)
+    assert not desk.pointing_left(model)
+    until(lambda: again.finished)
+    assert desk.pointers(model)
 
 
 def waiting(*_: Any, cancelled: Callable[[], bool], **__: Any) -> bytes:

@@ -510,6 +510,8 @@ def test_settings_are_read() -> None:
         ([], {"STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}, "here None"),
         (["--server.address", "0.0.0.0"], {"MHA_VIZ_MODELS": "minilm"}, "None None"),
         (["--server.address", "0.0.0.0"], {"MHA_VIZ_ACCESS": "open"}, "open None"),
+        (["--server.address", "0.0.0.0"], {"MHA_VIZ_MODELS": " "}, "here None"),
+        (["--server.address", "0.0.0.0"], {"MHA_VIZ_ACCESS": " "}, "here None"),
         (["--server.address", "0.0.0.0"], {"MHA_VIZ_HOSTS": "a.example"}, "here ['a.example']"),
         ([], {"MHA_VIZ_HOSTS": "a.example"}, "here ['a.example']"),
         ([], {"MHA_VIZ_HOSTS": "a.example", "MHA_VIZ_MODELS": "minilm"}, "None ['a.example']"),

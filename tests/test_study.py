@@ -19,6 +19,7 @@ from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.limits import MAX_LABEL, MAX_LABELS
 from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
@@ -752,6 +753,16 @@ def test_sentences_of_one_word_have_no_syntax(small: Encoder) -> None:
     assert profile.tables["uas"].accuracy.isna().all()
     assert np.isfinite(profile.tables["entropy"].normalised).all()
     assert profile.tables["coreference"].n.max() == 1  # "No" after "Yes", in one chunk
+
+
+def test_the_longest_labels_that_are_read_make_tables_of_a_bounded_size(small: Encoder) -> None:
+    """As many relations as are read, each as long as is read, in a full and in a base form."""
+    pad = "\U00010400" * (MAX_LABEL - 5)  # four bytes each in UTF-8
+    sentences = (f"Ann PROPN 2 {i:03}{pad}:s | owns VERB 0 root" for i in range(MAX_LABELS - 1))
+    profile = study(small, read_conllu(treebank(worst="\n\n".join(sentences))))
+    assert profile.tables["syntax"].relation.str.len().max() == MAX_LABEL
+    made = sum(len(content.encode()) for content in profile.files().values())
+    assert made < 1_000_000 * small.layers * small.heads
 
 
 def test_plain_text_has_the_tables_that_need_no_gold(small: Encoder) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mha_viz.corpus import limits
 from mha_viz.corpus.conllu import read_conllu
-from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABELS, MAX_WORDS, decoded
+from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABEL, MAX_LABELS, MAX_WORDS, decoded
 from mha_viz.corpus.reading import read, read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Mention, Word
 from mha_viz.errors import CorpusError, MhaVizError
@@ -185,12 +185,32 @@ HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that is too long, of word
             "check the order of the columns",
         ),
         (
+            CATS + conllu(line(1, "a", 0, "x" * (MAX_LABEL + 1))),
+            f"file, line 11: the relation “{'x' * 40}…” has 101 characters; at most 100 are read.",
+            "Shorten it",
+        ),
+        (
+            CATS + conllu(line(1, "a", 0, "root").replace("NOUN", "N" * 9_900)),
+            f"file, line 11: the part of speech “{'N' * 40}…” has 9,900 characters; at most 100 are read.",
+            "Shorten it",
+        ),
+        (
             "# global.columns = ID FORM HEAD\n" + CATS,
             "file, line 1: unknown columns.",
             "Expected ID, FORM, LEMMA",
         ),
     ],
-    ids=["words", "a form", "Entity", "a comment", "relations", "parts of speech", "columns"],
+    ids=[
+        "words",
+        "a form",
+        "Entity",
+        "a comment",
+        "relations",
+        "parts of speech",
+        "a relation",
+        "a part of speech",
+        "columns",
+    ],
 )
 def test_more_than_is_read_is_refused_with_its_line(text: str, problem: str, remedy: str) -> None:
     with pytest.raises(CorpusError) as refused:
@@ -205,6 +225,7 @@ def test_as_much_as_is_read_is_read() -> None:
     assert read_conllu(conllu(line(1, "x" * MAX_CELL, 0, "root"))).sentences[0].forms == ("x" * MAX_CELL,)
     labels = "".join(conllu(line(1, "a", 0, f"nmod:{i}").replace("NOUN", f"N{i}")) for i in range(MAX_LABELS))
     assert len(read_conllu(2 * labels).sentences) == 2 * MAX_LABELS
+    assert read_conllu(conllu(line(1, "a", 0, "x" * MAX_LABEL))).sentences[0].words[0].relation == "x" * MAX_LABEL
     assert len(read_plain("a " * MAX_WORDS).sentences[0].words) == MAX_WORDS
     assert len(read_conllu(chained("(1)" * MAX_BRACKETS)).sentences[0].mentions) == MAX_BRACKETS
 

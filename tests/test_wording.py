@@ -1,7 +1,7 @@
 """What people read is plain technical English: no wording that has been replaced comes back.
 
 Read are the string literals of the package and its pages, public docstrings included, those of the JavaScript, the
-texts in ``assets/``, the README and ``docs/``.
+texts in ``assets/``, ``docs/``, the README and the other documents beside it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "mha_viz").rglob("*.py"))]
 JAVASCRIPT = sorted((ROOT / "mha_viz" / "browser").rglob("*.js"))
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] + [
-    ROOT / "assets" / name for name in ("about.md", "examples.json", "questions.json", "tour.json")
+TEXTS = [
+    *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(ROOT / "assets" / name for name in ("about.md", "examples.json", "questions.json", "tour.json")),
 ]
 
 

@@ -81,7 +81,7 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
 def from_head(attention: Attention, head: Head) -> Sums:
     """[head]: the divergence of every head of a reading from ``head``: one row of :func:`between_heads`."""
     flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
-    return _apart(flat, _entropies(flat), head.layer * attention.heads + head.head, len(attention.queries))
+    return _apart(flat, _entropies(flat), head.place(attention.heads), len(attention.queries))
 
 
 def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:

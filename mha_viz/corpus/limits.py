@@ -14,6 +14,7 @@ MAX_WORDS = 1_000  # per sentence
 MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
+MAX_LABEL = 100  # characters of one of them: a profile repeats it in a row per direction and head
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -71,13 +72,20 @@ def check_words(count: int, number: int, name: str) -> None:
 
 
 class Labels:
-    """The distinct labels of one kind, limited because a study tabulates all relations by all parts of speech."""
+    """The distinct labels of one kind, limited in number and length: a study tabulates all relations by all parts of
+    speech, and by all heads."""
 
     def __init__(self, kind: str, name: str) -> None:
         self._kind, self._name = kind, name
         self._seen: set[str] = set()
 
     def add(self, label: str, line: int) -> None:
+        if len(label) > MAX_LABEL:
+            raise CorpusError(
+                f"{self._name}, line {line}: the {self._kind} “{label[:40]}…” has {len(label):,} characters; "
+                f"at most {MAX_LABEL} are read.",
+                "Shorten it, or check the order of the columns.",
+            )
         if label:
             self._seen.add(label)
         if len(self._seen) > MAX_LABELS:

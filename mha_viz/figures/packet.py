@@ -225,7 +225,7 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails
         **_axis_tokens(text),
         **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
-        "full": [h.layer * attention.heads + h.head for h in full],
+        "full": [h.place(attention.heads) for h in full],
         "metrics": thumbnails.metrics,
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})

@@ -101,7 +101,7 @@ def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
 
 
 def _panel_header(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
-    number = panel.head.layer * panel.attention.heads + panel.head.head
+    number = panel.head.place(panel.attention.heads)
     fields: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
     return fields if source is None else {**fields, "source": source}
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -39,8 +39,9 @@ def passing_folder(place: Path) -> Iterator[Path]:
     """
     place.mkdir(parents=True, exist_ok=True)
     for left in place.glob("partial-*"):
-        if time.time() - left.stat().st_mtime > OLD_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process has deleted it meanwhile
+            if time.time() - left.stat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
     partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
     try:
         yield partial

@@ -138,18 +138,27 @@ def restricted() -> bool:
     return bool(os.environ.get(SETTING, "").strip())
 
 
+def _access() -> str:
+    return os.environ.get(ACCESS, "").strip()
+
+
 def only_here() -> bool:
     """True when MHA_VIZ_ACCESS is "here": models that are on this machine, no folders, no downloads.
 
     "open", the default, allows everything. Raises SettingError for any other value.
     """
-    access = os.environ.get(ACCESS, "").strip() or "open"
+    access = _access() or "open"
     if access not in ("open", "here"):
         raise SettingError(
             f"{ACCESS} is {quoted(access)}.",
             "Expected open, or here for only those models whose files are on this machine.",
         )
     return access == "here"
+
+
+def stated() -> bool:
+    """True when MHA_VIZ_MODELS or MHA_VIZ_ACCESS says what this server offers; a blank setting says nothing."""
+    return restricted() or bool(_access())
 
 
 def hosted() -> bool:

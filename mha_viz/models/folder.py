@@ -61,7 +61,7 @@ _SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
 
 Json = dict[str, Any]
-_Stamps = frozenset[tuple[str, int, int, int]]
+Stamps = frozenset[tuple[str, int, int, int]]
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -80,7 +80,7 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
 
 def check_again(folder: Path, model: Model) -> Model:
     """As :func:`check_folder`, for every run of a page: files that are as they were are not read again."""
-    files = _stamps(folder)
+    files = stamps(folder)
     if not files:  # not there, or not to be listed
         return check_folder(folder, model)
     outcome = _outcome(folder, model, files)
@@ -90,15 +90,16 @@ def check_again(folder: Path, model: Model) -> Model:
 
 
 @lru_cache(maxsize=64)
-def _outcome(folder: Path, model: Model, files: _Stamps) -> Model | ModelError:
+def _outcome(folder: Path, model: Model, files: Stamps) -> Model | ModelError:
     try:
         return check_folder(folder, model)
     except ModelError as error:
         return error.with_traceback(None)
 
 
-def _stamps(folder: Path) -> _Stamps:
-    """Of each file that a check reads: name, size in bytes, last change (including permissions, ns), number."""
+def stamps(folder: Path) -> Stamps:
+    """Of each file that a check reads: name, size in bytes, last change (including permissions, ns), number. Empty
+    where there are none, or the folder cannot be listed."""
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]

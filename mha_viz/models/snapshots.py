@@ -97,7 +97,7 @@ def _digest(folder: Path) -> str:
 
 
 def _weight(file: Any, name: str) -> Any:
-    """Whole numbers with one scale a row, or half precision as it is; float32."""
+    """Whole numbers with one scale per row, or half precision as it is; float32."""
     stored = file.get_tensor(name).astype("float32")
     scaled = f"{name}.scale"
     return stored * file.get_tensor(scaled).astype("float32") if scaled in set(file.keys()) else stored

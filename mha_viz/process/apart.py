@@ -19,12 +19,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
 from mha_viz import errors, process
 from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 
+MAX_LINE = 1_000_000  # bytes of a line of progress, or of an error
 POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
 NICE = 10  # the app comes first
 ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
@@ -39,7 +41,8 @@ Work = Callable[[bytes, Tell, Stop], bytes]
 class Bounds(NamedTuple):
     """The limits of a child: ``seconds`` of wall time; ``megabytes`` (10^6 bytes) of memory besides mapped files, 0 for
     no limit; ``threads``, 0 for one per core. ``grace``: seconds to save work after a stop. ``what`` and ``less`` are
-    parts of error messages: the name of the work, and what to do about it."""
+    parts of error messages: the name of the work, and what to do about it. ``answer_bytes``: of the result, which the
+    parent holds in its own memory."""
 
     seconds: float = math.inf
     megabytes: int = 0
@@ -47,6 +50,7 @@ class Bounds(NamedTuple):
     grace: float = 0.0
     what: str = "The work"
     less: str = "Give it less to do."
+    answer_bytes: int = 100_000_000
 
 
 # ---- The process that waits -------------------------------------------------------------------------------------
@@ -67,7 +71,7 @@ def run(
     with _started(module, bounds) as child:
         watchdog = _Watchdog(child, bounds, cancelled)
         try:
-            answer = _converse(child, _with_header(order), progress)
+            answer = _converse(child, _with_header(order), progress, bounds.answer_bytes)
         finally:
             watchdog.end()
     if answer is None or "result" not in answer:
@@ -165,25 +169,26 @@ def _with_header(order: bytes) -> bytes:
     return json.dumps({"bytes": len(order)}).encode() + b"\n" + order
 
 
-def _converse(child: subprocess.Popen[bytes], order: bytes, progress: Tell) -> dict[str, Any] | None:
-    """Send the order, report the progress and return the answer; None when the child ends early."""
+def _converse(child: subprocess.Popen[bytes], order: bytes, progress: Tell, most: int) -> dict[str, Any] | None:
+    """Send the order, report the progress and return the answer, of which a result of more than ``most`` bytes is not
+    read; None when the child ends early."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         child.stdin.write(order)
         child.stdin.flush()
-        for line in child.stdout:
+        for line in iter(partial(child.stdout.readline, MAX_LINE), b""):
             reply = json.loads(line)
             if isinstance(reply, dict):
-                return _with_result(reply, child.stdout)
+                return _with_result(reply, child.stdout, most)
             progress(reply)
     except (OSError, ValueError):  # a broken pipe or a truncated line
         pass
     return None
 
 
-def _with_result(reply: dict[str, Any], pipe: IO[bytes]) -> dict[str, Any] | None:
-    if "bytes" not in reply:
+def _with_result(reply: dict[str, Any], pipe: IO[bytes], most: int) -> dict[str, Any] | None:
+    if "bytes" not in reply or reply["bytes"] > most:
         return reply
     result = pipe.read(reply["bytes"])
     return {"result": result} if len(result) == reply["bytes"] else None
@@ -195,6 +200,9 @@ def _raise_failure(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | 
         raise Cancelled(*(answer or {}).get("error", ("", f"{bounds.what} was stopped.", "Start it again."))[1:])
     if ended_by is TooSlow:
         raise TooSlow(f"{bounds.what} took longer than {bounds.seconds:.0f} s.", bounds.less)
+    if answer and answer.get("bytes", 0) > bounds.answer_bytes:
+        size, limit = answer["bytes"] / 1e6, bounds.answer_bytes / 1e6
+        raise TooLarge(f"{bounds.what} has a result of {size:,.0f} MB; at most {limit:,.0f} are accepted.", bounds.less)
     if ended_by is TooLarge or (answer and answer["error"][0] == TooLarge.__name__):
         most = f"more than {bounds.megabytes:,} MB of memory" if bounds.megabytes else "more memory than there is"
         raise TooLarge(f"{bounds.what} needed {most}.", bounds.less)

@@ -11,6 +11,7 @@ import traceback
 from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mha_viz import process
@@ -20,6 +21,7 @@ from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed
 from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.folder import Stamps, stamps
 from mha_viz.models.norms import norm_weighted
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
@@ -32,6 +34,7 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+        self._stamps: dict[str, Stamps] = {}  # of the files of a loaded folder, when it was read
         self._means: dict[str, tuple[Means, int]] = {}  # of a loaded model, and of how many built-in sentences
 
     @property
@@ -40,7 +43,11 @@ class Models:
         return list(self._encoders)
 
     def __getitem__(self, name: str) -> Encoder:
+        if name in self._encoders and self._has_changed(name):
+            del self._encoders[name]
+            self._means.pop(name, None)
         if name not in self._encoders:
+            self._stamps[name] = _folder_stamps(name)  # before it is read: what changes meanwhile counts as changed
             self._encoders[name] = load(name, download=False)
             gc.freeze()  # spares the garbage collector half a million objects of the model libraries
         self._encoders.move_to_end(name)
@@ -50,6 +57,11 @@ class Models:
         if encoder.folder is not None:  # the server frees space for downloads by last use
             budget.used(encoder.folder)
         return encoder
+
+    def _has_changed(self, name: str) -> bool:
+        """True when the files of a loaded folder are others than those that were read."""
+        folder, before = self._encoders[name].folder, self._stamps.get(name)
+        return folder is not None and bool(before) and stamps(folder) not in (before, frozenset())
 
     def measure(self, name: str, first: int, end: int) -> None:
         """Read the built-in sentences from ``first`` to ``end`` (exclusive) for the mean outputs of a model's heads;
@@ -124,6 +136,12 @@ def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
 
     corpus = _built_in()
     return wire.packed_pointers(point(encoder, replace(corpus, sentences=corpus.sentences[first:end])))
+
+
+def _folder_stamps(name: str) -> Stamps:
+    """The state of the files of a model that is a folder of the user's; empty for others, whose files do not change."""
+    model = catalog.resolve(name)
+    return stamps(Path(model.path)) if model.kind == "folder" else frozenset()
 
 
 @cache

@@ -43,7 +43,7 @@ class Reader:
 
     def load(self, model: str) -> None:
         """Load a model."""
-        self._ask({"ask": "load", "model": model}, LOAD_SECONDS)
+        self._ask({"ask": "load", "model": model})
 
     def read(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
         """The attention of every head on a text, or on a sentence given as ``words``."""
@@ -83,16 +83,12 @@ class Reader:
 
     def measure_means(self, model: str, first: int, end: int) -> None:
         """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
-        if model not in self._loaded:
-            self.load(model)
-        self._ask({"ask": "means", "model": model, "first": first, "end": end}, READ_SECONDS)
+        self._ask({"ask": "means", "model": model, "first": first, "end": end})
 
     def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
         """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
-        if model not in self._loaded:
-            self.load(model)
         request = {"ask": "point", "model": model, "first": first, "end": end}
-        return wire.pointers_of(*self._ask(request, READ_SECONDS))
+        return wire.pointers_of(*self._ask(request))
 
     @property
     def loaded(self) -> frozenset[str]:
@@ -102,7 +98,7 @@ class Reader:
     def rest(self) -> None:
         """Return free memory to the system, for nobody asks at present. Does nothing when no process runs."""
         if self._loaded:
-            self._ask({"ask": "rest", "model": ""}, READ_SECONDS)
+            self._ask({"ask": "rest", "model": ""})
 
     def close(self) -> None:
         """End the process; the next request starts another."""
@@ -112,25 +108,33 @@ class Reader:
     def _ask_about(
         self, ask: str, model: str, text: str, pair: str, words: Sequence[str], **more: object
     ) -> tuple[Json, list[Array]]:
-        if model not in self._loaded:
-            self.load(model)
         request = {"ask": ask, "model": model, "text": text, "pair": pair, "words": list(words)}
-        return self._ask(request | more, READ_SECONDS)
+        return self._ask(request | more)
 
-    def _ask(self, request: Json, seconds: float) -> tuple[Json, list[Array]]:
+    def _ask(self, request: Json) -> tuple[Json, list[Array]]:
         with self._lock:
             try:
-                heading, arrays = self._exchange(request, seconds)
+                heading, arrays = self._answered(request)
             except EOFError:  # the process may have been killed since the last request: try once more
-                heading, arrays = self._exchange(request, seconds)
-            self._loaded = frozenset(heading.pop("loaded"))
+                heading, arrays = self._answered(request, again=True)
         if "error" in heading:
             raise wire.error_of(heading)
         return heading, arrays
 
-    def _exchange(self, request: Json, seconds: float) -> tuple[Json, list[Array]]:
+    def _answered(self, request: Json, again: bool = False) -> tuple[Json, list[Array]]:
+        """The answer to a request. Its model is loaded first, with a deadline of its own, unless the process holds it
+        as its files are now."""
+        answer: tuple[Json, list[Array]] = {}, []
+        if request["model"]:
+            answer = self._exchange({"ask": "load", "model": request["model"]}, LOAD_SECONDS, again)
+        if request["ask"] != "load" and "error" not in answer[0]:
+            answer = self._exchange(request, READ_SECONDS, again)
+        self._loaded = frozenset(answer[0].pop("loaded"))
+        return answer
+
+    def _exchange(self, request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
         """Send a request and receive its answer. Raises ReadingFailed, and EOFError when the process ended and a new
-        one may succeed."""
+        one may succeed: not ``again``."""
         is_new, process = self._running()
         timed_out = threading.Event()
         watch = threading.Timer(seconds, _stop, (process, timed_out))
@@ -143,7 +147,7 @@ class Reader:
             return wire.receive(process.stdout)
         except (OSError, EOFError, ValueError) as error:
             self._end()
-            if timed_out.is_set() or is_new:
+            if timed_out.is_set() or is_new or again:
                 raise _failure(request["model"], timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:

@@ -15,18 +15,17 @@ from streamlit.web.server.starlette import starlette_server, starlette_websocket
 from mha_viz import process
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.files.assets import app_root
+from mha_viz.models import catalog
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.settings import Settings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
 
-_ACCESS = "MHA_VIZ_ACCESS"
-_MODELS = "MHA_VIZ_MODELS"
 _MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
 _GRACE = 5  # seconds that open connections have to close when the server stops
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
-    f"Use --open to offer all of them, or {_MODELS} to offer a list."
+    f"Use --open to offer all of them, or {catalog.SETTING} to offer a list."
 )
 
 
@@ -84,8 +83,8 @@ def _restrict(address: str, chosen: Settings) -> None:
     """Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
     server on loopback with a proxy or with host names also serves other machines."""
     is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
-    if not (is_private or os.environ.get(_MODELS) or os.environ.get(_ACCESS)):
-        os.environ[_ACCESS] = "here"
+    if not (is_private or catalog.stated()):
+        os.environ[catalog.ACCESS] = "here"
         print(_LOCAL_MODELS, flush=True)
 
 

@@ -38,7 +38,7 @@ def limits(settings: Settings) -> tuple[str, ...]:
     notes = {
         f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
         "layer, started differently.": is_whole,
-        "With 2 heads there are two orders only, one of them by importance: removal at random is hardly another thing.":
+        "With 2 heads there are two orders only, one of them by importance, so random removal is nearly the same.":
             settings.experiment == REMOVAL and settings.heads == 2,
         "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
         "reverse.": is_narrow,

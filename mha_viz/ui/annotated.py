@@ -65,7 +65,7 @@ def _pasted(corpus: Corpus) -> Annotated:
     first, more = corpus.sentences[0], len(corpus.sentences) - 1
     if corpus.left_out and all(word.head is None for word in first.words):
         raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Correct it and paste it again.")
-    more_note = (f"Of {more + 1} sentences that were pasted the first is shown.",) if more else ()
+    more_note = (f"You pasted {more + 1} sentences; only the first is shown.",) if more else ()
     return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
 
 

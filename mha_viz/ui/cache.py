@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
 
@@ -31,6 +32,7 @@ from mha_viz.figures.packet import Link, Overview, Start, overview, packet
 from mha_viz.figures.panels import opened, pack
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
+from mha_viz.models.folder import stamps
 from mha_viz.reader import Reader
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui.annotated import words_of
@@ -51,15 +53,15 @@ P = ParamSpec("P")
 class Shelf(Generic[K, V]):
     """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
 
-    What it keeps goes when all visitors have gone, unless it is kept ``for_good``: what took long to make.
+    When all visitors have gone, at most ``at_rest`` bytes stay, the latest ones: of what took long to make.
     """
 
-    def __init__(self, limit: int, size: Callable[[V], int], for_good: bool = False) -> None:
-        self._limit, self._size = limit, size
+    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
+        self._limit, self._size, self._at_rest = limit, size, at_rest
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
-        if not for_good:
+        with _shelves_lock:
             _shelves.add(self)
 
     def get(self, key: K) -> V | None:
@@ -80,11 +82,11 @@ class Shelf(Generic[K, V]):
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
         return value
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def rest(self) -> None:
+        """All visitors have gone: forget the oldest, down to the bytes that stay."""
         with self._lock:
-            self._entries.clear()
-            self.bytes = 0
+            while self.bytes > self._at_rest:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
         """Forget what is kept under ``key``, if anything is."""
@@ -116,6 +118,7 @@ class Once(Generic[V]):
 
 
 _shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
+_shelves_lock = threading.Lock()
 _results: list[Callable[[], None]] = []  # clear what :func:`lasting` keeps
 
 
@@ -144,7 +147,7 @@ class Office:
         self._badges: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
         self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
-        self._traces: Shelf[tuple[str, str, str, int], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
+        self._traces: Shelf[tuple[object, ...], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
         self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
@@ -160,8 +163,8 @@ class Office:
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 
     def begin_again(self) -> None:
-        """Be as at the start. The process with the models stays when it holds what the next visitor needs: the default
-        one alone."""
+        """Reset to the initial state. The process with the models stays when it holds what the next visitor needs: the
+        default one alone."""
         self._begin()
         if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
@@ -174,11 +177,11 @@ class Office:
 
         Raises Busy when too many requests wait already.
         """
-        return self._kept_or(self.readings.get((model.name, text, pair)), lambda: self._read(model, text, pair))
+        return self._kept_or(self.readings.get((_state(model), text, pair)), lambda: self._read(model, text, pair))
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
         """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
-        key = (model.name, text, pair, layer)
+        key = (_state(model), text, pair, layer)
         words = () if pair else words_of(text) or ()
 
         def work() -> Trace:
@@ -188,7 +191,7 @@ class Office:
 
     def without(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
         """The attention of ``model`` over a text while heads are off; Futures and errors as of :meth:`reading`."""
-        key = (model.name, text, pair, off, how)
+        key = (_state(model), text, pair, off, how)
         words = () if pair else words_of(text) or ()
 
         def work() -> Attention:
@@ -198,7 +201,7 @@ class Office:
 
     def norms(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
         """Norm-weighted attention of ``model`` over a text; Futures and errors as of :meth:`reading`."""
-        key = (model.name, text, pair, "norm")
+        key = (_state(model), text, pair, "norm")
         words = () if pair else words_of(text) or ()
 
         def work() -> Attention:
@@ -268,10 +271,10 @@ class Office:
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """The heads that differ least from ``head``, nearest first, with the divergence in nats."""
         distances = from_head(attention, head)
-        others = nearest(distances, head.layer * attention.heads + head.head, count)
+        others = nearest(distances, head.place(attention.heads), count)
         return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
 
-    def twin(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+    def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
 
         Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
@@ -289,7 +292,7 @@ class Office:
         return error if time.monotonic() - at < FAILURE_SECONDS else None
 
     def fail(self, model: catalog.Model, error: MhaVizError) -> None:
-        """Remember why ``model`` could not be had; that somebody stopped it, or a full queue, is no reason."""
+        """Remember why ``model`` could not be had; cancellations and a full queue are not recorded."""
         if not isinstance(error, Cancelled | Busy):
             self._failures.put(model.name, (time.monotonic(), error))
 
@@ -299,7 +302,7 @@ class Office:
 
     def has_reading(self, model: catalog.Model, text: str, pair: str) -> bool:
         """True when the reading is at hand: no model is needed for it."""
-        return self.readings.get((model.name, text, pair)) is not None
+        return self.readings.get((_state(model), text, pair)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background, a moment from now: first the page's own files go out."""
@@ -338,12 +341,17 @@ class Office:
         return trace
 
     def _read(self, model: catalog.Model, text: str, pair: str) -> Attention:
-        key = (model.name, text, pair)
+        key = (_state(model), text, pair)
         attention = self.readings.get(key)  # another visitor may have asked meanwhile
         if attention is not None:
             return attention
         words = () if pair else words_of(text) or ()
         return self.readings.put(key, self._reader.read(model.name, text, pair, words))
+
+
+def _state(model: catalog.Model) -> object:
+    """What a reading is kept under: the model's name, for a folder with the state of its files, which may change."""
+    return (model.name, stamps(Path(model.path))) if model.kind == "folder" else model.name
 
 
 @Once
@@ -360,7 +368,9 @@ def office() -> Office:
 
 def idle() -> None:
     """All visitors have gone: what was kept for them, by this module and by others, is given back."""
-    for clear in (*(shelf.clear for shelf in list(_shelves)), *_results):
+    with _shelves_lock:
+        shelves = list(_shelves)
+    for clear in (*(shelf.rest for shelf in shelves), *_results):
         clear()
     office().begin_again()
 

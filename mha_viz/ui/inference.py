@@ -134,7 +134,7 @@ def wait(future: Future[R], words: str) -> R:
 
 
 def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Attention | None:
-    """The picture that stays while a model cannot be had: the model read before, else the default one."""
+    """The picture that stays while a model is unavailable: the model read before, else the default one."""
     for name in dict.fromkeys((where.before or catalog.default().name, catalog.default().name)):
         try:
             model = catalog.resolve(name)

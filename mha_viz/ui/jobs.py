@@ -175,6 +175,11 @@ class Desk(Generic[K]):
         job = self._last(key)
         return job is not None and job.stopped()
 
+    def left(self, key: K) -> bool:
+        """True when this visitor stopped the last order of this kind."""
+        job = self._last(key) or self.failed(key)
+        return job is not None and job.left
+
     def _last(self, key: K) -> Job | None:
         return next((order.job for order in reversed(list(self._orders)) if order.key == key), None)
 

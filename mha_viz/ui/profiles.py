@@ -52,7 +52,7 @@ def made(folder: Path) -> Path | None:
 
 
 def used(folder: Path) -> None:
-    """This profile was read now: others go before it."""
+    """Mark a profile as just used: others are evicted first."""
     with contextlib.suppress(OSError):  # read only: then nothing is deleted either
         os.utime(folder)
 

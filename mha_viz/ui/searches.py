@@ -93,7 +93,7 @@ class Searches:
 def _bounds(folder: Path) -> apart.Bounds:
     """All cores on one's own machine; for strangers half of them, and five minutes."""
     if not catalog.hosted():
-        return apart.Bounds(threads=0, grace=GRACE, what="The search")
+        return apart.Bounds(threads=0, grace=GRACE, what="The search", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
     return apart.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE, "The search", "Search in a shorter corpus.")

@@ -10,20 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
+from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL, Source, words
-from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
+from mha_viz.errors import Cancelled, CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
@@ -37,6 +35,7 @@ from mha_viz.ui.profiles import tidy
 CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause
 KEPT_BYTES = 200_000_000  # in memory, of each kind
+UNWRITTEN_BYTES = 20_000_000  # of profiles that the disk refused, when all visitors have gone
 SOURCE_BYTES = 60_000_000  # of files that were uploaded
 BYTES_OF_WORD = 500  # of an annotated word in memory
 MOST_WORDS = 100_000  # of a study for strangers
@@ -58,6 +57,14 @@ FILES = Rules(
     places=16,
     forgotten=lambda: 5.0,
     workers=2,
+    one_per_tab=True,
+)
+POINTERS = Rules(
+    one="reading of the built-in sentences",
+    many="readings of the built-in sentences",
+    stop="Stop it in the card of its head, or wait until it is done.",
+    places=16,
+    forgotten=lambda: 10.0,
     one_per_tab=True,
 )
 READY = 16  # pieces of evidence whose roles and baselines need not be looked for again
@@ -129,24 +136,30 @@ def sentences_given() -> Source:
     return Source("the built-in sentences", corpus.digest, words(corpus))
 
 
+class Unwritten(NamedTuple):
+    """A profile that is in memory alone, and why."""
+
+    profile: Profile
+    error: MhaVizError
+
+
 class Studies:
-    """The process-wide desks: one where files are read, one where models are measured over them."""
+    """The process-wide desks: one where files are read, one where models are measured over them, and one where heads
+    point in the built-in sentences. What is on the disk is read again from there once all visitors have gone."""
 
     def __init__(self) -> None:
         tidy()
         self._desk: Desk[str] = Desk(STUDIES)
         self._reading: Desk[str] = Desk(FILES)
-        self._pointing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pointing")
-        self._lock = threading.Lock()
-        self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size, for_good=True)
+        self._pointing: Desk[str] = Desk(POINTERS)
+        self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size)
+        self._unwritten: Shelf[str, Unwritten] = Shelf(KEPT_BYTES, lambda one: _size(one.profile), UNWRITTEN_BYTES)
         self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda every: sum(p.row.nbytes * 2 for p in every if p))
         self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
-        self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000, for_good=True)
+        self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
         self._excerpts: Shelf[str, Mapping[Span, Sentence]] = Shelf(
             SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
         )
-        self._unkept: Shelf[str, MhaVizError] = Shelf(STUDIES.places, lambda _: 1, for_good=True)
-        self._futures: dict[str, Future[Any]] = {}  # pointers under way
 
     # ---- Files ----------------------------------------------------------------------------------------------
 
@@ -172,8 +185,8 @@ class Studies:
     def profile(self, model: catalog.Model, digest: str) -> Profile | None:
         """What was measured of a model on the corpus with this digest, if anything was."""
         key = profiles.key(model, digest)
-        folder = profiles.home() / key
-        profile = self._profiles.get(key)
+        folder, unwritten = profiles.home() / key, self._unwritten.get(key)
+        profile = unwritten.profile if unwritten else self._profiles.get(key)
         if profile is None and (folder / FACTS).is_file():
             try:
                 profile = self._profiles.put(key, read_profile(folder))
@@ -184,8 +197,9 @@ class Studies:
         return profile
 
     def unkept(self, model: catalog.Model, digest: str) -> MhaVizError | None:
-        """Why a profile could not be written to the disk, if so: it is known until the server ends."""
-        return self._unkept.get(profiles.key(model, digest))
+        """Why a profile could not be written to the disk, if so: it is in memory alone."""
+        unwritten = self._unwritten.get(profiles.key(model, digest))
+        return unwritten.error if unwritten else None
 
     def roles(self, model: catalog.Model) -> tuple[Finding, ...]:
         """The roles of a model's heads as far as they are known here; read without pandas or torch."""
@@ -222,8 +236,9 @@ class Studies:
                 "Split it, or measure it on your own machine: mha-viz profile.",
             )
         key = profiles.key(model, source.digest)
+        job = self._desk.order(key, f"{model.label} on {source.name}", partial(self._measure, key, model, source))
         self._measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
-        return self._desk.order(key, f"{model.label} on {source.name}", partial(self._measure, key, model, source))
+        return job
 
     def under_way(self, model: catalog.Model, digest: str) -> Job | None:
         """The study of a model on a corpus that runs or waits now, whoever ordered it."""
@@ -259,13 +274,15 @@ class Studies:
         order = json.dumps(request).encode() + b"\n" + source.data
         profile = profile_of(json.loads(apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)))
         self._profiles.put(key, profile)
-        self._unkept.drop(key)
-        if sums:
-            try:
-                profile.write(sums)
-            except ExportError as error:
-                self._unkept.put(key, error)
-            tidy(sums)
+        if sums is None:
+            self._unwritten.put(key, Unwritten(profile, ExportError("The folder of profiles cannot be written.")))
+            return
+        try:
+            profile.write(sums)
+            self._unwritten.drop(key)
+        except ExportError as error:
+            self._unwritten.put(key, Unwritten(profile, error))
+        tidy(sums)
 
     def excerpts(self, model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mapping[Span, Sentence]:
         """Sentences of an uploaded file, for the visitor who has it alone: the caller knows who that is. Empty where
@@ -281,26 +298,32 @@ class Studies:
         source = self._measured.get(profiles.key(model, digest))
         return source if source is not None and source.data else None
 
-    def pointers(self, model: catalog.Model) -> Future[Any]:
-        """Where every head points in every sentence of the built-in corpus."""
+    # ---- Where heads point ----------------------------------------------------------------------------------
+
+    def pointers(self, model: catalog.Model) -> tuple[Pointers | None, ...] | None:
+        """Where every head points in every sentence of the built-in corpus, if that was read a moment ago."""
+        return self._pointers.get(profiles.key(model, built_in().digest))
+
+    def point(self, model: catalog.Model) -> Job:
+        """Begin to read the built-in sentences, or join the reading that is under way; then :meth:`pointers` knows
+        them. Raises Busy."""
         key = profiles.key(model, built_in().digest)
-        pointed = self._pointers.get(key)
-        if pointed is not None:
-            done: Future[Any] = Future()
-            done.set_result(pointed)
-            return done
-        with self._lock:
-            future = self._futures.get(key)
-            if future is None or future.done():
-                future = self._futures[key] = self._pointing.submit(lambda: self._pointers.put(key, _pointed(model)))
-            return future
+
+        def work(job: Job) -> None:
+            self._pointers.put(key, _pointed(model, job))
+
+        return self._pointing.order(key, model.label, work)
+
+    def pointing_left(self, model: catalog.Model) -> bool:
+        """True when this visitor stopped the last reading of the built-in sentences."""
+        return self._pointing.left(profiles.key(model, built_in().digest))
 
 
 def _bounds(folder: Path) -> apart.Bounds:
     """On one's own machine a study takes all cores, behind other work, as long as it needs; for strangers half of the
     cores and ten minutes at a time. The model is held twice, trained and untrained, each with packed copies."""
     if not catalog.hosted():
-        return apart.Bounds(threads=0, grace=GRACE, what="The study")
+        return apart.Bounds(threads=0, grace=GRACE, what="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return apart.Bounds(
         seconds=600,
@@ -316,11 +339,15 @@ def _of_file(data: bytes, name: str) -> str:
     return hashlib.sha256(data).hexdigest() + name
 
 
-def _pointed(model: catalog.Model) -> Any:
-    """A few sentences at a time: whoever reads meanwhile waits for no more than those."""
-    count = len(built_in().sentences)
-    parts = (office().pointers(model, first, first + AT_A_TIME).result() for first in range(0, count, AT_A_TIME))
-    return tuple(chain.from_iterable(parts))
+def _pointed(model: catalog.Model, job: Job) -> tuple[Pointers | None, ...]:
+    """A few sentences at a time: readings wait for one batch at most. Raises Cancelled."""
+    count, pointers = len(built_in().sentences), list[Pointers | None]()
+    for first in range(0, count, AT_A_TIME):
+        if job.stopped():
+            raise Cancelled("The reading of the built-in sentences was stopped.", "Open the head again.")
+        pointers += office().pointers(model, first, first + AT_A_TIME).result()
+        job.tell(len(pointers) / count)
+    return tuple(pointers)
 
 
 @Once

@@ -1,4 +1,4 @@
-"""Taking a figure away: the picture on screen as a file, its numbers, its caption, and the lines that make it again."""
+"""Downloading a figure: the picture on screen as a file, its numbers, its caption, and the lines that make it again."""
 
 from __future__ import annotations
 

@@ -286,10 +286,10 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     other = inference.read_by(model, what.text, what.where.pair)
     if other is None:
         return [Panel(attention, head)]
-    twin, nats = office().twin(attention, head, other)
+    similar, nats = office().most_similar_head(attention, head, other)
     closeness = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
-    st.markdown(f"{both(head)} beside {both(twin)} of {plain(model.label)}{closeness}.")
-    return [Panel(attention, head), Panel(other, twin)]
+    st.markdown(f"{both(head)} beside {both(similar)} of {plain(model.label)}{closeness}.")
+    return [Panel(attention, head), Panel(other, similar)]
 
 
 @guarded()

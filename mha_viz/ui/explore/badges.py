@@ -60,7 +60,7 @@ def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Senten
         state, why = _state_with_reason(finding, shows, hits)
         badges.append(
             {
-                "head": finding.head.layer * attention.heads + finding.head.head,
+                "head": finding.head.place(attention.heads),
                 "role": finding.role,
                 "short": short(finding),
                 "words": f"{finding.role}, {standing_with_numbers(finding)}. {why}",

@@ -11,7 +11,8 @@ from mha_viz.ui.cache import Once, Shelf
 from mha_viz.ui.jobs import Desk, Job, Rules
 
 FORGOTTEN = 5.0  # seconds without a look after which a visitor counts as gone
-KEPT = 64 * 1024 * 1024  # bytes of finished runs
+KEPT = 64 * 1024 * 1024  # bytes of finished runs…
+AT_REST = 8 * 1024 * 1024  # …and of those that stay when all visitors have gone
 RULES = Rules(
     one="training",
     many="trainings",
@@ -27,7 +28,7 @@ class Trainings:
 
     def __init__(self) -> None:
         self._desk: Desk[Settings] = Desk(RULES)
-        self._done: Shelf[Settings, Result] = Shelf(KEPT, size, for_good=True)
+        self._done: Shelf[Settings, Result] = Shelf(KEPT, size, AT_REST)
         self._pace: float | None = None
 
     def result(self, settings: Settings) -> Result | None:

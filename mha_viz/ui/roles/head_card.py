@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from mha_viz.analysis.syntax import Arc, arcs
+from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
@@ -18,9 +18,10 @@ from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import PERCENT, complain, percentages, plain, theme
+from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable
 from mha_viz.ui.studies import Evidence, studies
+from mha_viz.ui.study_progress import wait_for
 
 LISTED = 8  # relations
 SHOWN = 4  # sentences of each kind
@@ -144,13 +145,14 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
 
 def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
     """The built-in sentences where the head is most and least right."""
-    with st.spinner("Reading the built-in sentences…", show_time=True):
-        try:
-            pointers = studies().pointers(model).result()
-        except MhaVizError as error:
-            complain(error)
-            return
-    index = head.layer * heads + head.head
+    try:
+        pointers = _pointers(model)
+    except MhaVizError as error:
+        complain(error)
+        return
+    if pointers is None:
+        return
+    index = head.place(heads)
     name = relation if relation != "all without punct" else "all"
     cases = [
         Case(number, links)
@@ -168,6 +170,29 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
         _listed("Most often right", [case for case in best[:SHOWN] if case.right], head)
     with right_side:
         _listed("Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
+
+
+def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
+    """Where every head points in the built-in sentences, once they are read; None for a visitor who stopped that.
+    Raises what the model raises, and Busy."""
+    pointers = studies().pointers(model)
+    if pointers is not None:
+        return pointers
+    if studies().pointing_left(model):
+        remark("You stopped the reading of the built-in sentences.")
+        st.button("Go on", key="read_sentences", on_click=_start, args=(model,))
+        return None
+    job = studies().point(model)
+    wait_for(job, lambda: f"Reading the built-in sentences: {job.fraction:.0%}", "stop_sentences")
+    pointers = studies().pointers(model)
+    if pointers is None:
+        raise job.error or Cancelled("The built-in sentences were not read to the end.", "Open the head again.")
+    return pointers
+
+
+@guarded()
+def _start(model: catalog.Model) -> None:
+    studies().point(model)
 
 
 def _listed(title: str, cases: Sequence[Case], head: Head) -> None:

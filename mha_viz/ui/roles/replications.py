@@ -66,7 +66,7 @@ def _reference_evidence(model: catalog.Model) -> Evidence | None:
 def _empty(reference: Evidence) -> None:
     with st.expander("Do these roles hold on another corpus?"):
         st.markdown(
-            f"Measure a treebank of your own (CoNLL-U): beside its roles stands then which of those of "
+            f"Measure a treebank of your own (CoNLL-U): the page then shows which roles of "
             f"{plain(reference.label)} hold there."
         )
         st.button("Choose a file", key="replicate_file", on_click=_on_file)

@@ -121,7 +121,7 @@ def table(benchmark: dict[str, Any]) -> list[str]:
     ]
     for row in benchmark["rows"]:
         cells = [row["what"]]
-        cells += [f"{row[side]['in_words']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
+        cells += [f"{row[side]['said']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
         cells += [row.get("target", ""), _measured(row), row.get("verdict", "")]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from mha_viz.analysis.profile import Profile
 from mha_viz.errors import SettingError
 from mha_viz.files import assets as assets
-from mha_viz.ui import profiles
+from mha_viz.ui import profiles, studies
 from mha_viz.ui.profiles import budget, made, tidy, used
 
 HOUR = 3600
@@ -148,3 +151,31 @@ def test_where_nothing_can_be_written_there_is_no_folder(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     assert made(tmp_path / "file" / "below") is None
     assert made(tmp_path / "new" / "one") == tmp_path / "new" / "one"
+
+
+def test_a_class_that_comes_at_once_gets_one_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal ones would do, but whatever is kept of one would be looked for in the tables of both, at every visit."""
+    studies._given.cache_clear()
+    together = Barrier(8)
+
+    def ask(_: int) -> object:
+        together.wait()
+        return studies.given("minilm")
+
+    with ThreadPoolExecutor(8) as class_:
+        assert len({id(evidence) for evidence in class_.map(ask, range(8))}) == 1
+
+
+def test_profiles_are_compared_by_a_digest_that_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = studies.given("toy")
+    assert evidence is not None
+    profile = evidence.profiles[0]
+    other, another = Profile(profile.facts, profile.tables), Profile(profile.facts, {})
+    written: list[Profile] = []
+    files = Profile.files
+    monkeypatch.setattr(Profile, "files", lambda one: (written.append(one), files(one))[1])
+    without = Profile(profile.facts, profile.tables)
+    for _ in range(3):
+        assert other == without
+        assert other != another
+    assert len(written) == 3

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -116,9 +117,18 @@ def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
     return (*first, *(f for findings in others for f in findings if f.role == "coreference"))
 
 
-@cache
+_given_lock = threading.Lock()
+
+
 def given(name: str) -> Evidence | None:
-    """The profile of a model that comes with the app, on the given treebanks; None for other models."""
+    """The profile of a model that comes with the app, on the given treebanks; None for other models. One object for
+    all, however many ask at once: what is kept of it is found again without a look into its tables."""
+    with _given_lock:
+        return _given(name)
+
+
+@cache
+def _given(name: str) -> Evidence | None:
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
     if folder is None:
         return None

@@ -127,14 +127,14 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     text = f"The process ends before request {when}."
     usual, asked = Reader._ask, list[str]()
 
-    def ask(reader: Reader, request: dict[str, Any], seconds: float) -> Any:
+    def ask(reader: Reader, request: dict[str, Any]) -> Any:
         asked.append(request["ask"])
         if len([one for one in asked if one in ("means", "effects")]) == when + 1:
             assert reader._process is not None
             reader._process.kill()
             reader._process.wait()
             asked.append("means")  # once only
-        return usual(reader, request, seconds)
+        return usual(reader, request)
 
     monkeypatch.setattr(Reader, "_ask", ask)
     office()._reader.close()

@@ -136,7 +136,7 @@ async function load() {{
 
 def _bertviz(view: str, tensors: list[Any], tokens: list[str], options: dict[str, Any]) -> bytes:
     """What BertViz returns, after its tag for require.js, with its other scripts from loopback."""
-    import bertviz  # type: ignore[import-untyped, unused-ignore]
+    import bertviz
 
     html: str = getattr(bertviz, view)(tensors, tokens, html_action="return", **options).data
     for one in SCRIPTS:

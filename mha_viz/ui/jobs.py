@@ -150,7 +150,7 @@ class Desk(Generic[K]):
             job = self.under_way(key)
             if job is None:
                 self._check_place()
-                job = Job(self._rules, name, self._on_stop)
+                job = Job(self._rules, name, self._leave_stopped)
                 self._orders.append(_Order(key, job, work))
                 self._changed.notify()
             job.join()
@@ -192,7 +192,7 @@ class Desk(Generic[K]):
         """The last order of this kind that came to nothing, if it is still known."""
         return self._failed.get(key)
 
-    def _on_stop(self) -> None:
+    def _leave_stopped(self) -> None:
         with self._changed:
             self._drop_stopped()
 

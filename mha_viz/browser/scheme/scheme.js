@@ -24,6 +24,7 @@ function watchScrolling() {
     }
   };
   changes.observe(document.body, { childList: true, subtree: true });
+  soon(); // the page may have been drawn before this was here
   return () => {
     cancelAnimationFrame(frame);
     changes.disconnect();

@@ -24,6 +24,7 @@ VISITORS = 1_000
 HERE_AT_ONCE = 30
 EVERY = 10.0  # seconds between two looks at the server
 AFTER = 90.0  # seconds that it has for giving back, when all have gone
+ORDERED_LAST = 180.0  # seconds that what they ordered may still take
 SEED = 77
 LONGEST_TRAINING, LONGEST_STUDY = 120.0, 120.0  # seconds
 TASKS = {"download": 0.06, "training": 0.004, "study": 0.004}  # of the actions; all others are of a usual visitor
@@ -85,6 +86,9 @@ async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
         for number in range(visitors):
             group.create_task(_stay(server, number, each * HERE_AT_ONCE, soaked))
             await asyncio.sleep(max(0.0, begin + each * (number + 1) - time.monotonic()))
+    end = time.monotonic() + ORDERED_LAST
+    while server.counts()["children"] > soaked.looks[0]["children"] and time.monotonic() < end:
+        await asyncio.sleep(1)  # on one's own machine an ordered study goes on when its visitor has gone
     await asyncio.sleep(AFTER)
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)

@@ -443,7 +443,7 @@ def test_a_note_that_is_not_ours_removes_nothing(
 def test_a_model_beyond_all_room_is_refused(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.SETTING, "1")
     hub.add("someone/tiny", Repository({**LARGE, "vocab.txt": b"x" * 1_000_000}))
-    with pytest.raises(ModelUnsupported, match="all downloads together"):
+    with pytest.raises(ModelUnsupported, match="limit for all downloads"):
         fetch(TINY)
 
 

@@ -186,7 +186,8 @@ def test_controls_choose_layers_and_heads_at_random() -> None:
     assert page.url["how"] == "uniform"
 
 
-def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost() -> None:
+def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.ui.switch_off.controls.MOST_OFF", 70)
     every = ".".join(f"L{layer}H{head}" for layer in range(1, 6) for head in range(12))
     page = visit(off=every)
     page.at.selectbox[0].set_value("L0").run()
@@ -195,10 +196,10 @@ def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost() -> None:
     assert page.url["off"] == every
 
 
-def test_a_link_to_every_head_is_read_as_far_as_a_link_holds() -> None:
+def test_a_link_to_every_head_switches_all_off() -> None:
     every = ".".join(f"L{layer}H{head}" for layer in range(6) for head in range(12))
     page = visit(off=every)
-    assert list(cells(page, "effects").values()).count("off") == 70
+    assert list(cells(page, "effects").values()).count("off") == 72
 
 
 @pytest.mark.parametrize("shown", ["rollout", "norm"])
@@ -224,7 +225,7 @@ def _on_layer_of(page: PageSession, layer: str) -> None:
 @pytest.mark.parametrize("off", ["L99H0.L3H1", "L3H1.L3H99"])
 def test_heads_that_the_model_has_not_are_named(off: str) -> None:
     page = visit(off=off)
-    assert "This link switches off what is not there" in page.said
+    assert "Part of this link could not be used" in page.said
     assert cells(page, "effects")["L3H1"] == "off"
 
 
@@ -234,7 +235,15 @@ def test_a_link_that_names_no_heads_switches_none_off(off: str) -> None:
     assert where.off == ()
     assert where.how == "zero"
     assert [complaint.partition("=")[0] for complaint in where.complaints] == ["off", "how"]
-    assert "off" not in cells(visit(off=off), "effects").values()
+    page = visit(off=off)
+    assert "off" not in cells(page, "effects").values()
+    assert "Part of this link could not be used" in page.said
+
+
+def test_heads_may_be_named_with_commas_and_all_of_a_large_model_fit() -> None:
+    assert read({"off": "L3H1,L2H4"}).off == (Head(2, 4), Head(3, 1))
+    every = tuple(Head(layer, head) for layer in range(12) for head in range(12))
+    assert read({"off": ".".join(map(str, every))}).off == every
 
 
 def test_pairs_and_other_models_are_read() -> None:

@@ -200,7 +200,7 @@ class Profile:
     @cached_property
     def digest(self) -> str:
         """Of the text of all files, made once: tables are not changed."""
-        return hashlib.sha256(json.dumps(self.files()).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.files(), sort_keys=True).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Profile) and self.digest == other.digest)

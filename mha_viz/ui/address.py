@@ -24,10 +24,10 @@ from mha_viz.ui import tray
 # Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
 LONG = ("text", "pair", "second", "tray")
-MAX_OTHER = 500  # characters that are read of any other parameter
+MAX_OTHER = 900  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
-MOST_OFF = 70  # heads that are switched off: more do not fit into MAX_OTHER
+MOST_OFF = 144  # heads that are switched off: with 12 × 12 of them a parameter takes 767 characters
 MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
 
 # What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
@@ -35,7 +35,7 @@ VIEW = {
     name: VALUES[name]
     for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
-OFF = re.compile(rf"{VALUES['head']}(?:\.{VALUES['head']})*", re.ASCII)  # heads that are switched off
+OFF = re.compile(rf"{VALUES['head']}(?:[.,]{VALUES['head']})*", re.ASCII)  # heads that are switched off
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
@@ -82,7 +82,9 @@ def read(parameters: Mapping[str, str]) -> Address:
     good = {name: value for name, value in view.items() if name not in odd}
     pair = clean(parameters.get("pair", ""))
     off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
-    odd += [name for name, fits in (("off", not off or OFF.fullmatch(off)), ("how", how in METHODS)) if not fits]
+    heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
+    fit_off = not off or 0 < len(heads) <= MOST_OFF
+    odd += [name for name, fits in (("off", fit_off), ("how", how in METHODS)) if not fits]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -99,7 +101,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
         quantity=good.get("shown", DEFAULTS["shown"]),
-        off=() if "off" in odd or not off else tuple(sorted({Head.parse(name) for name in off.split(".")}))[:MOST_OFF],
+        off=tuple(sorted(heads)) if fit_off else (),
         how=how if how in METHODS else METHODS[0],
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )

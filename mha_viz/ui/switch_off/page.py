@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.ui import address, frame, inference
+from mha_viz.ui.address import Address
 from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, remark, say_complaint, theme
@@ -54,7 +55,7 @@ def show(what: PageRequest) -> None:
     if attention is None:
         return
     inference.say_cut(attention, what.where)
-    off = _existing(attention, what.where.off)
+    off = _existing(attention, what.where)
     way = what.where.how
     controls(attention, off, way)
     model = catalog.resolve(attention.model)
@@ -75,13 +76,14 @@ def show(what: PageRequest) -> None:
         complain(error)
 
 
-def _existing(attention: Attention, linked: Sequence[Head]) -> tuple[Head, ...]:
-    """Those of the heads of the URL that the model has, with a word on others."""
+def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
+    """Those of the heads of the URL that the model has, with a word on others and on what cannot be read."""
+    odd = [one for one in where.complaints if one.startswith(("off=", "how="))]
     every = set(attention.every_head())
-    odd = [str(head) for head in linked if head not in every]
+    odd += [str(head) for head in where.off if head not in every]
     if odd:
-        remark(f"This link switches off what is not there ({', '.join(odd[:6])}); the other heads are off.")
-    return tuple(head for head in linked if head in every)
+        remark(f"Part of this link could not be used ({', '.join(odd[:6])}).")
+    return tuple(head for head in where.off if head in every)
 
 
 # ---- What is known --------------------------------------------------------------------------------------

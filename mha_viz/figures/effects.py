@@ -100,7 +100,7 @@ def _numbers(values: Numbers, top: float, unit: str, off: Collection[Head], them
 
 def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dict[str, Any]:
     """Size, axes, and frames around heads that are off."""
-    width, height = (64, 40) if heads <= 12 and layers <= 12 else (50, 28)  # of a square
+    width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # of a square
     return {
         "width": LEFT + width * heads + 10,
         "height": TOP + height * layers + BELOW,

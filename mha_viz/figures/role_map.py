@@ -16,7 +16,7 @@ from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_numbers
 from mha_viz.figures.theme import Theme, grid_colour, paper
 
-CELL, TOP, LEFT = (64, 40), 30, 40  # pixels
+CELL, TOP, LEFT = (60, 40), 30, 40  # pixels
 FAINTEST = 0.18  # of a role whose gain is nothing, or that a simple rule matches
 
 

@@ -43,7 +43,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .mha-problem p:first-child { font-weight: 600; }
 [class*="st-key-wide_"] { overflow-x: auto; }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
-.st-key-head_card [data-testid="stPageLink"] p { white-space: normal; }
+.st-key-head_card [data-testid="stPageLink"] p { white-space: normal; text-decoration: underline; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }
 .st-key-tour {
   border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 10px 14px; gap: 0.2rem;

@@ -88,7 +88,7 @@ def test_a_text_that_could_not_be_opened_again_is_not_saved(tmp_path: Path) -> N
     beyond = TokenizedText("a", "", (Token("a", 0, 0, 0, 9),))
     attention = Attention("m", "", beyond, np.ones((1, 1, 1, 1), np.float32))
     for suffix in SUFFIXES:
-        with pytest.raises(ExportError, match=r"cannot be saved: .* where a span in its sentence was expected. Correct"):
+        with pytest.raises(ExportError, match=r"cannot be saved: .* where a span in .* was expected. Correct"):
             attention.save(tmp_path / f"a{suffix}")
     assert list(tmp_path.iterdir()) == []
     assert attention.save(tmp_path / "a.csv").is_file()

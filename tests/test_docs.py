@@ -68,9 +68,9 @@ def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
     """As the repository is read where it lies, without the site."""
     for page in PAGES:
         for target, _, anchor in re.findall(r"\]\(([\w./-]+\.md)(#([\w-]+))?\)", page.read_text("utf-8")):
-            found = page.parent / target
-            assert found.is_file() or (ROOT / target.removeprefix("../")).is_file(), f"{page.name}: {target}"
-            headings = re.findall(r"^#+ (.+)$", found.read_text("utf-8"), re.MULTILINE) if anchor else []
+            linked = page.parent / target
+            assert linked.is_file() or (ROOT / target.removeprefix("../")).is_file(), f"{page.name}: {target}"
+            headings = re.findall(r"^#+ (.+)$", linked.read_text("utf-8"), re.MULTILINE) if anchor else []
             assert not anchor or anchor in {re.sub(r"[^\w]+", "-", heading.lower()) for heading in headings}, anchor
 
 

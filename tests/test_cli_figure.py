@@ -71,9 +71,9 @@ def test_a_comparison_takes_every_head_of_every_text_and_prints_its_caption(
 ) -> None:
     arguments = ["--and", WIDE, "--head", "L3H1", "--head", "L0H2", "--as", "links", "--caption"]
     assert figure("compare", TIRED, *arguments, "--out", tmp_path / "f.svg") == 0
-    said = capsys.readouterr().out
-    assert said.count("L3H1 (4-2)") == 2
-    assert said.count("L0H2 (1-3)") == 2
+    stdout = capsys.readouterr().out
+    assert stdout.count("L3H1 (4-2)") == 2
+    assert stdout.count("L0H2 (1-3)") == 2
 
 
 def test_all_heads_go_into_a_folder_one_file_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,11 +308,11 @@ def test_a_picture_in_which_hardly_anything_can_be_seen_says_what_to_do(
     head = [] if kind == "grid" else ["--head", "L3H1"]
     weak = [*WEAK, "--model", "minilm", *head]
     assert figure(kind, *weak, "--out", tmp_path / "f.svg") == 0
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     if kind == "grid":  # some of its heads are strong
-        assert said == ""
+        assert stderr == ""
         return
-    assert said == (
+    assert stderr == (
         "mha-viz: All weights shown are less than 0.15, which a scale from 0 to 1 hardly shows. "
         "Use --scale head, which runs to the largest weight.\n"
     )
@@ -325,9 +325,9 @@ def test_of_many_files_each_warning_is_said_once_with_a_file_it_is_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert figure("links", *WEAK, "--all-heads", tmp_path) == 0
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "such files: All weights shown are less than 0.15" in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1
+    assert "such files: All weights shown are less than 0.15" in stderr
 
 
 def test_a_rule_that_leaves_no_link_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -341,10 +341,10 @@ def test_a_rule_that_leaves_no_link_is_said(tmp_path: Path, capsys: pytest.Captu
 def test_the_line_on_a_comparison_names_each_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     long = "It was " + "very " * 100 + "wide."
     assert figure("compare", TIRED, "--and", long, "--head", "L3H1", "--out", tmp_path / "f.csv") == 0
-    said = capsys.readouterr().out
-    assert f"for the texts “{TIRED}”; “It was very" in said
-    assert said.endswith("…”.\n")
-    assert len(said) < 400
+    stdout = capsys.readouterr().out
+    assert f"for the texts “{TIRED}”; “It was very" in stdout
+    assert stdout.endswith("…”.\n")
+    assert len(stdout) < 400
 
 
 def test_a_long_text_is_cut_with_an_ellipsis(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,18 +64,18 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys
 
     out = tmp_path / "outcomes.csv"
     assert replicate(one, treebank(tmp_path, 3), "--out", str(out)) == 0
-    said = capsys.readouterr().out
-    printed = said.splitlines()
+    stdout = capsys.readouterr().out
+    printed = stdout.splitlines()
     assert printed[0].split() == ["1.conllu", "3.conllu"]
     assert printed[1].split() == ["head", "role", *["score", "baseline", "cases"] * 2, "outcome"]
     assert [printed[0].index(name) for name in ("1.conllu", "3.conllu")] == [
         at for at in range(len(printed[1])) if printed[1].startswith("score", at)
     ], "each corpus stands over its numbers"
-    assert "subject → its verb (nsubj)" in said
-    assert "dep_to_head" not in said
+    assert "subject → its verb (nsubj)" in stdout
+    assert "dep_to_head" not in stdout
     after = next(line for line in printed if "token → the one after" in line)
     assert after.split().count("none") == 2, "no baseline is defined for a threshold"
-    assert "Baseline “none”: by definition; position and delimiter heads go by a threshold." in said
+    assert "Baseline “none”: by definition; position and delimiter heads go by a threshold." in stdout
     roles = len(both[0])
     assert printed[-1].startswith("toy: ")
     assert f" of {roles} roles of 1.conllu hold on 3.conllu." in printed[-1]

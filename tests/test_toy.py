@@ -195,7 +195,7 @@ def test_a_head_links_pronoun_and_antecedent(read: list[tuple[Sentence, Weights]
 
 def test_the_command_says_what_its_table_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("toy", "evaluate", "--seed", "20001", "--sentences", "300", "--out", str(tmp_path / "t.csv")) == 0
-    said = capsys.readouterr().out
+    stdout = capsys.readouterr().out
     table = pd.read_csv(tmp_path / "t.csv")
     assert list(table) == ["task", "layer", "head", "n", "correct", "accuracy", "baseline"]
     assert len(table) == 3 * 8
@@ -208,7 +208,7 @@ def test_the_command_says_what_its_table_says(tmp_path: Path, capsys: pytest.Cap
         assert best["accuracy"] == pytest.approx(best["correct"] / best["n"], abs=1e-5)
         assert best["accuracy"] >= least
         assert 0 < best["baseline"] <= most
-        assert f"{task}: {head} ({head.paper}) {best['accuracy']:.3f} of {best['n']:,}, baseline " in said
+        assert f"{task}: {head} ({head.paper}) {best['accuracy']:.3f} of {best['n']:,}, baseline " in stdout
 
 
 def test_the_baselines_are_those_of_the_sentences() -> None:

@@ -6,6 +6,9 @@ shows both in place, the command line prints them on one line, a notebook shows 
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "Busy",
     "Cancelled",
@@ -32,6 +35,7 @@ __all__ = [
     "SettingError",
     "ShapeError",
     "StudyFailed",
+    "TextCutWarning",
     "TextError",
     "TooLarge",
     "TooSlow",
@@ -171,3 +175,15 @@ class SettingError(MhaVizError):
 
 class MissingGlyphWarning(UserWarning):
     """A figure was drawn with boxes in place of characters of which no font on this machine has a glyph."""
+
+
+class TextCutWarning(UserWarning):
+    """A text has more pieces than the model reads: its end was left out."""
+
+
+def warn(category: type[UserWarning], message: str) -> None:
+    """Warn whoever uses the package, at the innermost line of code that is not the package's."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("mha_viz", "functools"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,13 +1,17 @@
-"""How a text that a person typed stands in a sentence: visible, on one line, of bounded length, its emoji whole."""
+"""How a text that a person typed stands in a sentence: visible, on one line, of bounded length, its emoji whole; and
+which name may have been meant."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
-__all__ = ["printable", "quoted", "shortened"]
+__all__ = ["did_you_mean", "printable", "quoted", "shortened"]
 
 MOST_QUOTED = 60
+LIKENESS = 0.6  # of two names that may be meant as one, by difflib's ratio from 0 to 1
 _UNSHOWN = "\ufffd"
 # What joins two signs into one, and the letters of a flag such as Scotland's: invisible, but the sign is made of them.
 _JOINED = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
@@ -38,6 +42,13 @@ def shortened(text: str, most: int) -> str:
             break
         end -= 1
     return f"{text[:end].rstrip()}…"
+
+
+def did_you_mean(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str:
+    """A question with the nearest of the names, upper and lower case alike; empty where none is near."""
+    spelled = {one.lower(): one for one in names}
+    match = get_close_matches(name[:100].lower(), spelled, 1, likeness)
+    return f"Did you mean {spelled[match[0]]}?" if match else ""
 
 
 def _continues(c: str) -> bool:

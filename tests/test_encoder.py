@@ -1,4 +1,4 @@
-"""The encoder: what it reads, what it cuts, what it refuses, and what it says of a broken folder."""
+"""The encoder: what it reads, what it refuses, and what it says of a broken folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mha_viz.models import capture, catalog, encoder, hub, linear, opening, pipe
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.reader.__main__ import Models, answer
-from mha_viz.text import Cut, TokenizedText, clean
+from mha_viz.text import TokenizedText, clean
 from tests import hostile
 from tests.oracles import SENTENCE, check_text
 
@@ -182,49 +182,6 @@ def test_hostile_text(name: str, minilm: Encoder) -> None:
     assert attention.text.text == clean(typed)
     assert len(attention.text) <= minilm.limit
     check_text(attention.text)
-
-
-# ---- what is cut ----------------------------------------------------------------------------------------------------
-
-
-def test_a_text_that_just_fits_is_whole(minilm: Encoder) -> None:
-    assert minilm.tokenize("cat " * 510).cut is None
-    cut = minilm.tokenize("cat " * 511)
-    assert cut.cut == Cut(513, 512, (510 * 4 - 1, 0))
-    assert len(cut) == 512
-    assert cut.tokens[-1].text == "[SEP]"
-
-
-def test_the_longer_text_gives_first(minilm: Encoder) -> None:
-    assert minilm.tokenize("cat " * 600, "dog dog").cut == Cut(605, 512, (507 * 4 - 1, 7))
-    assert minilm.tokenize("dog dog", "cat " * 600).cut == Cut(605, 512, (7, 507 * 4 - 1))
-
-
-def test_a_megabyte_never_reaches_the_tokenizer(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached: list[int] = []
-    backend = minilm._tokenizer._backend
-
-    class Counting:
-        def encode(self, *typed: str) -> Any:
-            reached.extend(map(len, typed))
-            return backend.encode(*typed)
-
-    monkeypatch.setattr(minilm._tokenizer, "_backend", Counting())
-    text = minilm.tokenize("attention " * 104_858, "b " * 600_000)
-    assert reached == [CHARACTERS_PER_PIECE * 512] * 2
-    assert text.cut is not None
-    assert text.cut.more
-    assert len(text) == 512
-
-
-def test_one_endless_word_says_where_reading_stopped(minilm: Encoder) -> None:
-    cut = minilm.tokenize("a" * 1_000_000).cut
-    assert cut == Cut(3, 512, (CHARACTERS_PER_PIECE * 512, 0), more=True)
-
-
-def test_roberta_has_two_positions_less_than_its_table(tiny: Tiny) -> None:
-    assert tiny("roberta")._model.config.max_position_embeddings == 66
-    assert len(tiny("roberta").encode("a " * 200).text) == tiny("roberta").limit == 64
 
 
 # ---- folders --------------------------------------------------------------------------------------------------------

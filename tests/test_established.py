@@ -10,7 +10,7 @@ import pytest
 
 from mha_viz.analysis.established import establish
 from mha_viz.analysis.profile import HEADINGS, Finding, Profile
-from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, RULE, replicate, replication_table
+from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, RULE, replicate
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError
 
@@ -210,8 +210,27 @@ def test_thresholds_are_met_or_not(finding: Finding, score: float, outcome: str)
 
 def test_the_table_shows_both_corpora() -> None:
     finding = role("syntax", "obj dep_to_head", 0.7)
-    lines = replication_table(replicate([finding], treebank(0.6, 0.5, 0.65)))
+    lines = replicate([finding], treebank(0.6, 0.5, 0.65)).table
     assert list(lines.columns) == list(HEADING)
     (line,) = lines.to_dict("records")
     assert (line["score"], line["baseline"], line["n"]) == (0.7, 0.3, 200)
     assert (line["score_here"], line["baseline_here"], line["n_here"], line["outcome"]) == (0.6, 0.5, 100, HOLDS)
+
+
+def test_the_result_counts_the_outcomes_and_shows_its_table() -> None:
+    findings = [role("syntax", "obj dep_to_head", 0.7), role("syntax", "nmod:poss head_row", 0.7)]
+    replications = replicate(findings, treebank(0.6, 0.5, 0.65))
+    assert list(replications) == [replications[0], replications[1]]
+    assert replications.summary == f"2 roles: 1 × {HOLDS}, 1 × {FEW}"
+    assert repr(replications) == f"{replications.summary}\n{replications.table}"
+    html = replications._repr_html_()
+    assert html.startswith(f"<p>{replications.summary}</p><table")
+    assert html.count("<tr") == 3
+    assert ">0.600<" in html
+    assert replicate([], here()).summary == "0 roles"
+
+
+def test_labels_of_a_corpus_are_no_markup_in_the_table() -> None:
+    html = replicate([role("syntax", "<script> dep_to_head", 0.7)], treebank(0.6, 0.5, 0.65))._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html

@@ -8,6 +8,7 @@ that it was measured on. Else the head does not do it there. Roles by a threshol
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +17,14 @@ import numpy as np
 from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.analysis.profile import Finding, Profile
 from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
+from mha_viz.numerals import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 GAIN = 0.05
+SHOWN = 60  # rows of a table in Jupyter
+THREE_DECIMALS = "{:.3f}".format
 HOLDS, RULE, FAILS = "holds", "a simple rule does as well here", "the head does not do it here"
 FEW, ABSENT = f"fewer than {CASES} cases here", "not annotated here"
 OUTCOMES = (HOLDS, RULE, FAILS, FEW, ABSENT)
@@ -50,10 +54,39 @@ class Replication(NamedTuple):
     outcome: str
 
 
-def replicate(findings: Iterable[Finding], here: Profile) -> tuple[Replication, ...]:
-    """Every role beside what its head does in the profile of another corpus, ``here``, of the same model."""
+class Replications(tuple[Replication, ...]):
+    """A :class:`Replication` for each role, in the order of the roles; prints, and shows in Jupyter, how many have
+    which outcome and :attr:`table`."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per role: its head, layers and heads counted from 0, what it is, the outcome, and accuracy (for roles
+        by a threshold, the share), baseline and number of cases on both corpora, with the interval on this one."""
+        import pandas as pd
+
+        return pd.DataFrame([_cells(*replication) for replication in self], columns=list(HEADING))
+
+    @property
+    def summary(self) -> str:
+        """How many roles have which outcome: "45 roles: 40 × holds, 5 × a simple rule does as well here"."""
+        outcomes = Counter(replication.outcome for replication in self)
+        listed = ", ".join(f"{outcomes[outcome]} × {outcome}" for outcome in OUTCOMES if outcomes[outcome])
+        return f"{counted(len(self), 'role')}{': ' * bool(listed)}{listed}"
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\n{self.table}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.summary}</p>{self.table.to_html(max_rows=SHOWN, float_format=THREE_DECIMALS)}"
+
+
+def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
+    """Every role beside what its head does in the profile of another corpus, ``here``, of the same model.
+
+    ``findings``: the roles, as :meth:`mha_viz.Profile.findings` gives them.
+    """
     measured = _Measured(here)
-    return tuple(_replicated(finding, measured.of(finding)) for finding in findings)
+    return Replications(_replicated(finding, measured.of(finding)) for finding in findings)
 
 
 def _replicated(finding: Finding, here: Measurement | None) -> Replication:
@@ -135,13 +168,6 @@ def _counted(line: Any, baseline: float) -> Measurement:
     return Measurement(
         float(line["accuracy"]), baseline, int(line["n"]), float(line["role_low"]), float(line["role_high"])
     )
-
-
-def replication_table(replications: Iterable[Replication]) -> pd.DataFrame:
-    """A line per role, as HEADING."""
-    import pandas as pd
-
-    return pd.DataFrame([_cells(*replication) for replication in replications], columns=list(HEADING))
 
 
 def _cells(finding: Finding, here: Measurement | None, outcome: str) -> tuple[Any, ...]:

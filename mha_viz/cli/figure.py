@@ -13,12 +13,11 @@ from mha_viz.attention import Attention
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, number, output_options, text_options
 from mha_viz.cli.output import Destination, destination, format_suffix
-from mha_viz.cli.suggestions import did_you_mean
-from mha_viz.cli.terminal import bar, glyph_warnings, one_line, text_of
+from mha_viz.cli.terminal import bar, one_line, text_of, warnings_as_lines
 from mha_viz.cli.usage import in_options
 from mha_viz.errors import ExportError, FigureWarning, SettingError
 from mha_viz.files import make_folder
-from mha_viz.quotes import quoted
+from mha_viz.quotes import did_you_mean, quoted
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -161,7 +160,7 @@ def _draw(args: argparse.Namespace) -> None:
         _every_head(args, readings[0], to.suffix, settings)
         return
     figure = _figure(args, readings, settings)
-    with glyph_warnings():
+    with warnings_as_lines():
         to.write(lambda: figure.to_bytes(to.suffix, args.dpi))
     if args.caption:
         print(one_line(figure.caption), file=sys.stderr if to.path is None else sys.stdout)
@@ -273,7 +272,7 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
     make_folder(folder)
     every = attention.every_head()
     warned: dict[str, list[str]] = {}  # the files of each warning
-    with glyph_warnings(), bar("files") as show, warnings.catch_warnings():
+    with warnings_as_lines(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # said once below
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mha_viz.attention import Attention, Head
-from mha_viz.cli.suggestions import did_you_mean
-from mha_viz.cli.terminal import downloading
-from mha_viz.errors import ModelUnreachable, UnknownHead, UnknownModel
+from mha_viz.cli.terminal import downloading, warnings_as_lines
+from mha_viz.errors import UnknownHead
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
-LIKENESS_OF_MODELS = 0.75  # many names on the Hub are alike
+LISTED = "Choose one that `mha-viz models` lists"
 
 
 def choose_model(name: str) -> Model:
@@ -23,30 +21,18 @@ def choose_model(name: str) -> Model:
     is_folder = False
     with suppress(OSError, ValueError):  # an invalid file name is not a folder
         is_folder = "/" not in name and name not in catalog.CATALOG and Path(name).exists()
-    with _suggesting(name):
+    with catalog.suggesting(name, LISTED):
         return catalog.resolve(f"./{name}" if is_folder else name)
 
 
 def load_model(model: Model, device: str = "cpu") -> Any:
     """Load a model, and download it first if necessary."""
     if hub.local_folder(model) is None:
-        with _suggesting(model.name), downloading(model.name) as show:
+        with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
     from mha_viz.models.encoder import load  # loads torch: 2 s that `models` and `serve` do not need
 
     return load(model.name, device)
-
-
-@contextmanager
-def _suggesting(name: str) -> Iterator[None]:
-    """Add the model that may have been meant to an error on a name that is not there."""
-    try:
-        yield
-    except (UnknownModel, ModelUnreachable) as error:
-        names = [] if name.partition("@")[0] in catalog.CATALOG else [model.name for model in catalog.offered()]
-        question = did_you_mean(name, names, LIKENESS_OF_MODELS)
-        remedy = error.remedy.replace("Choose one from the list", "Choose one that `mha-viz models` lists")
-        raise type(error)(error.problem, f"{question} {remedy}".strip()) from error
 
 
 def check_heads(model: Model, heads: Sequence[Head]) -> None:
@@ -69,17 +55,5 @@ def read(model: Model, text: str, pair: str) -> Attention:
 def read_all(model: Model, texts: Sequence[str], pair: str) -> list[Attention]:
     """The same for several texts, each with the pair."""
     encoder = load_model(model)
-    readings: list[Attention] = [encoder.encode(text, pair) for text in texts]
-    for reading in readings:
-        _report_cut(reading, model)
-    return readings
-
-
-def _report_cut(attention: Attention, model: Model) -> None:
-    cut = attention.text.cut
-    if cut and cut.pieces <= cut.limit:
-        lengths = " and ".join(f"{n:,}" for n in cut.kept if n)
-        print(f"mha-viz: the text is very long; its first {lengths} characters are read.", file=sys.stderr)
-    elif cut:
-        pieces = f"more than {cut.pieces}" if cut.more else str(cut.pieces)
-        print(f"mha-viz: the text has {pieces} pieces; {model.name} reads the first {cut.limit}.", file=sys.stderr)
+    with warnings_as_lines():
+        return [encoder.encode(text, pair) for text in texts]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from mha_viz import exports
 from mha_viz.attention import Attention
-from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.errors import ExportError, SettingError
-from mha_viz.quotes import printable, quoted, shortened
+from mha_viz.quotes import did_you_mean, printable, quoted, shortened
 
 if TYPE_CHECKING:
     import pandas as pd

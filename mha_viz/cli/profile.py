@@ -13,11 +13,11 @@ from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, batch, folder_name, model_option
-from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import CorpusMissing, ExportError
 from mha_viz.files import make_folder
+from mha_viz.quotes import did_you_mean
 
 
 def options(profile: Parser) -> None:

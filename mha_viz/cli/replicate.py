@@ -6,7 +6,7 @@ import argparse
 import shutil
 
 from mha_viz.analysis.profile import read_profile
-from mha_viz.analysis.replication import replicate, replication_table
+from mha_viz.analysis.replication import replicate
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
 from mha_viz.cli.outcomes import lines
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     here = measure(encoder, corpus, sums, args.batch, there, control=False)
     replications = replicate(findings, here)
     if to is not None:
-        to.write_table(replication_table(replications))
+        to.write_table(replications.table)
     if sums is not None:
         shutil.rmtree(sums, ignore_errors=True)
     if to is None or to.path is not None:

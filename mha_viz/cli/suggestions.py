@@ -1,21 +1,10 @@
-"""“Did you mean …?” for commands, options, values, models, heads and formats."""
+"""“Did you mean …?” for the name of a head."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 
 from mha_viz.attention import Head
-
-LIKENESS = 0.6  # of two names that may be meant as one, by difflib's ratio from 0 to 1
-
-
-def did_you_mean(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str:
-    """A question with the nearest of the names, upper and lower case alike; empty where none is near."""
-    spelled = {one.lower(): one for one in names}
-    match = get_close_matches(name[:100].lower(), spelled, 1, likeness)
-    return f"Did you mean {spelled[match[0]]}?" if match else ""
 
 
 def meant_head(name: str) -> str:

@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 from typing import Any
 
-from mha_viz.errors import EmptyText, MissingGlyphWarning, TextError
+from mha_viz.errors import EmptyText, MissingGlyphWarning, TextCutWarning, TextError
 from mha_viz.quotes import printable
 
 Show = Callable[[int, int], None]
 
 SECONDS_BETWEEN_LINES = 5.0  # of progress, where stderr is not a terminal
+PRINTED = (MissingGlyphWarning, TextCutWarning)
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
 
@@ -87,20 +88,21 @@ def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str
 
 
 @contextmanager
-def glyph_warnings() -> Iterator[None]:
-    """Prints each MissingGlyphWarning on a line of its own, the same one only once."""
+def warnings_as_lines() -> Iterator[None]:
+    """Prints each warning of a missing glyph or a cut text on a line of its own, the same one only once."""
     printed: set[str] = set()
     shown_by_python = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if not issubclass(category, MissingGlyphWarning):
+        if not issubclass(category, PRINTED):
             shown_by_python(message, category, *where, **more)
         elif str(message) not in printed:
             printed.add(str(message))
             print(f"mha-viz: {one_line(str(message))}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", MissingGlyphWarning)
+        for category in PRINTED:
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +13,7 @@ from typing import Any
 from mha_viz import exports
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
-from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, SettingError
+from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, SettingError, warn
 from mha_viz.exports import Numbers
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures.layout import Size
@@ -60,7 +58,7 @@ class Figure:
     def _warned(self) -> bool:
         """Warns of characters without a glyph when it is first asked for, and not again."""
         if self.missing_glyphs:
-            warnings.warn(" ".join(self.missing_glyphs), MissingGlyphWarning, stacklevel=_outside())
+            warn(MissingGlyphWarning, " ".join(self.missing_glyphs))
         return bool(self.missing_glyphs)
 
     @cached_property
@@ -91,7 +89,7 @@ class Figure:
         """
         suffix = Path(path).suffix
         for line in self.warnings if suffix.lower() in exports.drawing_suffixes() else ():
-            warnings.warn(line, FigureWarning, stacklevel=_outside())
+            warn(FigureWarning, line)
         return exports.write_bytes(path, lambda: self.to_bytes(suffix, dpi))
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
@@ -154,14 +152,6 @@ class Figure:
 
     def __repr__(self) -> str:
         return f"Figure({self.drawing.alt[:100]})"
-
-
-def _outside() -> int:
-    """The stack level, for the caller's warning, of the first frame that is not the package's."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("mha_viz", "functools"):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def suffixes() -> tuple[str, ...]:

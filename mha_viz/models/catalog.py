@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
+from mha_viz.errors import ModelNotAllowed, ModelUnreachable, SettingError, UnknownModel
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots, storage
-from mha_viz.quotes import quoted
+from mha_viz.quotes import did_you_mean, quoted
 
 DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"
@@ -24,6 +26,7 @@ ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
 MAX_HUB_ID = 96  # the Hub's own limit
+LIKENESS = 0.75  # of a typed name to one that may be meant: many names on the Hub are alike
 
 # Ids on the Hub: "name" or "owner/name" in ASCII; neither part begins or ends with "-" or ".".
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
@@ -214,6 +217,22 @@ def resolve(name: str) -> Model:
             "or the full path of a folder that holds config.json, a tokenizer and safetensors.",
         )
     return model
+
+
+@contextmanager
+def suggesting(name: str, choose: str) -> Iterator[None]:
+    """Adds the model that may have been meant, and those that come with the package, to an error on a name that is not
+    there. ``choose`` stands in place of "Choose one from the list", for a reader who sees no list."""
+    try:
+        yield
+    except (UnknownModel, ModelUnreachable) as error:
+        names = {model.name: model.kind in ("bundled", "own") for model in offered()}
+        typed = str(name)
+        question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, LIKENESS)
+        built_in = " and ".join(other for other, comes_along in names.items() if comes_along)
+        remedy = error.remedy.replace("Choose one from the list", choose)
+        included = f"Included, without a download: {built_in}." if built_in else ""
+        raise type(error)(error.problem, " ".join(filter(None, (question, remedy, included)))) from error
 
 
 def _selected() -> tuple[Model, ...]:

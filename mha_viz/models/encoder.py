@@ -22,10 +22,13 @@ from mha_viz.errors import (
     ModelUnreachable,
     ModelUnsupported,
     ShapeError,
+    TextCutWarning,
     TextError,
+    warn,
 )
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
 from mha_viz.models.capture import Tap
+from mha_viz.models.catalog import Model
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
 from mha_viz.models.many import Pieces, Prepared
@@ -58,9 +61,14 @@ _one_seed = threading.Lock()
 def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
     """The model that ``name`` means, on "cpu" or "cuda". Raises ModelError's family.
 
-    It is downloaded first if need be; without ``download``, ModelUnreachable says that it is not on this machine.
+    ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. The model is
+    downloaded first if need be; without ``download``, ModelUnreachable says that it is not on this machine.
     """
-    model = catalog.resolve(name)
+    with catalog.suggesting(name, f"Choose one of {', '.join(catalog.CATALOG)}"):
+        return _load(catalog.resolve(name), device, download)
+
+
+def _load(model: Model, device: str, download: bool) -> Encoder:
     folder = hub.local_folder(model)
     if folder is None and not download:
         raise ModelUnreachable(
@@ -123,8 +131,9 @@ class Encoder:
     def encode(self, text: str, pair: str = "") -> Attention:
         """What every head does with ``text``, and a second text ``pair`` when given.
 
-        Text beyond ``limit`` pieces is cut, longer of the two first; ``attention.text.cut`` says so. Raises EmptyText
-        when nothing is left to read, TextError for a pair that the model cannot take.
+        Text beyond ``limit`` pieces is cut, the longer of the two first: a TextCutWarning says what is kept, and
+        ``attention.text.cut`` how much. Raises EmptyText when nothing is left to read, TextError for a pair that the
+        model cannot take.
         """
         return self.through(text, pair)[0]
 
@@ -147,7 +156,7 @@ class Encoder:
     def prepared(self, text: str | Sequence[str]) -> Prepared:
         """A text, or a sentence given as words, ready for :meth:`batch`. Raises as :meth:`encode`."""
         if isinstance(text, str):
-            read = self._tokenizer.read(text)
+            read = self._read(text)
             return Prepared(read.ids, read.types, read.tokenized(), ("typed",))
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{str(text)[:40]!r} is not a text.", "Give a string, or a list of words.")
@@ -163,7 +172,7 @@ class Encoder:
         example. ``words``: the sentence as words, in place of ``text``. Returned are the reading, whose numbers are
         those that the tap left, and the tap.
         """
-        read = self.read_words(words) if words else self._tokenizer.read(text, pair)
+        read = self.read_words(words) if words else self._read(text, pair)
         weights, used = self._run(read, tap)
         tokens = read.tokenized()
         made = ("given words" if words else "typed",) if tap is Tap else ()
@@ -176,7 +185,7 @@ class Encoder:
         Raises as :meth:`encode`, UnknownHead for a layer that is not there, ModelUnsupported, with the reason, for
         families whose steps cannot be told apart.
         """
-        read = self.read_words(words) if words else self._tokenizer.read(text, pair)
+        read = self.read_words(words) if words else self._read(text, pair)
         tokens = read.tokenized()
         number = layer if is_number(layer) else Head.among(layer, self.layers, self.heads, self.name).layer
         opened = Opened(self._model, self.name, number, self.layers)
@@ -187,7 +196,7 @@ class Encoder:
     def states(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, copies: int = 1) -> Weights:
         """The vectors that leave the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch,
         which differ where ``tap`` makes them differ. Raises as :meth:`encode`."""
-        read = self._tokenizer.read(text, pair)
+        read = self._read(text, pair)
         n = len(read.ids)
         used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
         used.stop_after_last = False
@@ -253,6 +262,13 @@ class Encoder:
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
+    def _read(self, text: str, pair: str = "") -> TextPieces:
+        """The pieces of a text; where the model's limit cuts it, with a warning."""
+        read = self._tokenizer.read(text, pair)
+        if read.cut:
+            warn(TextCutWarning, read.cut_in_words(self.name))
+        return read
+
     def _run(self, read: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """One pass: weights [layer, head, query, key], read-only, and the tap that took them."""
         tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
@@ -298,7 +314,8 @@ class Encoder:
         if self.device == "cpu":
             linear.pack(self._model)
         try:
-            self.encode(_PROBE)
+            probe = self._tokenizer.read(_PROBE)
+            Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
 

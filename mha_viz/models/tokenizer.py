@@ -12,6 +12,7 @@ from mha_viz.errors import EmptyText, ModelBroken, TextError
 from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
+QUOTED = 40  # characters of the beginning of what is cut
 CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,20 @@ class TextPieces(NamedTuple):
     def tokenized(self) -> TokenizedText:
         """The same as a text with tokens."""
         return tokenized(self.text, self.pair, self.pieces, self.cut)
+
+    def cut_in_words(self, model: str) -> str:
+        """What the limit of a model left of the text, and where the rest begins; empty for a text that is whole."""
+        cut = self.cut
+        if cut is None:
+            return ""
+        length = f"has {'more than ' * cut.more}{cut.pieces:,}" if cut.pieces > cut.limit else "is very long"
+        sentences = [f"{model} reads at most {cut.limit:,} pieces, and the text {length}."]
+        for which, typed, kept in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
+            rest = typed[kept:].strip()
+            if rest:
+                share = f"the first {kept:,} of {len(typed):,} characters are kept"
+                sentences.append(f"Of the {which}, {share}; the rest is cut, from {quoted(rest, QUOTED)} on.")
+        return " ".join(sentences)
 
 
 class Tokenizer:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ from typing import Any
 from mha_viz import process
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed
+from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models import ablation, budget, catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
@@ -156,6 +157,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
     replies: Any = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    warnings.simplefilter("ignore", TextCutWarning)  # the page says it, and the log holds no visitor's words
     models = Models()
     while True:
         try:

@@ -30,11 +30,14 @@ def add_gap(encoder: Encoder, gap: Gap, numbers: Sequence[int], tally: Tally) ->
 
 def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
     try:
-        attention = encoder.encode(row.text)
+        whole = encoder.tokenize(row.text).cut is None
     except TextError:
         return
+    if not whole:
+        return
+    attention = encoder.encode(row.text)
     pieces = [_pieces(attention.text, *_last_word(form, start)) for form, start, *_ in (row.pronoun, row.a, row.b)]
-    if attention.text.cut or not all(pieces):
+    if not all(pieces):
         return
     a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
     tally.gap["correct"][number % 2] += (a > b) == row.a[2]

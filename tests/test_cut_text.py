@@ -1,0 +1,123 @@
+"""Text that is longer than the model reads: what is cut, and the warning that says so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, TextPieces
+from mha_viz.reader import Reader
+from mha_viz.text import Cut
+
+if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
+
+Tiny = Callable[[str], "Encoder"]
+
+
+def test_a_text_that_just_fits_is_whole(minilm: Encoder) -> None:
+    assert minilm.tokenize("cat " * 510).cut is None
+    cut = minilm.tokenize("cat " * 511)
+    assert cut.cut == Cut(513, 512, (510 * 4 - 1, 0))
+    assert len(cut) == 512
+    assert cut.tokens[-1].text == "[SEP]"
+
+
+def test_the_longer_text_gives_first(minilm: Encoder) -> None:
+    assert minilm.tokenize("cat " * 600, "dog dog").cut == Cut(605, 512, (507 * 4 - 1, 7))
+    assert minilm.tokenize("dog dog", "cat " * 600).cut == Cut(605, 512, (7, 507 * 4 - 1))
+
+
+def test_a_megabyte_never_reaches_the_tokenizer(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[int] = []
+    backend = minilm._tokenizer._backend
+
+    class Counting:
+        def encode(self, *typed: str) -> Any:
+            reached.extend(map(len, typed))
+            return backend.encode(*typed)
+
+    monkeypatch.setattr(minilm._tokenizer, "_backend", Counting())
+    text = minilm.tokenize("attention " * 104_858, "b " * 600_000)
+    assert reached == [CHARACTERS_PER_PIECE * 512] * 2
+    assert text.cut is not None
+    assert text.cut.more
+    assert len(text) == 512
+
+
+def test_one_endless_word_says_where_reading_stopped(minilm: Encoder) -> None:
+    cut = minilm.tokenize("a" * 1_000_000).cut
+    assert cut == Cut(3, 512, (CHARACTERS_PER_PIECE * 512, 0), more=True)
+
+
+def test_roberta_has_two_positions_less_than_its_table(tiny: Tiny) -> None:
+    assert tiny("roberta")._model.config.max_position_embeddings == 66
+    assert len(tiny("roberta").encode("a " * 200).text) == tiny("roberta").limit == 64
+
+
+# ---- the warning ----------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_text_warns_where_it_was_given_and_names_what_is_kept_and_cut(minilm: Encoder) -> None:
+    with pytest.warns(mv.TextCutWarning) as caught:
+        minilm.encode("cat " * 509 + "dog sat here ")
+    assert [(warning.filename, str(warning.message)) for warning in caught] == [
+        (
+            __file__,
+            "minilm reads at most 512 pieces, and the text has 514. Of the text, the first 2,039 of 2,049 characters "
+            "are kept; the rest is cut, from “sat here” on.",
+        )
+    ]
+
+
+def test_of_a_pair_the_warning_names_the_text_that_was_cut(minilm: Encoder) -> None:
+    with pytest.warns(mv.TextCutWarning) as caught:
+        minilm.encode("dog dog ", "cat " * 600)
+    (warning,) = caught
+    assert "has 605" in str(warning.message)
+    assert "Of the second text, the first 2,027 of 2,400 characters are kept" in str(warning.message)
+    assert "Of the text" not in str(warning.message)  # only a blank is missing there
+
+
+def test_a_text_that_is_too_long_for_the_tokenizer_is_said_to_be_very_long() -> None:
+    read = TextPieces("a" * 30, "", [], [], [], Cut(3, 512, (20, 0), more=True))
+    assert read.cut_in_words("m") == (
+        "m reads at most 512 pieces, and the text is very long. Of the text, the first 20 of 30 characters are kept; "
+        "the rest is cut, from “aaaaaaaaaa” on."
+    )
+
+
+WAYS: dict[str, Callable[[Encoder, str], object]] = {
+    "encode_many": lambda encoder, text: list(encoder.encode_many(["the dog", text])),
+    "through": lambda encoder, text: encoder.through(text),
+    "trace": lambda encoder, text: encoder.trace(text),
+    "norm_weighted": lambda encoder, text: mv.norm_weighted(encoder, text),
+    "without": lambda encoder, text: mv.without(encoder, ["L0H0"], text),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_reads_a_text_warns(way: str, tiny: Tiny) -> None:
+    with pytest.warns(mv.TextCutWarning, match="reads at most 64 pieces, and the text has 202") as caught:
+        WAYS[way](tiny("bert"), "a " * 200)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_what_fits_warns_of_nothing(minilm: Encoder) -> None:
+    with warnings.catch_warnings(action="error"):
+        minilm.encode("cat " * 510)
+        minilm.tokenize("cat " * 511)  # asks what would be cut
+
+
+@pytest.mark.app
+def test_the_process_that_reads_for_visitors_logs_nothing_of_their_texts(capfd: pytest.CaptureFixture[str]) -> None:
+    reader = Reader()
+    try:
+        assert reader.read("toy", "SECRET " * 600, "", ()).text.cut is not None
+    finally:
+        reader.close()
+    assert "SECRET" not in capfd.readouterr().err

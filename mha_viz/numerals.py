@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["MINUS", "counted", "decimal", "percent", "small", "weight"]
+__all__ = ["MINUS", "counted", "decimal", "duration", "percent", "small", "weight"]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -37,3 +37,10 @@ def small(value: float) -> str:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun: "1 step", "1,500 steps", "2 studies"."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """An estimate in words: "about 4 s", "about 40 s", "about 2 min"."""
+    if seconds < 10:
+        return f"about {max(1, round(seconds))} s"
+    return f"about {round(seconds / 5) * 5} s" if seconds < 90 else f"about {round(seconds / 60)} min"

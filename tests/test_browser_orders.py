@@ -110,7 +110,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
     "/switch_off": (
-        ".st-key-wide_switch_effects .js-plotly-plot",
+        ".st-key-wide_effects .js-plotly-plot",
         {
             "sentence": SENTENCE,
             "model": MODEL,

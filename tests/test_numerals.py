@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.numerals import counted, decimal, percent, small, weight
+from mha_viz.numerals import counted, decimal, duration, percent, small, weight
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,14 @@ def test_a_rounding_error_shows_its_size() -> None:
 def test_a_count_agrees_with_its_noun() -> None:
     assert [counted(n, "step") for n in (0, 1, 1500)] == ["0 steps", "1 step", "1,500 steps"]
     assert [counted(n, "study", "studies") for n in (1, 2)] == ["1 study", "2 studies"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "about 1 s"), (9.4, "about 9 s"), (42, "about 40 s"), (89, "about 90 s"), (100, "about 2 min")],
+)
+def test_an_estimate_is_as_rough_as_it_is_long(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 6))

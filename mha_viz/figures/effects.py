@@ -15,7 +15,7 @@ from mha_viz.figures.charts import go
 from mha_viz.figures.head_map import readable
 from mha_viz.figures.theme import Theme, grid_colour, palette, paper
 
-TOP, LEFT, BELOW = 30, 40, 10  # pixels
+TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 Numbers = npt.NDArray[np.float64]
 
 
@@ -102,9 +102,9 @@ def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dic
     """Size, axes, and frames around heads that are off."""
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # of a square
     return {
-        "width": LEFT + width * heads + 10,
+        "width": LEFT + width * heads + RIGHT,
         "height": TOP + height * layers + BELOW,
-        "margin": {"l": LEFT, "r": 10, "t": TOP, "b": BELOW},
+        "margin": {"l": LEFT, "r": RIGHT, "t": TOP, "b": BELOW},
         **paper(theme),
         "xaxis": {**_numbered_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
         "yaxis": {**_numbered_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},

@@ -16,7 +16,7 @@ from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_numbers
 from mha_viz.figures.theme import Theme, grid_colour, paper
 
-CELL, TOP, LEFT = (60, 40), 30, 40  # pixels
+CELL, TOP, LEFT, RIGHT = (60, 40), 30, 30, 4  # pixels
 FAINTEST = 0.18  # of a role whose gain is nothing, or that a simple rule matches
 
 
@@ -145,9 +145,9 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
         "fixedrange": True,
     }
     return {
-        "width": LEFT + width * heads + 10,
+        "width": LEFT + width * heads + RIGHT,
         "height": TOP + height * layers + 50,
-        "margin": {"l": LEFT, "r": 10, "t": TOP, "b": 50},
+        "margin": {"l": LEFT, "r": RIGHT, "t": TOP, "b": 50},
         **paper(theme),
         "xaxis": {
             **ticks,

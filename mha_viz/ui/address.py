@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
+from typing import Literal, NamedTuple, cast
 from urllib.parse import quote
 
 import streamlit as st
@@ -36,12 +37,31 @@ VIEW = {
     for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
 OFF = re.compile(rf"{VALUES['head']}(?:[.,]{VALUES['head']})*", re.ASCII)  # heads that are switched off
+CASE = re.compile(rf"({VALUES['head']})\.([qk])(\d{{1,4}})", re.ASCII)
 # What a comparison may say.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
-OF_THIS_TEXT = (*OF_THESE_TOKENS, "second")  # a new text has other tokens, and is compared with another one
-OF_THIS_MODEL = ("head", "on", "off", *OF_THESE_TOKENS)  # a new model has other tokens, and its heads are others
+OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second")  # a new text has other tokens, and is compared with another one
+OF_THIS_MODEL = (
+    "head",
+    "on",
+    "off",
+    "case",
+    *OF_THESE_TOKENS,
+)  # a new model has other tokens, and its heads are others
+
+
+class Case(NamedTuple):
+    """A case that was opened from the Roles page: the head, and the word that is held, as query or as key, by its
+    number in the sentence."""
+
+    head: Head
+    axis: Literal["q", "k"]
+    word: int
+
+    def __str__(self) -> str:
+        return f"{self.head}.{self.axis}{self.word}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,8 @@ class Address:
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
     ``quantity``: what is drawn, the parameter ``shown``. ``off``, ``how``: heads that are switched off, and how.
-    ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
+    ``second``, ``second_model``: the sentence and the model that the page's own are compared with. ``case``: the case
+    of a role that is open.
     """
 
     text: str | None = None
@@ -71,6 +92,7 @@ class Address:
     quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = METHODS[0]
+    case: Case | None = None
     complaints: tuple[str, ...] = field(default=())
 
 
@@ -84,7 +106,9 @@ def read(parameters: Mapping[str, str]) -> Address:
     off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
     heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
     fit_off = not off or 0 < len(heads) <= MOST_OFF
-    odd += [name for name, fits in (("off", fit_off), ("how", how in METHODS)) if not fits]
+    case = _case(parameters.get("case"))
+    fits = {"off": fit_off, "how": how in METHODS, "case": case is not None or "case" not in parameters}
+    odd += [name for name, is_fit in fits.items() if not is_fit]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -103,6 +127,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         quantity=good.get("shown", DEFAULTS["shown"]),
         off=tuple(sorted(heads)) if fit_off else (),
         how=how if how in METHODS else METHODS[0],
+        case=case,
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 
@@ -197,6 +222,11 @@ def _head(name: str | None) -> Head | None:
         return Head.parse(name) if name else None
     except UnknownHead:
         return None
+
+
+def _case(value: str | None) -> Case | None:
+    match = CASE.fullmatch(value or "")
+    return Case(Head.parse(match[1]), cast(Literal["q", "k"], match[2]), int(match[3])) if match else None
 
 
 def _numbers(value: str | None) -> tuple[int, ...]:

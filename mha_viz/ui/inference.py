@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from functools import partial
 from typing import TypeVar
 
 import streamlit as st
@@ -93,8 +94,14 @@ def measure_means(model: catalog.Model) -> None:
 
 
 def _measure_parts(model: catalog.Model) -> None:
-    for first in range(0, len(built_in().sentences), PART):
-        wait(office().measure_means(model, first, first + PART), "Measuring what the heads put out on average…")
+    for request in mean_requests(model):
+        wait(request(), "Measuring what the heads put out on average…")
+
+
+def mean_requests(model: catalog.Model) -> list[Callable[[], Future[None]]]:
+    """The requests of :func:`measure_means`, in order."""
+    parts = range(0, len(built_in().sentences), PART)
+    return [partial(office().measure_means, model, first, first + PART) for first in parts]
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:

@@ -54,9 +54,21 @@ class Job:
         self._on_stop = on_stop
         self._over = threading.Event()
         self._stopped = False
+        self._start = 0.0  # when a worker began, by the monotonic clock
         self._seen: dict[tuple[str, str], float] = {}  # when each visitor last looked, by tab
         self._gone: set[str] = set()  # visitors who pressed Stop
         self.join()
+
+    def begin(self) -> None:
+        """A worker begins with it."""
+        self.begun, self._start = True, time.monotonic()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate from the share that is done; None while there is nothing to go by."""
+        if not 0 < self.fraction <= 1:
+            return None
+        return (time.monotonic() - self._start) * (1 - self.fraction) / self.fraction
 
     def join(self) -> None:
         """This visitor wants it, after a Stop too."""
@@ -212,7 +224,7 @@ class Desk(Generic[K]):
                 self._drop_stopped()
                 order = next((order for order in self._orders if not order.job.begun), None)
                 if order is not None:
-                    order.job.begun = True
+                    order.job.begin()
                     return order
                 self._changed.wait()
 

@@ -98,7 +98,9 @@ def _full(what: PageRequest) -> dict[str, str]:
     """What a link must say, besides what the URL says already, to show the same where other things are usual."""
     model = inference.shown_model(what.where) or catalog.default().name
     begin = _opened_first(what, model)
-    head = {} if what.where.head else {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    head = (
+        {} if what.where.head or what.where.case else {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    )
     return {"text": what.text, "model": model} | head
 
 
@@ -156,6 +158,11 @@ def opened_first(what: PageRequest, attention: Attention) -> Start:
     """What is open when the URL names no head."""
     if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
         return Start(f"L{attention.layers - 1}H0")
+    case = what.where.case
+    if case and case.head in attention.every_head():
+        places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
+        place = next(places, None)
+        return Start(str(case.head), None if place is None else f"{case.axis}{place}")
     return _opened_first(what, attention.model)
 
 

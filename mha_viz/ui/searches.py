@@ -66,6 +66,10 @@ class Searches:
         """The search that runs or waits now."""
         return self._desk.under_way(search)
 
+    def stopping(self, search: Wanted) -> bool:
+        """True from the stop of a search until what it found is kept."""
+        return self._desk.stopping(search)
+
     def failed(self, search: Wanted) -> MhaVizError | None:
         """Why the last search of this kind came to nothing, if it did."""
         job = self._desk.failed(search)

@@ -6,25 +6,35 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from mha_viz.numerals import duration
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.parts import complain, guarded
+from mha_viz.ui.parts import complain, guarded, remark
 
 SOON = 0.4  # seconds between two looks
 
 
-def wait_for(job: Job, words: Callable[[], str], stop_key: str = "") -> None:
-    """Hold the page until a job is finished, with how far it is, in ``words``, and with a button that stops it where
-    one has a key. A page that runs again joins the job again; one that was left looks no longer."""
+def wait_for(job: Job, words: str, stop_key: str) -> None:
+    """Hold the page until a job is finished. One that is not finished soon shows ``words``, how far it is and about how
+    long it will take, with a button that stops it. A page that runs again joins the job again; one that was left looks
+    no longer."""
+    if job.wait(SOON):
+        return
     place = st.empty()
     with place.container():
-        left, right = st.columns([5, 1], vertical_alignment="center") if stop_key else (st, st)
+        left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.empty()
-        if stop_key:
-            right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
-        while not job.wait(SOON):
+        right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
+        while not job.finished:
             job.look()
-            bar.progress(job.fraction, text=words())  # here Streamlit ends a run that nobody waits for any more
+            bar.progress(job.fraction, text=f"{words}: {_so_far(job)}")  # a run that nobody waits for ends here
+            job.wait(SOON)
     place.empty()
+
+
+def _so_far(job: Job) -> str:
+    """ "12%, about 40 s left"; without the estimate as long as there is none."""
+    left = job.seconds_left
+    return f"{job.fraction:.0%}" + (f", {duration(left)} left" if left else "")
 
 
 @st.fragment(run_every=0.5)
@@ -41,3 +51,12 @@ def progress(study: Job, words: Callable[[Job], str]) -> None:
         return
     left.progress(study.fraction, text=words(study))
     right.button("Stop", key="stop_study", on_click=study.let_go, width="stretch")
+
+
+@st.fragment(run_every=0.3)
+@guarded(complain)
+def stopping(goes_on: Callable[[], bool], words: str) -> None:
+    """``words`` as long as work that was stopped still keeps what it has done; then the page runs again."""
+    if not goes_on():
+        st.rerun()
+    remark(words)

@@ -3,9 +3,12 @@ import { isDark } from "../ink.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 
+const SLACK = 4; // pixels that nobody misses
+
 let left = 1; // how often they may still be asked for: never without end
 
-// A chart wider than its page scrolls in a box that the keyboard can focus; one that fits is no stop on the way.
+// A chart wider than its page scrolls in a box that the keyboard can focus, and says so: data-scrolls, and data-more as
+// long as something lies beyond its right edge. One that fits is no stop on the way.
 // Returns what ends the watch.
 /** @type {() => () => void} */
 function watchScrolling() {
@@ -18,8 +21,12 @@ function watchScrolling() {
   const changes = new MutationObserver(soon);
   const look = () => {
     for (const box of document.querySelectorAll('[class*="st-key-wide_"]')) {
-      if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
+      const beyond = box.scrollWidth - box.clientWidth;
+      if (beyond > 0) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
+      box.toggleAttribute("data-scrolls", beyond > 0);
+      box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
+      box.onscroll = soon;
       for (const element of [box, ...box.children]) sizes.observe(element);
     }
   };

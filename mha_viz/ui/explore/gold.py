@@ -34,8 +34,7 @@ LIKELY = 0.5  # of a word's attention: weaker links are not proposed
 
 def show(gold: Annotated, attention: Attention, head: Head) -> None:
     """The sentence with its gold arcs, and what the head says of them."""
-    words = attention.by_words().without_special() if len(attention.text) else attention
-    if len(words.text) != len(gold.forms):
+    if not was_read(gold, attention):
         remark("The model did not read every word of this sentence, so its annotation cannot be drawn over it.")
         return
     st.markdown(f"#### {both(head)} against the gold annotation")
@@ -53,9 +52,8 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     usual = next((name for name in ways if name in options), options[0])
     relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
     relation = relation or options[0]
-    if relation == COREFERENCE:
-        spans = _coreferent(gold.sentence, attention, head)
-    else:
+    way = ""
+    if relation != COREFERENCE:
         usual_way = ways.get(relation, DIRECTIONS[0])
         way = right.selectbox(
             "Read",
@@ -64,13 +62,28 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
             key=f"gold_way_{usual_way}",
             format_func=IN_WORDS.__getitem__,
         )
-        spans = _dependencies(gold.sentence, attention, head, relation, way or usual_way)
+        way = way or usual_way
+    spans = answers(gold.sentence, attention, head, relation, way)
     right_ones = sum(span.kind == "hit" for span in spans)
     cases = right_ones + sum(span.kind == "miss" for span in spans)
     st.markdown(f"**{right_ones}** of **{cases}** right.")
-    _picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {relation} agree with {both(head)}.")
+    picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {relation} agree with {both(head)}.")
     if relation == COREFERENCE:
         st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
+
+
+def was_read(gold: Annotated, attention: Attention) -> bool:
+    """True when the model read every word of an annotated sentence, so that its arcs can be drawn."""
+    words = attention.by_words().without_special() if len(attention.text) else attention
+    return len(words.text) == len(gold.forms)
+
+
+def answers(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+    """The gold arcs of a relation, right and missed, and where the head points instead; ``way`` as in DIRECTIONS, not
+    used for coreference."""
+    if relation == COREFERENCE:
+        return _coreferent(sentence, attention, head)
+    return _dependencies(sentence, attention, head, relation, way)
 
 
 def _ways(attention: Attention, head: Head) -> dict[str, str]:
@@ -189,7 +202,7 @@ def propose(attention: Attention) -> None:
         chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=plain)
         spans = [span for span in every if span.label.split()[0] in chosen] if chosen else _first_of_each(every)
         words = attention.by_words().without_special().tokens
-        _picture(words, spans, f"{counted(len(spans), 'suggested arc')}.")
+        picture(words, spans, f"{counted(len(spans), 'suggested arc')}.")
 
 
 def _first_of_each(spans: Sequence[Span]) -> list[Span]:
@@ -245,7 +258,7 @@ def _links(
     return [(other, word) for word, other in strong] if way == "head_row" else strong
 
 
-def _picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
+def picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
     from mha_viz.exports.preview import preview  # fontTools: not for the first picture
 
     drawn = drawing(words, spans, theme(), alt)

@@ -17,7 +17,7 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
-from mha_viz.ui.explore import gold, measuring
+from mha_viz.ui.explore import case, gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint
 from mha_viz.ui.request import PageRequest, opened_first, page_request
@@ -56,6 +56,8 @@ def draw(what: PageRequest, attention: Attention) -> None:
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()
     measuring.show(attention.model)
+    if annotation is not None and where.case is not None and attention.quantity == "weight":
+        case.show(annotation, attention, where.case)
     explorer(
         office().packet(attention, wanted, link, begin),
         badges(attention, annotation.sentence if annotation else None, st.query_params.get(tour.PARAMETER, "")[:20]),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.costs import divisors
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.numerals import counted
+from mha_viz.numerals import counted, duration
 from mha_viz.training import record
 from mha_viz.training.look import limits
 from mha_viz.training.record import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, Settings
@@ -100,17 +100,10 @@ def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
 
 def _foretell(typed: Settings, linked_settings: Settings) -> None:
     """How long the run will take, and why it could not show what it is for."""
-    st.caption(f"Takes {_duration(trainings().seconds(typed))} on this server.")
+    st.caption(f"Takes {duration(trainings().seconds(typed))} on this server.")
     if typed != linked_settings:  # what a run on the page lacks is said beside it
         for note in limits(typed):
             remark(note)
-
-
-def _duration(seconds: float) -> str:
-    """An estimate in words: "about 4 s", "about 40 s", "about 2 min"."""
-    if seconds < 10:
-        return f"about {max(1, round(seconds))} s"
-    return f"about {round(seconds / 5) * 5} s" if seconds < 90 else f"about {round(seconds / 60)} min"
 
 
 def _key(experiment: str, name: Field) -> str:

@@ -59,7 +59,7 @@ def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
 def find(place: Any, **how: Any) -> str:
     """The name of a head that is typed at ``place``."""
     st.session_state["find"] = from_url().find
-    return str(place.text_input("Find a head", key="find", max_chars=LONGEST, on_change=go, **how)).strip()
+    return str(place.text_input("Find a head that …", key="find", max_chars=LONGEST, on_change=go, **how)).strip()
 
 
 def kinds(place: Any) -> tuple[str, ...]:

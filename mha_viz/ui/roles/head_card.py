@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
@@ -17,6 +17,7 @@ from mha_viz.figures.role_words import DIRECTIONS, by_head, standing_with_number
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, frame
+from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable
@@ -27,7 +28,7 @@ LISTED = 8  # relations
 SHOWN = 4  # sentences of each kind
 
 
-class Case(NamedTuple):
+class Answers(NamedTuple):
     """One sentence of the built-in corpus and what the head says of a relation in it."""
 
     number: int
@@ -155,7 +156,7 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
     index = head.place(heads)
     name = relation if relation != "all without punct" else "all"
     cases = [
-        Case(number, links)
+        Answers(number, links)
         for number, (sentence, one) in enumerate(zip(built_in().sentences, pointers, strict=True))
         if one is not None and (links := arcs(sentence, one, index, name, direction))
     ]
@@ -166,10 +167,11 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
     st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
     best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
     left_side, right_side = st.columns(2, gap="large")
+    gold = f"{name}.{direction}"
     with left_side:
-        _listed("Most often right", [case for case in best[:SHOWN] if case.right], head)
+        _listed("Most often right", [case for case in best[:SHOWN] if case.right], head, gold)
     with right_side:
-        _listed("Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head)
+        _listed("Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head, gold)
 
 
 def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
@@ -183,7 +185,7 @@ def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
         st.button("Go on", key="read_sentences", on_click=_start, args=(model,))
         return None
     job = studies().point(model)
-    wait_for(job, lambda: f"Reading the built-in sentences: {job.fraction:.0%}", "stop_sentences")
+    wait_for(job, "Reading the built-in sentences", "stop_sentences")
     pointers = studies().pointers(model)
     if pointers is None:
         raise job.error or Cancelled("The built-in sentences were not read to the end.", "Open the head again.")
@@ -195,19 +197,19 @@ def _start(model: catalog.Model) -> None:
     studies().point(model)
 
 
-def _listed(title: str, cases: Sequence[Case], head: Head) -> None:
+def _listed(title: str, listed: Sequence[Answers], head: Head, gold: str) -> None:
+    """Sentences as links, which open the first case that is wrong, or right where none is."""
     st.markdown(f"**{title}**")
-    if not cases:
+    if not listed:
         st.markdown("none")
-    for case in cases:
-        sentence = built_in().sentences[case.number]
-        text = " ".join(sentence.forms)
-        parameters = {k: v for k, v in st.query_params.to_dict().items() if k in ("model", "tray")}
-        label = f"{text}  ({case.right} of {len(case.arcs)})"
-        st.page_link(
-            frame.page("explore"), label=plain(label), query_params={**parameters, "text": text, "head": str(head)}
+    axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
+    for answers in listed:
+        sentence = built_in().sentences[answers.number]
+        missed = [arc for arc in answers.arcs if not arc.right][:3]
+        case = Case(head, axis, (*missed, *answers.arcs)[0].word)
+        readable.show_link(
+            f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})", readable.link(sentence, case, gold)
         )
-        missed = [arc for arc in case.arcs if not arc.right][:3]
         for arc in missed:
             forms = sentence.forms
             expected = " or ".join(forms[i] for i in arc.gold)

@@ -1,4 +1,4 @@
-"""The top of the Roles page: how many heads have which roles, how far these can be trusted, and what limits them."""
+"""The top of the Roles page: one sentence; and, for whoever asks, how far roles can be trusted and what limits them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,34 @@ RULE = (
 
 
 def show(model: catalog.Model, evidence: Evidence) -> None:
-    """Counts of roles, in words, and remarks on what the corpus lacks."""
+    """How many heads do something that has a name, in one sentence, and what the corpus is too small for."""
     profile = evidence.profiles[0]
     layers, heads = profile.shape
     st.markdown(f"### What the {layers * heads} heads of {plain(model.label)} do")
-    for paragraph in _summary(evidence):
-        st.markdown(paragraph)
+    st.markdown(_sentence(len({finding.head for finding in evidence.findings()}), layers * heads))
     pieces = profile.facts["counts"].get("pieces", FEW)
     if pieces < FEW:
         remark(f"This corpus has {pieces:,} pieces: too few for position, delimiter and broad roles to mean much.")
-    left_out = sum(p.facts["left_out"] for p in evidence.profiles)
-    if left_out:
-        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
-        remark(f"{left_out} left out: {' '.join(first)}")
+
+
+def _sentence(named: int, heads: int) -> str:
+    if not named:
+        return f"None of the {heads} heads was found to do something that has a name."
+    return (
+        f"**{named} of {heads}** heads do something that has a name, such as looking at the word before: each square "
+        "is a head, and a click shows it at work."
+    )
+
+
+def trust(evidence: Evidence) -> None:
+    """What was measured on which corpus, how far each kind of role can be trusted, and what was left out."""
+    with st.expander("What was measured, and how far to trust it"):
+        for paragraph in _summary(evidence):
+            st.markdown(paragraph)
+        left_out = sum(p.facts["left_out"] for p in evidence.profiles)
+        if left_out:
+            first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
+            remark(f"{left_out} left out: {' '.join(first)}")
 
 
 @lasting(READY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -12,14 +13,15 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import Source
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame
+from mha_viz.ui import address
+from mha_viz.ui.address import Case
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles.measuring import FILES
-from mha_viz.ui.roles.readable import around, link
+from mha_viz.ui.roles.readable import around, link, show_link
 from mha_viz.ui.searches import Wanted, searches, wanted
 from mha_viz.ui.studies import Evidence, sentences_given, studies
-from mha_viz.ui.study_progress import progress
+from mha_viz.ui.study_progress import progress, stopping
 
 PARAMETER = "search"
 ALL = "all"  # a search without conditions
@@ -101,6 +103,10 @@ def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[
     result, job, failure = searches().result(search), searches().under_way(search), searches().failed(search)
     if job is not None:
         progress(job, _progress_words)
+    elif searches().stopping(search):
+        stopping(
+            partial(searches().stopping, search), "The search is being stopped; what it found so far is shown next."
+        )
     elif result is not None:
         _result(result, head)
     elif failure is not None:
@@ -122,12 +128,8 @@ def _result(result: dict[str, Any], head: Head) -> None:
     with left:
         for one in unpacked(result):
             gold = ".".join(part.partition(":")[0] for part in one.relation if part)
-            target = link(one.sentence, head, gold)
-            text = plain(around(one.sentence.forms, (one.query, one.key)))
-            if target is None:
-                st.markdown(text)
-            else:
-                st.page_link(frame.page("explore"), label=text, query_params=target)
+            words = around(one.sentence.forms, (one.query, one.key))
+            show_link(words, link(one.sentence, Case(head, "q", one.query), gold))
             ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
             st.caption(plain(f"{ends}, weight {one.weight:.2f}{f', {one.relation[0]}' if one.relation[0] else ''}"))
     if result["counts"]:

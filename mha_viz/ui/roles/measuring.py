@@ -17,7 +17,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.studies import Evidence, given, sentences_given, studies
-from mha_viz.ui.study_progress import progress
+from mha_viz.ui.study_progress import progress, stopping
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
@@ -48,7 +48,7 @@ def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
         progress(under_way, partial(_progress_words, model))
         return None
     if studies().stopping(model, digest):
-        _stopping(model, digest)
+        stopping(partial(studies().stopping, model, digest), "The study is being stopped; what is done is kept.")
         return None
     failed = studies().failed(model, digest)
     if failed is not None:
@@ -82,14 +82,6 @@ def _progress_words(model: catalog.Model, study: Job) -> str:
     if earlier:
         return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
     return f"Reading the corpus with {plain(model.label)}: {study.fraction:.0%}"
-
-
-@st.fragment(run_every=0.3)
-@guarded(complain)
-def _stopping(model: catalog.Model, digest: str) -> None:
-    if not studies().stopping(model, digest):
-        st.rerun()
-    remark("The study is being stopped; what is done is kept.")
 
 
 def _upload(model: catalog.Model) -> None:

@@ -9,12 +9,12 @@ import streamlit as st
 from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
 from mha_viz.ui import address, frame
 from mha_viz.ui.cache import lasting
+from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import picked_head, plain, theme
 from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence
@@ -23,24 +23,13 @@ CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
+    """The map, in which a click opens a head; below it the kinds of roles that it shows, and the same as a table."""
+    above = st.container()
     kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
-    st.html(
-        "<style>.st-key-wide_role_map .stElementContainer:has(.stPlotlyChart) "
-        f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
-    )
-    with st.container(key="wide_role_map"):
-        picked = st.plotly_chart(
-            chart,
-            key="role_map",
-            on_select="rerun",
-            selection_mode="points",
-            theme=None,
-            config=CONFIG,
-            width=int(chart.layout.width),
-            alt="Map of roles, layers by heads; “All roles as a table” below lists the same.",
-        )
-    head = picked_head(picked)
+    alt = "Map of roles, layers by heads; “All roles as a table” below lists the same."
+    with above:
+        head = picked_head(head_grid(chart, "role_map", alt, "rerun", words=True))
     if head is not None:
         st.switch_page(frame.page("explore"), query_params={**_view(), "head": str(head)})
     with st.expander("All roles as a table"):
@@ -86,7 +75,7 @@ def show_strongest(evidence: Evidence) -> None:
     strongest: dict[str, Finding] = {}
     for finding in strongest_first(evidence.findings()):
         strongest.setdefault(finding.role, finding)
-    st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
+    st.markdown("**The strongest of each kind**")
     for role in COLOURS:
         if role in strongest:
             finding = strongest[role]

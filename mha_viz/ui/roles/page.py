@@ -27,26 +27,28 @@ def show(where: Address) -> None:
     except MhaVizError as error:
         complain(error)
         model = catalog.default()
-    corpus = _choices(model, st.query_params.get("corpus"))
-    if not ready(model):
-        inference.download(model)
-        return
-    evidence = evidence_on(model, corpus)
-    if evidence is None:
-        return
-    headline.show(model, evidence)
-    if corpus not in CORPORA:
-        st.button("Another file", key="another_file", on_click=_on_file)
-    left, right = st.columns([7, 4], gap="large")
+    left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
     with right:
+        corpus = _choices(model, st.query_params.get("corpus"))
+        if corpus not in CORPORA:
+            st.button("Another file", key="another_file", on_click=_on_file)
+    with left:
+        if not ready(model):
+            inference.download(model)
+            return
+        evidence = evidence_on(model, corpus)
+        if evidence is None:
+            return
+        headline.show(model, evidence)
         head = wanted_head(evidence, where.head)
+        if evidence.findings():
+            show_map(evidence, head)
+    with right:
         if head is not None:
             head_card.summary(evidence, head)
         elif evidence.findings():
             show_strongest(evidence)
-    with left:
-        if evidence.findings():
-            show_map(evidence, head)
+    headline.trust(evidence)
     if head is not None:
         head_card.show(model, evidence, head)
     if model.name == learning.MODEL:
@@ -67,8 +69,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     grammar_shipped = shipped is not None and {p.facts["sha256"] for p in shipped.profiles} == {built_in().digest}
     offered = [c for c in CORPORA if (shipped or c != GOLD) and not (grammar_shipped and c == GRAMMAR)]
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    left.selectbox(
+    st.selectbox(
         "Model",
         names,
         index=names.index(model.name),
@@ -77,7 +78,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         on_change=_on_model,
         args=(f"roles_model_{model.name}",),
     )
-    right.segmented_control(
+    st.segmented_control(
         "Measured on",
         offered,
         default=chosen if chosen in offered else UPLOAD,

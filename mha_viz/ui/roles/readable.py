@@ -23,6 +23,7 @@ from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
 from mha_viz.ui import address, frame
+from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.parts import complain, plain
 from mha_viz.ui.roles.measuring import FILES
@@ -126,11 +127,7 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[Span, Sentence
 
 def _case(example: Example) -> None:
     """The sentence as a link, and what the head says in it."""
-    query = link(example.sentence, example.head, opened(example))
-    if query is None:
-        st.markdown(plain(_around(example)))
-    else:
-        st.page_link(frame.page("explore"), label=plain(_around(example)), query_params=query)
+    show_link(_around(example), link(example.sentence, as_case(example), opened(example)))
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
@@ -144,7 +141,20 @@ def opened(example: Example) -> str:
     return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
 
 
-def link(sentence: Sentence, head: Head, gold: str) -> dict[str, str] | None:
+def show_link(words: str, query: dict[str, str] | None) -> None:
+    """``words`` as a link to the Explore page with these parameters; as plain text without any."""
+    if query is None:
+        st.markdown(plain(words))
+    else:
+        st.page_link(frame.page("explore"), label=plain(words), query_params=query)
+
+
+def as_case(example: Example) -> Case:
+    """What Explore opens and holds: the word, for "head_to_dep" as the key to which others attend."""
+    return Case(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
+
+
+def link(sentence: Sentence, case: Case, gold: str) -> dict[str, str] | None:
     """The parameters of the Explore page for a sentence with its annotation; None where no link can hold it."""
     text = " ".join(sentence.forms)
     annotation = annotated(text)
@@ -153,7 +163,7 @@ def link(sentence: Sentence, head: Head, gold: str) -> dict[str, str] | None:
     same = {name: value for name, value in address.now().items() if name in ("model", "tray")}
     if len(quote(text)) + len(quote(same.get("tray", ""))) > address.MAX_ENCODED:
         return None
-    return {**same, "text": text, "head": str(head), **({"gold": gold} if gold else {})}
+    return {**same, "text": text, "case": str(case), **({"gold": gold} if gold else {})}
 
 
 def _around(example: Example) -> str:

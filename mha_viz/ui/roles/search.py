@@ -15,11 +15,14 @@ from mha_viz.ui.studies import Evidence
 
 FIND = "What the head does, in plain words, or its name: L3H1 counts from 0, 4-2 as papers do, from 1."
 LISTED = 6  # heads in the answer to plain words
+WIDTH = 560  # pixels
 
 
 def wanted_head(evidence: Evidence, linked: Head | None) -> Head | None:
     """The head that was typed, else the one of the URL."""
-    typed = filters.find(st, placeholder="subject, pronoun, L3H1 or 4-2", help=FIND)
+    typed = filters.find(
+        st, placeholder="links a subject to its verb, looks at commas, is L3H1", help=FIND, width=WIDTH
+    )
     heads = evidence.profiles[0].heads()
     if not typed:
         return linked if linked in heads else None

@@ -24,22 +24,19 @@ ABOUT = {
 
 def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
     """Which heads are off, and how."""
-    left, right = st.columns([3, 2], vertical_alignment="bottom", gap="large")
     names = [str(head) for head in off]
     key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
-    with left:
-        _heads(attention, names, key)
-    with right:
-        st.segmented_control(
-            "What an off head puts out",
-            METHODS,
-            default=how,
-            key=f"how_{how}",
-            required=True,
-            on_change=_on_way,
-            args=(f"how_{how}",),
-            help=" ".join(ABOUT.values()),
-        )
+    _heads(attention, names, key)
+    st.segmented_control(
+        "What an off head puts out",
+        METHODS,
+        default=how,
+        key=f"how_{how}",
+        required=True,
+        on_change=_on_way,
+        args=(f"how_{how}",),
+        help=" ".join(ABOUT.values()),
+    )
     with st.container(horizontal=True):
         _layer(attention, f"layer_{key}")
         count = len(off) or 1

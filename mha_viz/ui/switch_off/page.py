@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, draws, joined
+from mha_viz.analysis.effects import Effects, Together
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz.errors import MhaVizError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.ui import address, frame, inference
 from mha_viz.ui.address import Address
-from mha_viz.ui.cache import Once, office
-from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
-from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.switch_off.computed import Question, at_once, each_head
 from mha_viz.ui.switch_off.controls import controls, on_square
 
 CHANGE = "1 − cosine"
-EFFECTS = Rules(
-    one="study of effects",
-    many="studies of effects",
-    stop="Wait until it is done, or leave its page.",
-    places=16,
-    forgotten=lambda: 10.0,
-    one_per_tab=True,
-)
-Key = tuple[str, str]  # of a reading, and the way in which heads are switched off
-INTRODUCTION = (
-    "A pattern of attention shows where a head looks, not whether the model needs it. Switch a head off and see what "
-    "changes: everything above it is computed again without it. Click a square to switch a head off, and again to "
-    "switch it on."
-)
+INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
 CAUTION = (
-    "A small effect does not mean that a head is useless: others may do the same, and this is one sentence and one "
-    "measure of change."
+    "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
+    "that a head is useless: others may do the same, and this is one sentence and one measure of change."
 )
 
 
@@ -56,24 +41,31 @@ def show(what: PageRequest) -> None:
         return
     inference.say_cut(attention, what.where)
     off = _existing(attention, what.where)
-    way = what.where.how
-    controls(attention, off, way)
-    model = catalog.resolve(attention.model)
+    question = Question(catalog.resolve(attention.model), attention, what.where.how)
+    left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
+    with right:
+        controls(attention, off, question.way)
     try:
-        effects = _effects(model, attention, way)
-        left, right = st.columns([7, 4], gap="large")
-        with left:
-            _map(effects, off)
-        with right:
-            if not off:
-                _most(effects)
-            else:
-                effect = _effect(model, attention, off, way)
-                _summary(effects, effect, off)
-        if off:
-            _changes(model, attention, effect, off, way)
+        _effects(question, off, left, right)
     except MhaVizError as error:
         complain(error)
+
+
+def _effects(question: Question, off: tuple[Head, ...], left: Any, right: Any) -> None:
+    """Each head alone in the left column, what there is to say in the right one, and what changes below both. Raises
+    what the model raises."""
+    with left:
+        effects = each_head(question)
+        if effects is not None:
+            _map(effects, off)
+    with right:
+        effect = at_once(question._replace(off=off)) if off else None
+        if effect is not None:
+            _summary(effects, effect, off)
+        elif effects is not None and not off:
+            _most(effects)
+    if effect is not None:
+        _changes(question, effect, off)
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
@@ -86,101 +78,13 @@ def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     return tuple(head for head in where.off if head in every)
 
 
-# ---- What is known --------------------------------------------------------------------------------------
-
-
-class _Parts:
-    """The studies of effects that run on this server: one place for each visitor, one study at a time."""
-
-    def __init__(self) -> None:
-        self._desk: Desk[Key] = Desk(EFFECTS)
-
-    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str) -> Job:
-        """Begin the study of a reading, or join the one under way. Raises Busy."""
-        return self._desk.order(key, attention.text.text[:40], lambda job: _study(job, key, model, attention, way))
-
-
-@Once
-def _parts() -> _Parts:
-    return _Parts()
-
-
-def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str) -> None:
-    """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
-    text = attention.text
-    batches_of_heads = list(batches(attention.layers, attention.heads, len(text)))
-    parts = []
-    for number, (layer, heads) in enumerate(batches_of_heads):
-        if job.stopped():
-            raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
-        future = office().some_effects(model, text.text, text.pair, way, layer, heads)
-        parts.append((layer, future.result()))
-        job.tell((number + 1) / len(batches_of_heads))
-    office().effects.put(key, joined(parts))
-
-
-def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
-    """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
-    key = (attention.key, way)
-    effects = office().effects.get(key)
-    if effects is not None:
-        return effects
-    if way == "mean":
-        inference.measure_means(model)
-    job = _parts().order(key, model, attention, way)
-    wait_for(job, lambda: f"Switching off one head after the other: {job.fraction:.0%}")
-    effects = office().effects.get(key)
-    if effects is None:
-        raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")
-    return effects
-
-
-def _effect(model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str) -> Together:
-    """The effect of heads that are off at once, and of random directions, draw by draw."""
-    key, text = (attention.key, off, way), attention.text
-    effect = office().together.get(key)
-    if effect is not None:
-        return effect
-    if way == "mean":
-        inference.measure_means(model)
-    waiting = "Reading the text without these heads…"
-    sentence, tokens = inference.wait(office().lost(model, text.text, text.pair, way, off), waiting)
-    random_draws = [
-        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some), waiting)
-        for some in draws(len(text))
-    ]
-    return office().together.put(key, Together(sentence, tokens, np.concatenate(random_draws)))
-
-
 def _map(effects: Effects, off: tuple[Head, ...]) -> None:
-    st.subheader("Every head alone")
-    st.markdown(
+    chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
+    head_grid(chart, "effects", "Effect of each head on the sentence vector.", on_square)
+    st.caption(
         "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
         "off: 1 − cosine, in thousandths."
     )
-    chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
-    _chart(chart, "effects", "Effect of each head on the sentence vector.", on_square)
-
-
-def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """A chart of a width of its own scrolls where the page is narrower."""
-    width = chart.layout.width
-    if width:
-        st.html(
-            f"<style>.st-key-wide_switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
-            "</style>"
-        )
-    selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"} if on_select else {}
-    with st.container(key=f"wide_switch_{key}"):
-        st.plotly_chart(
-            chart,
-            key=key,
-            theme=None,
-            config=CONFIG,
-            width=int(width) if width else "stretch",
-            alt=alt,
-            **selecting,
-        )
 
 
 def _most(effects: Effects) -> None:
@@ -193,17 +97,12 @@ def _most(effects: Effects) -> None:
     )
 
 
-def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
-    """The effect in words: its rank among heads, and beside as much taken away at random."""
+def _summary(effects: Effects | None, effect: Together, off: tuple[Head, ...]) -> None:
+    """The effect in words: its rank among heads, where these were measured, and beside as much taken away at random."""
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
-    if len(off) == 1:
-        rank = effects.ranked().index(off[0]) + 1
-        beside = f"Of {effects.sentence.size} heads, each off alone, it is number {rank}."
-    else:
-        alone = sum(float(effects.sentence[head]) for head in off)
-        beside = f"Off one at a time, they change it by {_thousandths(alone)} added up."
+    change = f"The sentence vector changes by **{_thousandths(effect.sentence)}**."
+    st.markdown(change if effects is None else f"{change} {_beside(effects, off)}")
     weaker = int((effect.random < effect.sentence).sum())
-    st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
     st.markdown(
         f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
         f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
@@ -211,14 +110,23 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
     st.markdown(CAUTION)
 
 
+def _beside(effects: Effects, off: tuple[Head, ...]) -> str:
+    """Of one head its rank, of several what they change one at a time."""
+    if len(off) == 1:
+        return f"Of {effects.sentence.size} heads, each off alone, it is number {effects.ranked().index(off[0]) + 1}."
+    alone = sum(float(effects.sentence[head]) for head in off)
+    return f"Off one at a time, they change it by {_thousandths(alone)} added up."
+
+
 def _thousandths(value: float) -> str:
     return f"{1000 * value:.1f} thousandths"
 
 
-def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
+def _changes(question: Question, effect: Together, off: tuple[Head, ...]) -> None:
     """What changes in tokens and in other heads, and the way to see it in Explore."""
-    text = attention.text
-    without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
+    attention, text = question.attention, question.attention.text
+    reading = inference.without(question.model, text.text, text.pair, off, question.way)
+    without = inference.wait(reading, "Reading the text again…")
     moved = per_head(attention, without)
     moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")
@@ -226,7 +134,8 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
         bars = charts.token_bars([token.text for token in text.tokens], effect.tokens, theme())
-        _chart(bars, "tokens", "Change of each token.")
+        with st.container(key="wide_tokens"):
+            st.plotly_chart(bars, key="tokens", theme=None, config=CONFIG, alt="Change of each token.")
     with right:
         st.subheader("Which heads attend differently")
         st.markdown(
@@ -234,7 +143,7 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
             "most 693."
         )
         chart = charts.head_grid(moved, "nats", off, theme())
-        _chart(chart, "later_heads", "Change of each later head’s attention.")
+        head_grid(chart, "later_heads", "Change of each later head’s attention.")
     st.page_link(
         frame.page("explore"),
         label="Open the attention without these heads in Explore →",

@@ -1,0 +1,59 @@
+"""Charts with one square per head. On a phone squares shrink as far as a finger can still meet them; what is wider
+scrolls, with the numbers of the layers in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import streamlit as st
+
+from mha_viz.figures.head_map import CONFIG
+
+TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
+ROOM_FOR_WORDS = 48  # pixels of a square in which a word can be read
+
+
+def head_grid(
+    chart: Any,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
+    words: bool = False,
+) -> Any:
+    """Draw a chart of layers × heads under a key; what was clicked. ``words``: its squares hold words, which are left
+    out where squares are too narrow for them."""
+    layout = chart.layout
+    around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
+    box = f".st-key-wide_{key}"
+    rules = [
+        f"{box} .stElementContainer:has(.stPlotlyChart)"
+        f"{{ min-width: {around + TAP * heads}px; max-width: {layout.width}px; }}"
+    ]
+    if words:
+        narrow = f"@container (max-width: {around + ROOM_FOR_WORDS * heads}px)"
+        rules += [f"{box} {{ container-type: inline-size; }}", f"{narrow} {{ {box} .textpoint {{ display: none; }} }}"]
+    st.html(f"<style>{' '.join(rules)}</style>")
+    with st.container(key=f"wide_{key}", gap=None):
+        st.html(_layers(layout))
+        return st.plotly_chart(
+            chart,
+            key=key,
+            on_select=on_select,
+            selection_mode="points",
+            theme=None,
+            config=CONFIG,
+            alt=alt,
+        )
+
+
+def _layers(layout: Any) -> str:
+    """The names of the layers once more, where they stay while the squares scroll: those of the chart leave with it."""
+    names = layout.yaxis.ticktext
+    row = (layout.height - layout.margin.t - layout.margin.b) / len(names)
+    font = layout.yaxis.tickfont
+    style = (
+        f"width: {layout.margin.l}px; padding-top: {layout.margin.t}px; font-size: {font.size}px; "
+        f"line-height: {row}px; color: {font.color};"
+    )
+    return f'<div class="mha-layers" aria-hidden="true" style="{style}">{"<br>".join(names)}</div>'

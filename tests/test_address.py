@@ -14,7 +14,7 @@ from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import packet
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, accepted, bounded, fits, read
+from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, Case, accepted, bounded, fits, read
 from tests import hostile
 from tests.page_scripts import ask_packet
 from tests.readings import reading
@@ -264,3 +264,12 @@ def test_a_url_of_many_parameters_is_cut_at_once(monkeypatch: pytest.MonkeyPatch
     assert len(written) == 1, "each change by itself would send the whole URL"
     assert len(written[0]) == address.MAX_PARAMETERS
     assert all(len(value) <= address.MAX_OTHER for value in written[0].values())
+
+
+def test_a_case_names_a_head_and_a_word_as_query_or_key() -> None:
+    assert read({"case": "L3H1.q12"}).case == Case(Head(3, 1), "q", 12)
+    assert str(Case(Head(3, 1), "k", 0)) == "L3H1.k0"
+    for odd in ("L3H1", "L3H1.q", "q3", "L3H1.q3.q4", "L3H1.q٣"):
+        assert read({"case": odd}).case is None
+        assert read({"case": odd}).complaints == (f"case={odd}",)
+    assert read({}).complaints == ()

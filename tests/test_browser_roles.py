@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
-from tests.browser_tab import PHONE, BrowserTab
+from mha_viz.ui.head_grid import TAP
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
 
 def test_a_click_on_the_map_opens_the_head(visitor: BrowserTab) -> None:
@@ -74,6 +76,63 @@ def test_the_page_fits_a_phone(newcomer: Callable[..., BrowserTab], scheme: str)
     page = newcomer(viewport=PHONE, color_scheme=scheme).visit("/roles", head="L3H1")
     expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+MAPS = {"/roles": ".st-key-wide_role_map", "/switch_off": ".st-key-wide_effects"}
+
+
+@pytest.mark.parametrize("path", MAPS)
+def test_a_phone_shows_every_head_at_once_on_its_first_screen(newcomer: Callable[..., BrowserTab], path: str) -> None:
+    page = newcomer(viewport=PHONE).visit(path)
+    box = page.locator(MAPS[path])
+    columns, rows = (_middles(box, f".{axis}tick text") for axis in "xy")
+    assert (len(columns), len(rows)) == (12, 6)
+    assert min(after - before for lines in (columns, rows) for before, after in pairwise(lines)) >= TAP
+    assert TAP / 2 <= columns[0] < columns[-1] <= PHONE["width"] - TAP / 2
+    assert rows[-1] <= PHONE["height"] - TAP / 2
+    expect(box).not_to_have_attribute("data-more", "")
+
+
+@pytest.mark.parametrize("path", MAPS)
+def test_a_map_that_is_wider_than_the_page_fades_at_its_edge_and_keeps_its_layers_in_sight(
+    newcomer: Callable[..., BrowserTab], path: str
+) -> None:
+    page = newcomer(viewport={"width": 280, "height": 700}).visit(path)
+    box = page.locator(MAPS[path])
+    expect(box).to_have_attribute("data-more", "")
+    expect(box).to_have_css("mask-image", re.compile("gradient"))
+    layers = box.locator(".mha-layers")
+    first = layers.bounding_box()
+    box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    expect(box).not_to_have_attribute("data-more", "")
+    assert first == layers.bounding_box()
+    expect(layers).to_be_visible()
+
+
+def _middles(box: Locator, ticks: str) -> list[float]:
+    """The middle of each label of an axis, in order: of columns from left to right, of rows downward."""
+    expect(box.locator(ticks).first).to_be_visible()
+    side = ("left", "right") if ticks.startswith(".x") else ("top", "bottom")
+    middles: list[float] = box.locator(ticks).evaluate_all(
+        "(ticks, [one, other]) => ticks.map((tick) => tick.getBoundingClientRect()).map((b) => (b[one] + b[other]) / 2)",
+        [*side],
+    )
+    return middles
+
+
+def test_evidence_opens_with_its_word_held_and_its_gold_arc_in_view(visitor: BrowserTab) -> None:
+    page = visitor.visit("/roles", head="L3H1")
+    page.locator("a[href*='case=']").first.click(timeout=60_000)
+    visitor.drawn()
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
+    arc = page.get_by_role("img", name="The gold arc of")
+    expect(arc).to_be_visible()
+    word = re.search("“(.+)”", arc.get_attribute("aria-label") or "")
+    assert word
+    expect(visitor.readout).to_contain_text(word[1])
+    box = arc.bounding_box()
+    assert box
+    assert 0 <= box["y"] < box["y"] + box["height"] <= DESKTOP["height"]
 
 
 def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ ODDS = 0.4  # of a value that no control offers
 ODD_PARAMETERS = (
     *("text", "pair", "second", "model", "with", "head", "tray", "tour", "show", "diff"),
     *("experiment", "run", "step", "arm", "snapshot", "find", "kinds", "relation", "level", "corpus", "search", "gold"),
-    *("costs", "q", "k", "pin", "link", "links", "scale"),
+    *("costs", "q", "k", "pin", "link", "links", "scale", "case"),
 )
 ODD_VALUES = (
     *("", "x", "-1", "L0H0", "L99H99", "0-1", "[]", "{}", "²", "1" * 30, "\u202e"),
-    *("toy", "toy@7", "file", "grammar"),
+    *("toy", "toy@7", "file", "grammar", "L0H0.q1"),
 )
 
 

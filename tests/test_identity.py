@@ -17,6 +17,7 @@ import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import recipe
 from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.difference import told_apart
 from mha_viz.figures.layout import Size
 from mha_viz.figures.packet import Start
 from mha_viz.figures.view import View
@@ -267,6 +268,41 @@ def test_panels_of_one_text_say_what_tells_them_apart(minilm: Encoder) -> None:
     ]
     hidden = mv.compare([(typed, "L3H1"), (given, "L3H1")]).caption
     assert "reading “A well-known man .”; L3H1 (4-2) of" in hidden
+
+
+OTHERS: dict[str, tuple[dict[str, Any], str]] = {
+    "revision": ({"revision": "untrained, seed 0"}, "L3H1 (4-2) of minilm (untrained, seed 0)"),
+    "model": ({"model": "other"}, "L3H1 (4-2) of other"),
+    "steps": ({"made": ("typed", "without L0H0 (zero)")}, "L3H1 (4-2) without L0H0 (zero)"),
+    "quantity": ({"quantity": "rollout"}, "L3H1 (4-2) (rollout)"),
+    "all": (
+        {"model": "other", "made": ("typed", "rollout"), "quantity": "rollout"},
+        "L3H1 (4-2) of other rollout",
+    ),
+}
+
+
+@pytest.mark.parametrize("differs", OTHERS)
+def test_a_difference_of_two_readings_of_one_text_says_how_they_differ(differs: str, minilm: Encoder) -> None:
+    typed = minilm.encode(TYPED)
+    changes, named = OTHERS[differs]
+    figure = mv.difference((typed, "L3H1"), (replace(typed, **changes), "L3H1"), width_mm=300)
+    shown = " ".join(figure.drawing.texts())
+    assert f"{named} minus L3H1 (4-2) " in shown
+    assert f"more in {named}" in shown
+    assert f"Colour: {named} minus L3H1 (4-2) " in figure.caption
+    one, other = told_apart(Panel(typed, Head(3, 1)), Panel(replace(typed, **changes), Head(3, 1)))
+    assert len({one, other, "the first", "the second"}) == 4
+
+
+def test_a_long_title_of_a_difference_takes_a_second_line(minilm: Encoder) -> None:
+    typed = minilm.encode(TYPED)
+    other = replace(typed, revision="untrained, seed 0")
+    drawing = mv.difference((typed, "L3H1"), (other, "L3H1"), width_mm=85).drawing
+    first, second = drawing.texts()[:2]
+    assert f"{first} {second}".startswith("L3H1 (4-2) of minilm (untrained, seed 0) minus L3H1 (4-2) of minilm (")
+    same = mv.difference((typed, "L3H1"), (typed, "L0H0"), width_mm=85).drawing
+    assert drawing.height > same.height
 
 
 def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:

@@ -197,3 +197,15 @@ def test_nobody_in_particular_is_not_counted(visitors: Visitors) -> None:
 def test_a_desk_does_not_keep_its_process_alive(visitors: Visitors) -> None:
     visitors.order("a", "ann")
     assert all(t.daemon for t in threading.enumerate() if t.name == "training")
+
+
+def test_what_is_left_is_estimated_from_what_is_done() -> None:
+    job = Job(Rules("training", "trainings", "Stop it first.", places=1, forgotten=lambda: 600.0), "run")
+    assert job.seconds_left is None
+    job.begin()
+    assert job.seconds_left is None
+    job._start -= 10
+    job.tell(0.25)
+    assert job.seconds_left == pytest.approx(30, rel=0.05)
+    job.tell(1.0)
+    assert job.seconds_left == 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from urllib.parse import quote
 
 import pytest
@@ -16,10 +18,13 @@ from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError
+from mha_viz.figures.arcs import Span
 from mha_viz.models import catalog
 from mha_viz.study.excerpting import read_excerpts
-from mha_viz.ui.address import MAX_ENCODED
+from mha_viz.ui import searches as searches_room
+from mha_viz.ui.address import MAX_ENCODED, Case
 from mha_viz.ui.annotated import annotated, built_in
+from mha_viz.ui.explore.case import excerpt
 from mha_viz.ui.roles import readable
 from mha_viz.ui.searches import searches
 from mha_viz.ui.studies import given, studies
@@ -54,6 +59,15 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
     for query in (shown[0], shown[-1]):
         opened = PageSession(query, "pages/10_explore.py")
         assert "L3H1 (4-2) against the gold annotation" in opened.said
+        head, axis, word = re.fullmatch(r"(L3H1)\.([qk])(\d+)", query["case"]).groups()  # type: ignore[union-attr]
+        header = opened.shown().header
+        assert header["start"]["head"] == head
+        (held,) = re.fullmatch(rf"{axis}(\d+)", header["start"]["pin"]).groups()  # type: ignore[union-attr]
+        annotation = annotated(query["text"])
+        assert annotation is not None
+        form = annotation.forms[int(word)]
+        assert form.lower().startswith(header["tokens"][int(held)].lower())
+        assert f"**L3H1 (4-2)** on “{form}”: " in unescaped(opened)
         relation, _, way = query["gold"].partition(".")
         assert opened.at.selectbox(key=f"gold_way_{way}").value == way
         assert relation in str(next(iter(opened.at.get("button_group"))).value)
@@ -128,15 +142,36 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     words = (Word("Ann", "PROPN", 1, "nsubj"), Word("left", "VERB", None, "root"), Word("she", "PRON", 3, "nsubj"),
              Word("sang", "VERB", None, "root"))  # fmt: skip
     sentence = Sentence(words, (Mention("1", 0, 1, 0), Mention("1", 2, 3, 2)))
-    query = readable.link(sentence, Head(3, 1), "coreference")
+    query = readable.link(sentence, Case(Head(3, 1), "q", 2), "coreference")
     assert query is not None
-    assert (query["head"], query["gold"]) == ("L3H1", "coreference")
+    assert (query["case"], query["gold"]) == ("L3H1.q2", "coreference")
     annotation = annotated(query["text"])
     assert annotation is not None
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
     own = built_in().sentences[0]
-    assert readable.link(own, Head(0, 0), "") == {"text": " ".join(own.forms), "head": "L0H0"}
-    assert readable.link(Sentence(words * 80), Head(0, 0), "") is None
+    assert readable.link(own, Case(Head(0, 0), "k", 1), "") == {"text": " ".join(own.forms), "case": "L0H0.k1"}
+    assert readable.link(Sentence(words * 80), Case(Head(0, 0), "q", 0), "") is None
+
+
+def test_the_word_of_a_case_is_held_as_query_or_as_key_and_released_like_any_other() -> None:
+    text = next(" ".join(s.forms) for s in built_in().sentences if len(s.forms) > 8)
+    page = PageSession({"text": text, "case": "L3H1.k2", "gold": "nsubj.head_to_dep"}, "pages/10_explore.py")
+    assert page.shown().header["start"] == {"head": "L3H1", "pin": "k3"}  # [CLS] is token 0
+    page.view(head="L3H1", pin=None)
+    assert page.url["head"] == "L3H1"
+    page.read("Dogs bark.")
+    assert "case" not in page.url
+    for odd in ("L3H1", "L3H1.q", "L3H1.x3", "L9H99.q1", "L3H1.q999"):
+        assert PageSession({"text": text, "case": odd}, "pages/10_explore.py").picture is not None
+
+
+def test_the_arcs_of_a_case_stand_among_the_words_around_them() -> None:
+    forms = [f"w{i}" for i in range(40)]
+    part = excerpt(forms, [Span(20, 22, "obj", "miss"), Span(20, 17, "", "extra")])
+    assert part.words == ("…", *forms[9:31], "…")
+    assert [(part.words[span.start], part.words[span.end]) for span in part.spans] == [("w20", "w22"), ("w20", "w17")]
+    whole = excerpt(forms[:5], [Span(0, 4, "obj", "hit")])
+    assert whole == (tuple(forms[:5]), (Span(0, 4, "obj", "hit"),))
 
 
 def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
@@ -176,6 +211,32 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     again = PageSession({"model": "toy", "head": "L1H2", "search": "relation=nsubj&dependent_pos=PRON&odd=1"}, PAGE)
     assert "of 6,541 links" in again.said  # a link shows what is kept
     assert again.at.text_input(key="search_relation_relation=nsubj&dependent_pos=PRON&odd=1").value == "nsubj"
+
+
+def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, keep = Event(), Event()
+
+    def slow(module: str, order: bytes, bounds: object, tell: object, *, cancelled: Callable[[], bool]) -> bytes:
+        asked.set()
+        until(cancelled)
+        assert keep.wait(60)
+        totals = {"matches": 5, "links_read": 7, "matching_sentences": 1, "sentences_read": 1, "sentences": 400}
+        return json.dumps({**totals, "counts": [], "links": [], "text": ""}).encode()
+
+    monkeypatch.setattr(searches_room.apart, "run", slow)
+    page = PageSession({"model": "toy", "head": "L1H0"}, PAGE)
+    page.at.text_input(key="search_query_word_").set_value("stopped")
+    next(button for button in page.at.button if button.label == "Search").click().run()
+    page.check()
+    assert asked.wait(60)
+    press(page, "stop_study")
+    assert "The search is being stopped" in page.said
+    keep.set()
+    until(lambda: not searches()._desk._orders)
+    page.at.run()
+    page.check()
+    assert "**5** of 7 links" in page.said
+    assert "The search was stopped after 1 of 400 sentences." in page.said
 
 
 def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:

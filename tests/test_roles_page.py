@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -50,6 +51,20 @@ def test_the_given_profile_is_shown_at_once() -> None:
     relations = next(t.value for t in tables if "part of speech" in t.value.columns)
     assert {"obj", "nsubj", "det"} <= set(relations["relation"])
     assert relations["gain"].is_monotonic_decreasing
+
+
+def test_the_page_begins_with_one_sentence_and_keeps_its_numbers_for_whoever_asks() -> None:
+    page = visit()
+    said = [element.value for element in page.at.main.markdown]
+    first = next(number for number, value in enumerate(said) if value.startswith("### What the 72 heads"))
+    assert re.fullmatch(r"\*\*\d+ of 72\*\* heads do something that has a name, .*", said[first + 1])
+    box = next(box for box in page.at.expander if box.label == "What was measured, and how far to trust it")
+    numbers = "\n".join(element.value for element in box.markdown)
+    for words in ("Measured on UD English EWT test", "**established**", "sentences)"):
+        assert words in numbers
+    assert "at least ten points above the best fixed offset" in numbers
+    assert "with random weights: all 72 heads are broad" in numbers
+    assert "at least ten points" not in "\n".join(said[: first + 2])
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:

@@ -174,6 +174,30 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     assert len(asked) == len(set(asked)), "nothing was computed twice"
 
 
+@pytest.mark.parametrize(("name", "workers"), [("each_head", 1), ("at_once", 4)])
+def test_a_study_can_be_stopped_and_goes_on_when_asked(
+    name: str, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, pressed = Job.wait, Event()
+
+    def wait(job: Job, seconds: float) -> bool:
+        if pressed.is_set() or job._rules.workers != workers:
+            return usual(job, seconds)
+        pressed.set()
+        job.let_go()
+        raise StopException  # as where a visitor presses Stop
+
+    monkeypatch.setattr(Job, "wait", wait)
+    page = PageSession({"model": "toy", "text": f"Somebody stops {name}.", "off": "L1H1"}, PAGE)
+    page.at.run()
+    page.check()
+    assert "You stopped this." in page.said
+    press(page, f"go_on_{name}")
+    assert "You stopped this." not in page.said
+    assert len(cells(page, "effects")) == 8
+    assert "Of 8 heads, each off alone, it is number" in page.said
+
+
 def test_controls_choose_layers_and_heads_at_random() -> None:
     page = visit(off="L3H1")
     page.at.selectbox[0].set_value("L1").run()

@@ -178,24 +178,26 @@ def _panel(panels: Sequence[Panel], panel: Panel, plate: Plate, width: float, th
     return Plate((*marks, *moved(plate.marks, 0, below)), plate.height + below)
 
 
-def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
+def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
     """A text in at most ``most`` lines, broken at blanks; the last is cut when more is left."""
     lines: list[str] = []
     for word in text.split():
-        if lines and fonts.width(f"{lines[-1]} {word}", size) <= width:
+        if lines and fonts.width(f"{lines[-1]} {word}", size, weight) <= width:
             lines[-1] += f" {word}"
         elif len(lines) < most:
             lines.append(word)
         else:
             lines[-1] += f" {word}"
-    return [fonts.cut(line, size, width) for line in lines]
+    return [fonts.cut(line, size, width, weight) for line in lines]
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     """The model, the sentence and what was done since, where panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
+    is_one_model = len({model for model, _ in models}) == 1
     texts = {(p.attention.text.text, p.attention.text.pair) for p in panels}
     model = called(panel.attention.model) if len(models) > 1 else ""
+    model += f" ({panel.attention.revision or 'no revision'})" if model and is_one_model else ""
     text = panel.attention.text
     sentences = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz import numerals
-from mha_viz.attention import called
+from mha_viz.attention import Attention, called
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.compare import Plate, check, figure_words
+from mha_viz.figures.compare import Plate, check, figure_words, wrapped
 from mha_viz.figures.correspondence import Panel, mismatch, same_word
 from mha_viz.figures.heatmap import (
     BESIDE,
@@ -34,6 +34,8 @@ from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
 from mha_viz.text import TokenizedText, align
 
 ABOVE = 56  # what is minus what, and which colour is whose, pixels
+LINE = 18  # of a title that takes a second one
+MOST_LINES = 2
 
 
 class Difference(NamedTuple):
@@ -58,7 +60,7 @@ def difference(
     subtracted = signed(first, second, view)
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
-    lines, most_high = not size.transparent, size.tallest - FOOT - ABOVE
+    lines, most_high = not size.transparent, size.tallest - FOOT - _above(first, second, size.pixels)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, fade=BESIDE, height=most_high)
     words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
     marks += foot(layout, theme, theme.signed, words)
@@ -81,17 +83,29 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str)
     """What is subtracted from what, and which colour is whose, over a difference; ``marked`` is the difference from
     which on cells carry a minus, empty where they are too small for one."""
     one, two = told_apart(first, second)
-    title = f"{two} minus {one}"
-    marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
+    title = _title(first, second, width)
+    marks: list[Mark] = [Text(0, 9 + LINE * at, line, 14, theme.ink, weight=600) for at, line in enumerate(title)]
+    below = LINE * (len(title) - 1)
     sign = f"with a minus from {marked} down" if marked else ""
     keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
     for line, (colour, words, after) in enumerate(keys):
-        y = 27 + 15 * line
+        y = 27 + 15 * line + below
         marks.append(Rect(0, y - 6, 12, 12, fill=colour))
         marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
         whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
         marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
-    return Plate(tuple(marks), ABOVE)
+    return Plate(tuple(marks), _above(first, second, width))
+
+
+def _title(first: Panel, second: Panel, width: float) -> list[str]:
+    """What is minus what, in as many lines as it takes."""
+    one, two = told_apart(first, second)
+    return wrapped(f"{two} minus {one}", width, 14, MOST_LINES, 600)
+
+
+def _above(first: Panel, second: Panel, width: float) -> float:
+    """The height of all that stands over the matrix."""
+    return ABOVE + LINE * (len(_title(first, second, width)) - 1)
 
 
 def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
@@ -102,22 +116,38 @@ def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
-    """Two panels by what tells them apart, in the order given: head, then model, then the words that differ, then what
-    was done to them."""
+    """Two panels by all that tells them apart, in the order given: head, model or its revision, the words that differ,
+    what was done to them, what the numbers are."""
+    readings = (first.attention, second.attention)
+    differing = (_models(*readings), _words(*readings), _steps(*readings))
     heads = [caption.both(panel.head) for panel in (first, second)]
-    models = [panel.attention.model for panel in (first, second)]
-    if heads[0] != heads[1]:
-        return heads[0], heads[1]
-    if models[0] != models[1]:
-        return f"{heads[0]} of {called(models[0])}", f"{heads[1]} of {called(models[1])}"
-    differing = [_only(a.attention.text, b.attention.text) for a, b in ((first, second), (second, first))]
-    if differing[0] == differing[1]:
-        differing = [caption.steps(panel.attention) or "as read" for panel in (first, second)]
-    return (
-        (f"{heads[0]} {differing[0]}", f"{heads[1]} {differing[1]}")
-        if differing[0] != differing[1]
-        else ("the first", "the second")
-    )
+    one, two = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
+    return (one, two) if one != two else ("the first", "the second")
+
+
+SAME = ("", "")  # what two panels do not differ in
+
+
+def _models(first: Attention, second: Attention) -> tuple[str, str]:
+    """Whose the readings are, where models differ or, of one model, revisions."""
+    one, two = (f"of {called(reading.model)}" for reading in (first, second))
+    if one == two and first.revision != second.revision:
+        return f"{one} ({first.revision or 'no revision'})", f"{two} ({second.revision or 'no revision'})"
+    return (one, two) if one != two else SAME
+
+
+def _words(first: Attention, second: Attention) -> tuple[str, str]:
+    """What was read, where it differs."""
+    one, two = _only(first.text, second.text), _only(second.text, first.text)
+    return (one, two) if one != two else SAME
+
+
+def _steps(first: Attention, second: Attention) -> tuple[str, str]:
+    """What was done to the weights, where it differs; else what the numbers are, where that differs."""
+    one, two = (caption.steps(reading) or "as read" for reading in (first, second))
+    if one == two and first.quantity != second.quantity:
+        return f"({first.quantity})", f"({second.quantity})"
+    return (one, two) if one != two else SAME
 
 
 def _only(text: TokenizedText, other: TokenizedText) -> str:

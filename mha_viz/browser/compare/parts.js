@@ -266,7 +266,9 @@ function whoseOf(set, index) {
   const isOtherText = others.some((other) => !sameText(other, reading));
   const done = others.some((other) => other.steps !== reading.steps);
   if (!model && !isOtherText && !done) return null;
-  const parts = model ? [make("span", { class: "model" }, typedText(called(reading.model)))] : [];
+  const isOneModel = others.every((other) => other.model === reading.model);
+  const named = isOneModel ? `${called(reading.model)} (${reading.revision || "no revision"})` : called(reading.model);
+  const parts = model ? [make("span", { class: "model" }, typedText(named))] : [];
   if (isOtherText) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
   if (done) parts.push(make("span", { class: "steps" }, typedText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);

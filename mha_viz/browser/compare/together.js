@@ -157,19 +157,35 @@ export function called(model) {
   return (isPath && model.split(/[\\/]/).filter(Boolean).at(-1)) || model;
 }
 
-// Two panels by what tells them apart, as `told_apart` of figures/compare.py: [{name, more}], `more` empty where the
-// names of the heads do.
+// Two panels by all that tells them apart, as `told_apart` of figures/difference.py: [{name, more}], `more` empty where
+// the names of the heads do.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
-  const names = pair.map((panel) => nameOf(set, panel).name);
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
-  const [a, b] = [set.readings[i], set.readings[j]];
-  if (names[0] !== names[1]) return names.map((name) => ({ name, more: "" }));
-  if (a.model !== b.model) return [a, b].map(({ model }, at) => ({ name: names[at], more: `of ${called(model)}` }));
-  let differences = [only(set, i, j), only(set, j, i)];
-  if (differences[0] === differences[1]) differences = [a, b].map(({ steps }) => steps || "as read");
-  return differences.map((more, at) => ({ name: names[at], more: differences[0] === differences[1] ? "" : more }));
+  const differing = [whoseModels(set, i, j), [only(set, i, j), only(set, j, i)], history(set, i, j)];
+  const told = differing.filter(([one, other]) => one !== other);
+  return pair.map((panel, at) => ({ name: nameOf(set, panel).name, more: told.map((words) => words[at]).join(" ") }));
 }
+
+/** @type {(set: Panels, i: number, j: number) => [string, string]} */
+function whoseModels(set, i, j) {
+  const [a, b] = [set.readings[i], set.readings[j]];
+  const [one, other] = [a, b].map(({ model }) => `of ${called(model)}`);
+  return one === other ? [modelAt(a), modelAt(b)] : [one, other];
+}
+
+/** @type {(reading: Reading) => string} */
+const modelAt = ({ model, revision }) => `of ${called(model)} (${revision || "no revision"})`;
+
+/** @type {(set: Panels, i: number, j: number) => [string, string]} */
+function history(set, i, j) {
+  const [a, b] = [set.readings[i], set.readings[j]];
+  const [one, other] = [a, b].map(({ steps }) => steps || "as read");
+  return one === other ? [amountOf(a), amountOf(b)] : [one, other];
+}
+
+/** @type {(reading: Reading) => string} */
+const amountOf = ({ quantity }) => `(${quantity ?? "weight"})`;
 
 /** @type {(set: Panels, i: number, j: number) => string} */
 function only(set, i, j) {

@@ -114,7 +114,7 @@ def _middles(box: Locator, ticks: str) -> list[float]:
     expect(box.locator(ticks).first).to_be_visible()
     side = ("left", "right") if ticks.startswith(".x") else ("top", "bottom")
     middles: list[float] = box.locator(ticks).evaluate_all(
-        "(ticks, [one, other]) => ticks.map((tick) => tick.getBoundingClientRect()).map((b) => (b[one] + b[other]) / 2)",
+        "(ticks, [a, b]) => ticks.map((tick) => tick.getBoundingClientRect()).map((box) => (box[a] + box[b]) / 2)",
         [*side],
     )
     return middles

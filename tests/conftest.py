@@ -17,9 +17,11 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
+    from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
+    from tests.compare_sheet import Sheet
     from tests.fake_hub import FakeHub
 
 
@@ -153,6 +155,23 @@ def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Itera
     yield come
     for visitor in made:
         visitor.leave()
+
+
+@pytest.fixture
+def sheet(browser: Browser) -> Iterator[Callable[..., Sheet]]:
+    """Makes comparisons on bare pages; afterwards none of them may have met an error or asked for anything."""
+    from tests.compare_sheet import sheets
+
+    with sheets(browser) as come:
+        yield come
+
+
+@pytest.fixture(scope="session")
+def wide(minilm: Encoder) -> Attention:
+    """The first example with its last word replaced."""
+    from tests.compare_sheet import TIRED
+
+    return minilm.encode(TIRED.replace("tired", "wide"))
 
 
 @pytest.fixture

@@ -1,0 +1,29 @@
+"""Runs of the command line in a process of its own, and what each of its complaints looks like."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(
+    *arguments: str, given: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "mha_viz.cli", *arguments]
+    place = {**os.environ, **(environment or {})}
+    return subprocess.run(command, input=given, cwd=ROOT, capture_output=True, check=False, env=place)
+
+
+def assert_one_line(stderr: str, *words: str) -> None:
+    stderr = re.sub(r"^mha-viz: Downloading .*\n", "", stderr, flags=re.MULTILINE)  # on a slow machine
+    assert stderr.startswith("mha-viz: ")
+    assert stderr.count("\n") == 1
+    assert stderr.endswith("\n")
+    assert "Traceback" not in stderr
+    assert all(word in stderr for word in words), stderr

@@ -1,0 +1,142 @@
+"""The comparison on a bare page: its script, its style and its bytes, without a server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route
+
+from mha_viz.attention import Attention, Head
+from mha_viz.browser.bundle import script, style
+from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.panels import pack
+from mha_viz.ui.cache import first_reading
+
+ORIGIN = "http://compare.test/"
+TIRED = "The animal didn't cross the street because it was too tired."
+SCHEMES = {"light": ("#1c1b19", "#fffefb", "#0b5cad"), "dark": ("#ebe8e2", "#14171a", "#79c0f1")}
+PAGE = """<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<style>:root {{ --st-text-color: {0}; --st-background-color: {1}; --st-primary-color: {2}; --st-font: sans-serif;
+--st-code-font: monospace }} body {{ margin: 16px; background: {1} }}</style><style>{3}</style>
+<div id="host"><div class="mha-compare"></div></div><script type="module">{4}</script>"""
+MOUNT = """
+globalThis.sent = [];
+globalThis.draw = (coded) => mount({ data: Uint8Array.from(atob(coded), (c) => c.charCodeAt(0)),
+  parentElement: document.getElementById("host"), setTriggerValue: (name, value) => sent.push([name, value]) });
+"""
+
+
+class Sheet:
+    """One comparison on a page of its own, and what it said to the server."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.faults: list[str] = []
+        self.asked: list[str] = []
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("dialog", self._dismiss)
+
+    def open(
+        self, panels: Sequence[Panel], editable: bool | Sequence[int] = False, scheme: str = "light", **query: str
+    ) -> Sheet:
+        source = script("compare").replace("export default function", "globalThis.mount = function") + MOUNT
+        html = PAGE.format(*SCHEMES[scheme], style("compare"), source)
+
+        def serve(route: Route) -> None:
+            route.fulfill(body=html, content_type="text/html")
+
+        self.page.route(f"{ORIGIN}**", serve)
+        self.page.goto(f"{ORIGIN}?{urlencode(query)}")
+        self.draw(panels, editable)
+        return self
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def draw(self, panels: Sequence[Panel], editable: bool | Sequence[int] = False) -> None:
+        self.page.evaluate("coded => draw(coded)", base64.b64encode(pack(panels, editable=editable)).decode())
+
+    def panel(self, number: int) -> Locator:
+        return self.page.locator(".panel").nth(number - 1)
+
+    def canvas(self, number: int) -> Locator:
+        return self.panel(number).locator("[role=application]")
+
+    def says(self, number: int) -> str:
+        return " ".join(self.panel(number).locator(".says").inner_text().split())
+
+    def tool(self, number: int, name: str) -> Locator:
+        return self.panel(number).locator(f"[data-tool={name}]")
+
+    def last(self, name: str) -> dict[str, Any]:
+        """The last message of this name, once it is there."""
+        self.page.wait_for_function("name => sent.some((m) => m[0] === name)", arg=name)
+        found: dict[str, Any] = self.page.evaluate("name => sent.findLast((m) => m[0] === name)[1]", name)
+        return found
+
+    def rest_on(self, number: int, wanted: str) -> None:
+        """Move the pointer down the labels of a panel until it says what is wanted at two points: not on an edge."""
+        box = self.canvas(number).bounding_box()
+        assert box
+        before = ""
+        for y in range(4, int(box["height"]), 9):
+            self.page.mouse.move(box["x"] + 12, box["y"] + y)
+            self.frame()
+            now = self.says(number)
+            if now.startswith(wanted) and now == before:
+                return
+            before = now
+        raise AssertionError(f"Nowhere on panel {number} is said: {wanted}; last: {before}")
+
+    def frame(self) -> None:
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def pixels(self, canvas: Locator) -> set[str]:
+        """The colours on a canvas."""
+        found = canvas.evaluate(
+            """canvas => {
+                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                const found = new Set();
+                for (let i = 0; i < data.length; i += 4) {
+                    const hex = [0, 1, 2].map((k) => data[i + k].toString(16).padStart(2, "0")).join("");
+                    if (data[i + 3] === 255) found.add("#" + hex);
+                }
+                return [...found];
+            }"""
+        )
+        return set(found)
+
+
+@contextmanager
+def sheets(browser: Browser) -> Iterator[Callable[..., Sheet]]:
+    """Makes sheets; afterwards none of them may have met an error or asked for anything."""
+    made: list[Sheet] = []
+
+    def come(panels: Sequence[Panel], size: tuple[int, int] = (1440, 900), **more: Any) -> Sheet:
+        page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+        page.set_default_timeout(20_000)
+        made.append(Sheet(page))
+        return made[-1].open(panels, **more)
+
+    yield come
+    for one in made:
+        assert one.faults == []
+        assert [url for url in one.asked if not url.startswith(ORIGIN)] == []
+        one.page.close()
+
+
+@cache
+def first() -> Attention:
+    return first_reading()
+
+
+def three() -> list[Panel]:
+    return [Panel(first(), Head(3, 1), "coreference"), Panel(first(), Head(5, 11)), Panel(first(), Head(0, 2))]

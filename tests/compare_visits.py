@@ -1,0 +1,40 @@
+"""Visits of the Compare page as a script: what its component was given, and the box of downloads."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+from mha_viz.attention import Head
+from mha_viz.ui.request import examples
+from mha_viz.ui.tray import Pin
+from tests.page_session import PageSession
+
+FIRST = examples()[0]["text"]
+WIDE = FIRST.replace("tired", "wide")
+PAGE = "pages/20_compare.py"
+L3H1, L0H2 = Pin(FIRST, "", "minilm", Head(3, 1)), Pin(FIRST, "", "minilm", Head(0, 2), "previous")
+
+
+def visit(**url: Any) -> PageSession:
+    return PageSession(url, PAGE)
+
+
+def panels(of: PageSession) -> dict[str, Any]:
+    """The header of what the component was given."""
+    data = of._drawn()["mha_compare"].bytes
+    (length,) = struct.unpack("<I", data[:4])
+    header: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return header
+
+
+def heads(of: PageSession) -> list[str]:
+    return [str(Head(*divmod(p["head"], 12))) for p in panels(of)["panels"]]
+
+
+def taken(here: PageSession) -> PageSession:
+    here.at.session_state["takeaway"] = True
+    here.at.run()
+    here.check()
+    return here

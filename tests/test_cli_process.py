@@ -1,0 +1,175 @@
+"""The command as a process: signals, pipes and terminals; and the server that it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from mha_viz.cli import main
+from mha_viz.cli.terminal import downloading
+from tests.cli_runs import ROOT, assert_one_line, run
+
+
+@pytest.mark.app
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys, time; from pathlib import Path\n"
+        "from mha_viz import cli; from mha_viz.files import whole_file\n"
+        "def endless(args):\n"
+        "    with whole_file(Path(sys.argv[1]) / 'a.csv') as file:\n"
+        "        file.write(b'x'); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)\n"
+        "cli.attention.run = endless; sys.exit(cli.main(['attention', 'x', '--out', 'y.csv']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (143, b"")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.app
+def test_a_terminal_without_the_characters_gets_question_marks() -> None:
+    done = run("models", environment={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"6 ? 12" in done.stdout
+
+
+@pytest.mark.app
+@pytest.mark.skipif(os.name == "nt", reason="signals and pipes work otherwise on Windows")
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = f"{{ '{sys.executable}' -m mha_viz.cli models; echo \"code $?\" >&2; }} | true"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == "code 0\n"
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from mha_viz.cli import main
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+sys.exit(main(["attention", "-", "--out", "never.npz"]))
+"""
+
+
+@pytest.mark.app
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
+    waiting = os.pipe()  # nobody ever writes to it
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED],
+            stdin=waiting[0],
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        for end in waiting:
+            os.close(end)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+def test_progress_is_shown_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with downloading("gpt2") as show:
+        show(1_000_000, 548_000_000)
+    assert capsys.readouterr().err == ""
+    reader, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with downloading("gpt2") as show:
+            show(0, 0)
+            show(1_000_000, 548_000_000)
+        shown = ""
+        while not shown.endswith("\r\n"):
+            shown += os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert "asking the Hub" in shown
+    assert "\rDownloading gpt2: 1 of 548 MB" in shown
+    assert shown.endswith("\r\n")
+
+
+def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("PORT", str(taken.getsockname()[1]))
+        monkeypatch.delenv("HOST", raising=False)
+        assert main(["serve"]) == 2
+        assert_one_line(capsys.readouterr().err, "in use", "--port", str(taken.getsockname()[1]))
+
+
+@pytest.mark.parametrize("setting", ["MHA_VIZ_DISK_MB", "MHA_VIZ_DOWNLOADS_MB", "MHA_VIZ_MAX_MODEL_MB"])
+def test_serve_names_a_setting_that_is_no_number_of_megabytes(
+    setting: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("the server was started"))
+    monkeypatch.setenv(setting, "5 GB")
+    assert main(["serve"]) == 2
+    assert_one_line(capsys.readouterr().err, setting, "5 GB", "megabytes")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a server is a child process")
+def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "500000")
+    monkeypatch.setenv("MHA_VIZ_HOME", str(tmp_path / "file" / "below"))
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(os, "execv", lambda *_: None)
+    monkeypatch.setattr("mha_viz.cli.serve._address", lambda: "10.0.0.5")
+    assert main(["serve", "--host", "0.0.0.0", "--port", "18766"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "Other machines reach this server at http://10.0.0.5:18766\n"
+    assert "cannot be written (not a directory)" in printed.err
+    assert main(["serve", "--host", " "]) == 2
+    assert "The host is empty." in capsys.readouterr().err
+
+
+@pytest.mark.app
+@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+def test_serve_serves_where_the_environment_says() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "mha_viz.cli", "serve", "--", "--server.headless", "true"]
+    place = os.environ | {"HOST": "127.0.0.1", "PORT": str(port)}
+    with subprocess.Popen(command, cwd=ROOT, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        try:
+            assert _health(port, server) == b"ok"
+        finally:
+            server.send_signal(signal.SIGINT)
+            said = server.communicate(timeout=60)[0].decode()
+    assert server.returncode == 0, said
+    assert f"http://127.0.0.1:{port}" in said
+    assert "not a valid config option" not in said
+    assert "Traceback" not in said
+
+
+def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
+    """The body of the health page, as soon as there is one."""
+    while server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=10) as answer:
+                body: bytes = answer.read()
+                return body
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    return b""
+
+
+@pytest.mark.app
+@pytest.mark.skipif(os.name == "nt", reason="the Makefile is for Unix; README names the commands for Windows")
+def test_make_run_hands_over_host_and_port() -> None:
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--dry-run", "run", "HOST=0.0.0.0", "PORT=8600"]
+    planned = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=True).stdout
+    assert planned.splitlines()[-1].endswith('serve --host "0.0.0.0" --port "8600"')

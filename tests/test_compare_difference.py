@@ -1,0 +1,278 @@
+"""The difference of two panels, the compared heads and what people type, in a real browser on a bare page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.correspondence import Panel
+from mha_viz.models.encoder import Encoder
+from mha_viz.text import Token, TokenizedText, clean
+from tests import hostile
+from tests.compare_sheet import TIRED, Sheet, first, three
+
+# ---- Difference -----------------------------------------------------------------------------------------
+
+
+def test_two_panels_are_subtracted(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three())
+    assert shown.page.locator(".difference").is_hidden()
+    shown.page.get_by_label("The panel to subtract from").select_option("2")
+    assert shown.last("view")["diff"] == "1-2", "its neighbour, until another is chosen"
+    shown.page.get_by_label("The panel that is subtracted").select_option("0")
+    expect(shown.page.locator(".difference h2")).to_contain_text("L0H2 minus L3H1")
+    expect(shown.page.locator(".meaning")).to_have_text(
+        re.compile(
+            r"^Jensen–Shannon divergence 0\.\d{3} nats, the mean over all pieces, including special tokens, "
+            r"whatever is shown: 0 means the same rows, 0\.693 "
+        )
+    )
+    items = shown.page.locator(".most li")
+    expect(items).to_have_count(12)
+    sizes = [abs(float(t.replace("−", "-"))) for t in items.locator(".value").all_inner_texts()]
+    assert all(a >= b for a, b in pairwise(sizes))
+    by_words = first().by_words()
+    assert sizes[0] == pytest.approx(abs(by_words[Head(0, 2)] - by_words[Head(3, 1)]).max(), abs=6e-4)
+    expect(shown.page.locator(".map .scale")).to_contain_text(f"−{sizes[0]:.3f}")
+
+
+def test_a_listed_difference_is_shown_and_held_in_all_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
+    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], diff="0-1")
+    entry = shown.page.locator(".most li button", has_text="it → animal")
+    assert re.sub(r"\s+", " ", entry.inner_text()) == "it → animal 0.677 → 0.281 −0.396"
+    entry.click()
+    shown.page.mouse.move(5, 5)
+    shown.frame()
+    assert [shown.says(i) for i in (1, 2)] == ["it → animal 0.677", "it → animal 0.281"]
+    expect(shown.page.locator(".map .says")).to_have_text("it → animal 0.677 → 0.281 −0.396")
+    expect(entry).to_have_attribute("aria-current", "true")
+    assert shown.last("view")["pin"] == "q10k2"
+
+
+def test_a_replaced_word_carries_both_names_and_links_its_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
+    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], diff="0-1")
+    expect(shown.page.locator(".difference h2")).to_contain_text("L3H1 with “wide” minus L3H1 with “tired”")
+    assert shown.page.locator(".whose b").all_inner_texts() == ["tired", "wide"], "in both sentences"
+    shown.page.locator(".most li button", has_text="too → tired / wide").hover()
+    shown.frame()
+    assert [shown.says(i).rsplit(" ", 1)[0] for i in (1, 2)] == ["too → tired", "too → wide"]
+
+
+def test_panels_that_cannot_be_subtracted_say_why_and_what_helps(
+    sheet: Callable[..., Sheet], tiny: Callable[[str], Encoder], minilm: Encoder
+) -> None:
+    shown = sheet(
+        [Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))], unit="pieces", diff="0-1"
+    )
+    expect(shown.page.locator(".meaning")).to_contain_text("cut into different pieces, and their special tokens differ")
+    assert shown.page.locator(".map").is_hidden()
+    shown.page.get_by_role("button", name="Compare by words, without special tokens").click()
+    expect(shown.page.locator(".most li")).to_have_count(12)
+    view = shown.last("view")
+    assert (view["unit"], view["special"]) == (None, "hide")
+
+    other = minilm.encode("The tired animal stayed.")
+    none = sheet([Panel(first(), Head(3, 1)), Panel(other, Head(3, 1))], diff="0-1")
+    expect(none.page.locator(".meaning")).to_contain_text("do not correspond one to one")
+    expect(none.page.locator(".meaning")).to_contain_text("“stayed” only in panel 2")
+
+
+def test_words_that_differ_stand_out_in_both_sentences_or_in_none(
+    sheet: Callable[..., Sheet], wide: Attention, minilm: Encoder
+) -> None:
+    other = minilm.encode("Totally other sentence.")
+    shown = sheet([Panel(reading, Head(3, 1)) for reading in (first(), wide, other)])
+    marked = [shown.panel(i).locator(".whose b").all_inner_texts() for i in (1, 2, 3)]
+    assert marked == [["tired"], ["wide"], []]
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_long_name_shrinks_before_the_buttons_move(sheet: Callable[..., Sheet], width: int) -> None:
+    panels = [Panel(first(), Head(layer, 1), "another long name of a head, as people give") for layer in range(4)]
+    shown = sheet(panels, size=(width, 900), editable=True)
+    for number in (1, 2, 3, 4):
+        panel, button = (shown.panel(number).bounding_box(), shown.tool(number, "remove").bounding_box())
+        assert panel
+        assert button
+        assert button["x"] + button["width"] <= panel["x"] + panel["width"] + 6
+    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_single_panel_that_cannot_be_duplicated_gives_no_such_advice(sheet: Callable[..., Sheet]) -> None:
+    assert "duplicate" in sheet(three()[:1], editable=True).page.locator(".hint").inner_text()
+    assert not sheet(three()[:1]).page.locator(".hint").inner_text()
+
+
+def test_the_difference_closes(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), diff="0-1")
+    shown.page.get_by_role("button", name="Close").click()
+    assert shown.page.locator(".difference").is_hidden()
+    assert shown.last("view")["diff"] is None
+
+
+def test_tables_hold_the_same_numbers(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), diff="0-2")
+    shown.page.get_by_text("Weights as a table").click()
+    table = shown.page.locator("table")
+    expect(table.locator("caption")).to_contain_text("L0H2 (1-3) minus L3H1 (4-2)")
+    listed = shown.page.locator(".most li .value").first.inner_text()
+    expect(table.locator("tbody tr").first.locator("td").last).to_have_text(listed)
+    shown.page.get_by_label("Which weights").select_option("0")
+    row = table.locator("tbody tr", has=shown.page.locator("th", has_text=re.compile("^it$")))
+    expect(row.locator("td").nth(2)).to_have_text("0.677")
+
+
+# ---- The tray -------------------------------------------------------------------------------------------
+
+
+def test_edits_say_what_to_do_with_which_place_of_the_tray(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), editable=[0, 2, 5], diff="0-2", pin="q10", at="2")
+    expected = {
+        "right": ({"action": "move", "index": 0, "to": 2}, {"diff": "1-2", "at": "2"}),
+        "duplicate": ({"action": "duplicate", "index": 0}, {"diff": "0-3", "at": "3"}),
+        "remove": ({"action": "remove", "index": 0}, {"diff": None, "at": "1"}),
+        "open": ({"action": "open", "index": 0, "head": "L3H1", "text": TIRED, "pair": ""}, {"diff": "0-2"}),
+    }
+    for tool, (message, view) in expected.items():
+        fresh = sheet(three(), editable=[0, 2, 5], diff="0-2", pin="q10", at="2")
+        fresh.tool(1, tool).click()
+        said = fresh.last("edit")
+        assert said == said | message, tool
+        assert said["view"] == said["view"] | view, tool
+    assert shown.tool(1, "left").get_attribute("aria-disabled") == "true"
+    shown.tool(1, "left").click(force=True)
+    assert shown.page.evaluate("sent") == []
+
+
+def test_after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(sheet: Callable[..., Sheet]) -> None:
+    panels = three()
+    shown = sheet(panels, editable=True, diff="0-2")
+    shown.tool(1, "right").focus()
+    shown.page.keyboard.press("Enter")
+    shown.page.keyboard.press("Enter")  # before the answer: it would move what is there now
+    shown.page.wait_for_timeout(1_800)  # until the queue of messages would have let the second one go
+    assert len(shown.page.evaluate("sent")) == 1
+    shown.draw([panels[1], panels[0], panels[2]], editable=True)
+    assert shown.panel(2).locator("code").inner_text() == "L3H1"
+    assert shown.tool(2, "right").evaluate("b => b.getRootNode().activeElement === b")
+    assert shown.page.locator(".subtract select").evaluate_all("all => all.map((s) => s.value)") == ["2", "1"]
+    expect(shown.page.locator(".said")).to_have_text("Moved to place 2.")
+    shown.page.keyboard.press("Enter")
+    shown.page.wait_for_function("() => sent.filter((m) => m[0] === 'edit').length === 2")
+
+
+def test_a_panel_is_renamed_in_place(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), editable=True)
+    shown.panel(2).hover()
+    shown.panel(2).locator(".rename").click()
+    field = shown.panel(2).get_by_label("Name of this panel")
+    field.fill("  agreement  ")
+    field.press("Enter")
+    said = shown.last("edit")
+    assert (said["action"], said["index"], said["name"]) == ("rename", 1, "agreement")
+
+
+def test_escape_leaves_a_name_and_a_pin_as_they_were(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), editable=True, pin="q10")
+    shown.panel(1).locator(".rename").click()
+    field = shown.panel(1).get_by_label("Name of this panel")
+    field.fill("other")
+    field.press("Escape")
+    assert "coreference" in shown.panel(1).inner_text()
+    assert shown.says(1).startswith("it → animal")
+    assert shown.page.evaluate("sent") == []
+
+
+def test_ready_made_panels_are_pinned(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three())
+    assert shown.page.locator("[data-tool=remove], .rename").count() == 0
+    shown.tool(2, "pin").click()
+    said = shown.last("edit")
+    assert said == said | {"action": "pin", "index": 1, "head": "L5H11", "model": "minilm", "text": TIRED, "pair": ""}
+
+
+def test_the_tools_are_one_stop_of_the_tab_key(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), editable=True)
+    stops = shown.panel(1).locator(".tools button").evaluate_all("all => all.map((b) => b.tabIndex)")
+    assert stops == [0, -1, -1, -1, -1]
+    shown.tool(1, "left").focus()
+    shown.page.keyboard.press("ArrowRight")
+    shown.page.keyboard.press("ArrowRight")
+    assert shown.tool(1, "duplicate").evaluate("b => document.activeElement === b")
+
+
+# ---- What people type -----------------------------------------------------------------------------------
+
+PLAIN = ("strike", "comment", "entity", "json breaker", "tex", "right-to-left override")
+NASTY = [name for name, text in hostile.TEXTS.items() if hostile.FOREIGN_HOST in text or name in PLAIN]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_what_is_typed_is_never_markup(sheet: Callable[..., Sheet], name: str) -> None:
+    text = clean(hostile.TEXTS[name])
+    panels = [Panel(_spoken(word), Head(0, 0), text[:60]) for word in (text, text + "!")]
+    shown = sheet(panels, editable=True, diff="0-1")
+    shown.page.get_by_text("Weights as a table").click()
+    assert shown.page.locator(".compare :is(script, img, iframe, s, style, a[href])").count() == 0
+    assert shown.panel(1).locator(".rename bdi").text_content() == text[:60]
+    assert text.split()[0] in (shown.panel(1).locator(".whose").text_content() or "")
+    shown.rest_on(1, "before")
+    assert shown.page.evaluate("globalThis.__xss") is None
+
+
+def _spoken(word: str) -> Attention:
+    """A reading in which ``word`` is a token, after an ordinary one."""
+    typed = f"before {word}"
+    tokens = (Token("before", 0, 0, 0, 6), Token(word, 1, 0, 7, len(typed)))
+    weights = np.array([[[[0.25, 0.75], [0.5, 0.5]]]], np.float32)  # [layer, head, query, key]
+    return Attention("<b>model</b>", "", TokenizedText(typed, "", tokens), weights)
+
+
+def test_a_name_has_all_the_room_that_the_buttons_leave(sheet: Callable[..., Sheet]) -> None:
+    long = "a name that no panel of four has room for, nor of two"
+    shown = sheet(
+        [Panel(first(), Head(layer, 1), name) for layer, name in enumerate(("a name", long, "", ""))], editable=True
+    )
+    names = shown.page.locator(".rename")
+    assert names.nth(0).evaluate("b => b.querySelector('bdi').scrollWidth <= b.querySelector('bdi').clientWidth")
+    assert [names.nth(i).get_attribute("title") for i in range(3)] == ["a name. Rename", f"{long}. Rename", "Rename"]
+
+
+def test_the_menus_of_a_difference_show_names_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
+    long = "previous word head in the first layer"
+    shown = sheet([Panel(first(), Head(0, 2), long), Panel(first(), Head(3, 1), "x" * 24)], diff="0-1")
+    menu = shown.page.get_by_label("The panel to subtract from")
+    assert menu.locator("option").all_inner_texts() == [
+        "none",
+        "1  L0H2 previous word head in t…",
+        f"2  L3H1 {'x' * 24}",
+    ]
+    wide = menu.evaluate(
+        "m => { const c = document.createElement('canvas').getContext('2d'); c.font = getComputedStyle(m).font;"
+        " return m.clientWidth - c.measureText(m.selectedOptions[0].text).width }"
+    )
+    assert wide > 20, "the arrow has room beside the name"
+
+
+def test_the_ring_of_the_focus_is_whole(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three())
+    for number in (1, 2, 3):
+        free = shown.canvas(number).evaluate(
+            "c => { const [a, b] = [c, c.closest('.box')].map((e) => e.getBoundingClientRect());"
+            " return Math.min(b.right - a.right, a.left - b.left, a.top - b.top) }"
+        )
+        assert free >= 5
+
+
+def test_a_folder_is_called_by_its_own_name(sheet: Callable[..., Sheet]) -> None:
+    own = Attention("/srv/secret/own", "", first().text, first().weights)
+    shown = sheet([Panel(first(), Head(3, 1)), Panel(own, Head(3, 1))], diff="0-1")
+    assert "own" in shown.panel(2).locator(".whose").inner_text()
+    assert "L3H1 of own minus L3H1 of minilm" in shown.page.locator(".difference h2").inner_text()
+    assert "secret" not in shown.page.locator(".compare").inner_text()

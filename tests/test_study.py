@@ -1,4 +1,4 @@
-"""A study equals the plain loops of tests/brute.py number by number, whatever the batches, the order and the pauses."""
+"""A study equals the plain loops of tests/brute number by number, whatever the batches, the order and the pauses."""
 
 from __future__ import annotations
 

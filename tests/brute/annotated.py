@@ -1,0 +1,61 @@
+"""CoNLL-U, read line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Sentence:
+    document: str
+    forms: list[str] = field(default_factory=list)
+    upos: list[str] = field(default_factory=list)
+    features: list[str] = field(default_factory=list)
+    heads: list[int] = field(default_factory=list)  # from 0; -1 for the root
+    relations: list[str] = field(default_factory=list)
+    mentions: list[tuple[str, int]] = field(default_factory=list)  # (chain, head word)
+
+
+def read(text: str) -> list[Sentence]:
+    sentences, document = [], ""
+    for block in text.strip("\n").split("\n\n"):
+        lines = block.split("\n")
+        for line in lines:
+            if line.startswith("# newdoc id = "):
+                document = line.removeprefix("# newdoc id = ")
+        sentence, entities = Sentence(document), []
+        for line in lines:
+            columns = line.split("\t")
+            if line.startswith("#") or not columns[0].isdigit():
+                continue
+            sentence.forms.append(columns[1])
+            sentence.upos.append(columns[3])
+            sentence.features.append(columns[5])
+            sentence.heads.append(int(columns[6]) - 1)
+            sentence.relations.append(columns[7])
+            entities.append(next((p[7:] for p in columns[9].split("|") if p.startswith("Entity=")), ""))
+        sentence.mentions = sorted({(c, _head_word(sentence, span)) for c, span in _spans(entities)})
+        sentences.append(sentence)
+    return sentences
+
+
+def _spans(entities: list[str]) -> Iterator[tuple[str, range]]:
+    opened: list[tuple[str, int]] = []
+    for word, said in enumerate(entities):
+        name, fresh = "", False
+        for letter in said + "\n":
+            if letter in "()\n":
+                if fresh and name:
+                    opened.append((name.split("-")[0], word))
+                if letter == ")":
+                    chain = opened[-1][0] if fresh else name
+                    place = max(i for i, (c, _) in enumerate(opened) if c == chain)
+                    yield chain, range(opened.pop(place)[1], word + 1)
+                name, fresh = "", letter == "("
+            else:
+                name += letter
+
+
+def _head_word(sentence: Sentence, span: range) -> int:
+    return next(i for i in span if sentence.heads[i] not in span)

@@ -1,0 +1,124 @@
+"""Syntax: every head, relation and direction, and the rules beside them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tests.brute.annotated import Sentence
+from tests.brute.model import Reading
+from tests.brute.statistics import Count, best, between_words
+
+DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
+OFFSETS = tuple(o for o in range(-10, 11) if o)
+
+
+def groups(relation: str) -> list[tuple[str, str]]:
+    """Every row of the tables that a relation counts in: (level, name)."""
+    base = relation.split(":")[0]
+    found = [("full", relation), ("base", base), ("agg", "all")]
+    return found if base == "punct" else [*found, ("agg", "all without punct")]
+
+
+class Question(NamedTuple):
+    """One thing to be got right: ``asked`` is the word whose argmax is taken, ``right`` the words it may be."""
+
+    group: tuple[str, str]
+    direction: str
+    asked: int
+    right: frozenset[int]
+
+
+def questions(sentence: Sentence) -> list[Question]:
+    if len(sentence.forms) < 2:
+        return []
+    found = []
+    dependents: dict[tuple[tuple[str, str], int], set[int]] = defaultdict(set)
+    for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
+        if h < 0:
+            continue
+        for group in groups(relation):
+            found.append(Question(group, "dep_to_head", d, frozenset({h})))
+            found.append(Question(group, "head_to_dep", d, frozenset({h})))
+            dependents[group, h].add(d)
+    found += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
+    return found
+
+
+def answer(w: Any, question: Question) -> int:
+    others = [j for j in range(len(w)) if j != question.asked]
+    if question.direction == "head_to_dep":
+        return best([w[j, question.asked] for j in range(len(w))], others)
+    return best(w[question.asked], others)
+
+
+Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or what a baseline is told
+
+
+def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
+    counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    for sentence, reading in sentences:
+        for number, a in enumerate(reading.attention):
+            w = between_words(a, reading.words)
+            for question in questions(sentence):
+                count = counts[question.group, question.direction, number]
+                count[0] += 1
+                count[1] += answer(w, question) in question.right
+    return {key: (n, right) for key, (n, right) in counts.items()}
+
+
+def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
+    return at + offset if 0 <= at + offset < len(sentence.forms) else None
+
+
+def _upos(sentence: Sentence, at: int, told: tuple[str, str]) -> int | None:
+    side, upos = told
+    places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
+    return next((i for i in places if sentence.upos[i] == upos), None)
+
+
+def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
+    """Every offset for every group and direction."""
+    return _baseline(sentences, OFFSETS, _offset)
+
+
+def upos_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
+    """Every side and part of speech for every group and direction."""
+    known = sorted({upos for sentence in sentences for upos in sentence.upos})
+    return _baseline(sentences, [(side, upos) for side in ("left", "right") for upos in known], _upos)
+
+
+def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:
+    counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    for sentence in sentences:
+        for question in questions(sentence):
+            for option in options:
+                count = counts[question.group, question.direction, option]
+                count[0] += 1
+                count[1] += guess(sentence, question.asked, option) in question.right
+    return {key: (n, right) for key, (n, right) in counts.items()}
+
+
+def best_of(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
+    """For each group and direction the count of the best option."""
+    found: dict[Any, Count] = {}
+    for (group, direction, _), (n, right) in counts.items():
+        old = found.get((group, direction), (n, -1))
+        found[group, direction] = (n, max(old[1], right))
+    return found
+
+
+def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
+    heads = len(sentences[0][1].attention)
+    found = [[0, 0] for _ in range(heads)]
+    for sentence, reading in sentences:
+        n = len(sentence.forms)
+        for number in range(heads if n > 1 else 0):
+            w = between_words(reading.attention[number], reading.words)
+            points = [best(w[i], [j for j in range(n) if j != i]) for i in range(n)]
+            for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
+                if h >= 0 and relation.split(":")[0] != "punct":
+                    found[number][0] += 1
+                    found[number][1] += points[d] == h or points[h] == d
+    return [(n, right) for n, right in found]

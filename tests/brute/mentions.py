@@ -1,0 +1,118 @@
+"""Coreference over chunks of a document, and GAP."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.brute.annotated import Sentence
+from tests.brute.model import Model, Reading
+from tests.brute.statistics import Count, best, between_words
+
+CHUNK = 128  # pieces, [CLS] and [SEP] included
+
+
+class Chunk(NamedTuple):
+    forms: list[str]
+    upos: list[str]
+    features: list[str]
+    mentions: list[tuple[str, int]]  # (chain, word of the chunk)
+
+
+def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
+    """Consecutive sentences of a document, as many as CHUNK pieces hold; one that cannot be read parts them, and one
+    that is longer stands alone."""
+    found: list[list[Sentence]] = [[]]
+    room = min(CHUNK, model.limit) - model.special
+    for sentence in sentences:
+        fits = model.words(sentence.forms) is not None
+        last = found[-1]
+        together = [form for s in (*last, sentence) for form in s.forms]
+        if last and (not fits or last[-1].document != sentence.document or model.size(together) > room):
+            found.append([])
+        if fits:
+            found[-1].append(sentence)
+    return [_joined(part) for part in found if part]
+
+
+def _joined(sentences: Sequence[Sentence]) -> Chunk:
+    chunk = Chunk([], [], [], [])
+    for s in sentences:
+        chunk.mentions.extend((chain, word + len(chunk.forms)) for chain, word in s.mentions)
+        chunk.forms.extend(s.forms)
+        chunk.upos.extend(s.upos)
+        chunk.features.extend(s.features)
+    return chunk
+
+
+class Anaphor(NamedTuple):
+    word: int
+    kinds: list[str]
+    candidates: list[int]
+    right: set[int]
+
+
+def anaphors(chunk: Chunk) -> list[Anaphor]:
+    found = []
+    for chain, word in sorted(set(chunk.mentions)):
+        right = {w for c, w in chunk.mentions if c == chain and w < word}
+        if right:
+            candidates = sorted({w for _, w in chunk.mentions if w < word})
+            found.append(Anaphor(word, _kinds(chunk, word), candidates, right))
+    return found
+
+
+def _kinds(chunk: Chunk, word: int) -> list[str]:
+    if chunk.upos[word] == "PRON":
+        third = "Person=3" in chunk.features[word].split("|")
+        return ["all", "pronoun", "third_person"] if third else ["all", "pronoun"]
+    return ["all", "proper" if chunk.upos[word] == "PROPN" else "nominal"]
+
+
+def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
+    """(type, head, or the name of a baseline) → count."""
+    counts: dict[tuple[str, Any], list[int]] = defaultdict(lambda: [0, 0])
+    for chunk, reading in parts:
+        between = [between_words(a, reading.words) for a in reading.attention]
+        for anaphor in anaphors(chunk):
+            same = [c for c in anaphor.candidates if chunk.forms[c].lower() == chunk.forms[anaphor.word].lower()]
+            guesses: dict[Any, int] = {n: best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(between)}
+            guesses["nearest"] = anaphor.candidates[-1]
+            guesses["same_form"] = (same or anaphor.candidates)[-1]
+            for kind in anaphor.kinds:
+                for who, guess in guesses.items():
+                    counts[kind, who][0] += 1
+                    counts[kind, who][1] += guess in anaphor.right
+    return {key: (n, right) for key, (n, right) in counts.items()}
+
+
+def gap(text: str, model: Model) -> list[Count]:
+    """Of each head, over the rows of a table."""
+    heading, *lines = [line.split("\t") for line in text.strip("\n").split("\n")]
+    found = [[0, 0] for _ in range(model.heads)]
+    for line in lines:
+        row = dict(zip(heading, line, strict=True))
+        a_right, b_right = row["A-coref"] == "TRUE", row["B-coref"] == "TRUE"
+        reading = model.text(row["Text"])
+        if (not a_right and not b_right) or reading is None:
+            continue
+        asked, a, b = (_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B"))
+        for number, weights in enumerate(reading.attention):
+            to_a, to_b = (np.mean([sum(weights[i, j] for j in name) for i in asked]) for name in (a, b))
+            found[number][0] += 1
+            found[number][1] += a_right if to_a >= to_b else b_right
+    return [(n, right) for n, right in found]
+
+
+def _last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
+    """The pieces that overlap what stands behind the last blank of a span."""
+    end = at + len(form)
+    while text[end - 1] == " ":
+        end -= 1
+    start = end
+    while start > at and text[start - 1] != " ":
+        start -= 1
+    return [i for i, (s, e) in enumerate(reading.spans) if not reading.ends[i] and s < end and e > start]

@@ -1,0 +1,69 @@
+"""A model as transformers runs it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+
+class Reading(NamedTuple):
+    attention: Any  # [head of all layers, query, key]
+    words: list[int | None]  # of each piece
+    ends: list[str]  # of each piece: "cls", "sep" or ""
+    marks: list[bool]  # of each piece: punctuation only
+    spans: list[tuple[int, int]]  # of each piece, in its word or text
+
+
+class Model:
+    """A model from a folder, one sentence at a time; with a seed, the same architecture with random weights."""
+
+    def __init__(self, folder: Path, seed: int | None = None) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+        if seed is not None:
+            torch.manual_seed(seed)
+            self.model = AutoModel.from_config(self.model.config, attn_implementation="eager").eval()
+        config = self.model.config
+        self.heads_a_layer = config.num_attention_heads
+        self.heads = config.num_hidden_layers * config.num_attention_heads
+        self.limit = min(config.max_position_embeddings, self.tokenizer.model_max_length)
+
+        self.special = self.tokenizer.num_special_tokens_to_add()
+
+    def size(self, forms: Sequence[str]) -> int:
+        """Pieces of a list of words, special ones not counted."""
+        found = self.tokenizer(list(forms), is_split_into_words=True)
+        return sum(word is not None for word in found.word_ids())
+
+    def words(self, forms: Sequence[str]) -> Reading | None:
+        """None when it is too long for the model, or a word has no piece."""
+        found = self.tokenizer(list(forms), is_split_into_words=True, return_offsets_mapping=True)
+        words = found.word_ids()
+        if len(words) > self.limit or set(words) - {None} != set(range(len(forms))):
+            return None
+        texts = [
+            "" if word is None else forms[word][start:end]
+            for word, (start, end) in zip(words, found["offset_mapping"], strict=True)
+        ]
+        return self._reading(found, words, texts)
+
+    def text(self, text: str) -> Reading | None:
+        found = self.tokenizer(text, return_offsets_mapping=True)
+        if len(found["input_ids"]) > self.limit:
+            return None
+        return self._reading(found, found.word_ids(), [text[start:end] for start, end in found["offset_mapping"]])
+
+    def _reading(self, found: Any, words: list[int | None], texts: list[str]) -> Reading:
+        spans = found.pop("offset_mapping")
+        with torch.no_grad():
+            out = self.model(**{k: torch.tensor([v]) for k, v in found.items()}, output_attentions=True)
+        attention = np.concatenate([layer[0].double().numpy() for layer in out.attentions])
+        ends = ["" if w is not None else "cls" if i == 0 else "sep" for i, w in enumerate(words)]
+        marks = [bool(t) and all(unicodedata.category(c)[0] == "P" for c in t) for t in texts]
+        return Reading(attention, words, ends, marks, [tuple(span) for span in spans])

@@ -338,3 +338,24 @@ def test_the_menu_needs_no_heavy_library() -> None:
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "mha_viz.models.catalog" in modules
     assert not {"torch", "transformers", "huggingface_hub", "streamlit"} & set(modules)
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nonsense", ["cannot be reached", "Included, without a download: minilm and toy."]),
+        ("minlm", ["Did you mean minilm? Check the connection", "Included, without a download: minilm and toy."]),
+        ("gpt2", ["“gpt2”", "Included, without a download: minilm and toy."]),
+        ("mini lm", ["is not a model. Did you mean minilm? Choose one of minilm, toy, bert-base-uncased, "]),
+        ("toy@7", ["“toy@7” does not exist. Give toy@ and one of the steps 0, 50"]),
+    ],
+)
+def test_a_model_that_cannot_be_had_names_those_that_come_along(name: str, words: list[str]) -> None:
+    import mha_viz as mv
+
+    with pytest.raises(ModelError) as raised:
+        mv.load(name)
+    for part in words:
+        assert part in str(raised.value)
+    assert ("Did you mean" in str(raised.value)) is name.startswith("min")

@@ -65,9 +65,9 @@ class AppServer:
 
     def _environment(self) -> dict[str, str]:
         """No Hub, no models of this machine's user, no restriction, no proxy between the server and itself."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
+        usual = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
         return (
-            kept
+            usual
             | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self._folder), "NO_PROXY": "127.0.0.1"}
             | {"MHA_VIZ_HOME": str(self._folder)}
             | self._own

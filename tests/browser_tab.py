@@ -148,7 +148,7 @@ class BrowserTab:
         return hash_, colours
 
     def has_colour(self, canvas: Locator, colour: str) -> bool:
-        found: bool = canvas.evaluate(
+        is_painted: bool = canvas.evaluate(
             """(canvas, [r, g, b]) => {
                 const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
                 for (let i = 0; i < data.length; i += 4) {
@@ -158,7 +158,7 @@ class BrowserTab:
             }""",
             [int(colour[i : i + 2], 16) for i in (1, 3, 5)],
         )
-        return found
+        return is_painted
 
     def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
         """``act`` must change what is painted."""
@@ -186,15 +186,15 @@ class BrowserTab:
         self.page.mouse.move(box["x"] + x, box["y"] + y)
         return self.readout.inner_text()
 
-    def hover_until(self, canvas: Locator, points: Iterator[tuple[float, float]], said: re.Pattern[str]) -> str:
+    def hover_until(self, canvas: Locator, points: Iterator[tuple[float, float]], pattern: re.Pattern[str]) -> str:
         """Move the pointer over ``canvas`` until the readout says what is looked for, at two points: not on an edge."""
         before = ""
         for x, y in points:
             text = self.point(canvas, x, y)
-            if said.search(text) and text == before:
+            if pattern.search(text) and text == before:
                 return text
             before = text
-        raise AssertionError(f"Nowhere on the canvas is said: {said.pattern}; last: {self.readout.inner_text()}")
+        raise AssertionError(f"Nowhere on the canvas is said: {pattern.pattern}; last: {self.readout.inner_text()}")
 
     def hover_word(self, word: str) -> str:
         """Rest on a query word of the link diagram."""

@@ -79,8 +79,8 @@ class Sheet:
     def last(self, name: str) -> dict[str, Any]:
         """The last message of this name, once it is there."""
         self.page.wait_for_function("name => sent.some((m) => m[0] === name)", arg=name)
-        found: dict[str, Any] = self.page.evaluate("name => sent.findLast((m) => m[0] === name)[1]", name)
-        return found
+        message: dict[str, Any] = self.page.evaluate("name => sent.findLast((m) => m[0] === name)[1]", name)
+        return message
 
     def rest_on(self, number: int, wanted: str) -> None:
         """Move the pointer down the labels of a panel until it says what is wanted at two points: not on an edge."""
@@ -101,7 +101,7 @@ class Sheet:
 
     def pixels(self, canvas: Locator) -> set[str]:
         """The colours on a canvas."""
-        found = canvas.evaluate(
+        colours = canvas.evaluate(
             """canvas => {
                 const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
                 const found = new Set();
@@ -112,7 +112,7 @@ class Sheet:
                 return [...found];
             }"""
         )
-        return set(found)
+        return set(colours)
 
 
 @contextmanager

@@ -179,28 +179,28 @@ def test_a_link_that_was_cut_is_cut_no_further(parameters: dict[str, str]) -> No
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_a_link_carries_the_beginning_of_any_text(text: str) -> None:
-    kept, none = fits(text, "")
+    beginning, none = fits(text, "")
     assert none == ""
-    assert clean(text).startswith(kept)
-    assert len(quote(kept)) <= MAX_ENCODED
-    assert fits(kept, "") == (kept, "")
-    assert len(kept) >= min(len(text), 512), "what a model can read is carried whole"
+    assert clean(text).startswith(beginning)
+    assert len(quote(beginning)) <= MAX_ENCODED
+    assert fits(beginning, "") == (beginning, "")
+    assert len(beginning) >= min(len(text), 512), "what a model can read is carried whole"
 
 
 @given(st.text(max_size=9000), st.text(max_size=9000))
 def test_both_sentences_share_the_room_of_a_link(text: str, pair: str) -> None:
-    kept = fits(text, pair)
-    assert clean(text).startswith(kept[0])
-    assert clean(pair).startswith(kept[1])
-    assert len(quote(kept[0])) + len(quote(kept[1])) <= MAX_ENCODED
-    for typed, rest in zip((text, pair), kept, strict=True):
+    beginnings = fits(text, pair)
+    assert clean(text).startswith(beginnings[0])
+    assert clean(pair).startswith(beginnings[1])
+    assert len(quote(beginnings[0])) + len(quote(beginnings[1])) <= MAX_ENCODED
+    for typed, rest in zip((text, pair), beginnings, strict=True):
         assert rest == clean(typed) or len(quote(rest)) >= MAX_ENCODED * 0.4, "nobody is crowded out"
 
 
 @given(st.text(max_size=200))
 def test_what_a_link_carries_reads_back(text: str) -> None:
-    kept, _ = fits(text, "")
-    assert read({"text": kept}).text == kept
+    beginning, _ = fits(text, "")
+    assert read({"text": beginning}).text == beginning
 
 
 def test_a_drawing_sets_only_what_it_may() -> None:

@@ -40,7 +40,7 @@ def cut(typed: str, *parts: tuple[str, int]) -> TokenizedText:
     return TokenizedText(typed, "", tuple(tokens))
 
 
-def said(a: TokenizedText, b: TokenizedText, of: tuple[int | None, ...]) -> list[tuple[str, str | None]]:
+def partners_in_words(a: TokenizedText, b: TokenizedText, of: tuple[int | None, ...]) -> list[tuple[str, str | None]]:
     """Pairs of words instead of numbers."""
     first, second = a.by_words().tokens, b.by_words().tokens
     return [(t.text, None if j is None else second[j].text) for t, j in zip(first, of, strict=True)]
@@ -48,9 +48,9 @@ def said(a: TokenizedText, b: TokenizedText, of: tuple[int | None, ...]) -> list
 
 def test_one_word_replaced_is_in_its_place_and_not_the_same() -> None:
     a, b = text(["it", "was", "too", "tired", "."]), text(["it", "was", "too", "wide", "."])
-    found = align(a, b)
-    assert found.same == (0, 1, 2, 3, None, 5, 6)
-    assert found.place == (0, 1, 2, 3, 4, 5, 6)
+    alignment = align(a, b)
+    assert alignment.same == (0, 1, 2, 3, None, 5, 6)
+    assert alignment.place == (0, 1, 2, 3, 4, 5, 6)
 
 
 def test_words_that_came_in_have_no_place() -> None:
@@ -71,7 +71,7 @@ def test_capital_letters_do_not_part_words() -> None:
 
 def test_repeated_words_keep_their_order() -> None:
     a, b = text(["the", "cat", "and", "the", "dog"]), text(["the", "dog"])
-    partners = [theirs for _, theirs in said(a, b, align(a, b).same)]
+    partners = [theirs for _, theirs in partners_in_words(a, b, align(a, b).same)]
     assert partners == ["[CLS]", "the", None, None, None, "dog", "[SEP]"]
 
 
@@ -87,8 +87,8 @@ def test_one_text_cut_by_two_tokenizers_is_aligned_by_characters() -> None:
     typed = "didn't sleep"
     a = cut(typed, ("didn", 0), ("'", 0), ("t", 0), ("sleep", 1))
     b = cut(typed, ("did", 0), ("n't", 1), ("sl", 2), ("eep", 2))
-    assert said(a, b, align(a, b).same) == [("didn't", "did"), ("sleep", "sleep")]
-    assert said(b, a, align(b, a).same) == [("did", "didn't"), ("n't", "didn't"), ("sleep", "sleep")]
+    assert partners_in_words(a, b, align(a, b).same) == [("didn't", "did"), ("sleep", "sleep")]
+    assert partners_in_words(b, a, align(b, a).same) == [("did", "didn't"), ("n't", "didn't"), ("sleep", "sleep")]
 
 
 def test_what_one_model_cut_away_stands_for_nothing() -> None:
@@ -106,16 +106,16 @@ def test_the_two_sentences_of_a_pair_are_not_mixed_up_where_spans_are_the_same()
 @given(WORDS, WORDS)
 def test_partners_are_in_order_and_alike(a: list[str], b: list[str]) -> None:
     one, two = text(a), text(b)
-    found = align(one, two)
-    for of in found:
+    alignment = align(one, two)
+    for of in alignment:
         assert len(of) == len(one)
         held = [j for j in of if j is not None]
         assert all(i < j for i, j in pairwise(held))
         assert all(0 <= j < len(two) for j in held)
-    pairs = [(t, two.tokens[j]) for t, j in zip(one.tokens, found.same, strict=True) if j is not None]
+    pairs = [(t, two.tokens[j]) for t, j in zip(one.tokens, alignment.same, strict=True) if j is not None]
     assert all(t.special == u.special and (t.special or t.text.casefold() == u.text.casefold()) for t, u in pairs)
-    assert all(p == s for s, p in zip(found.same, found.place, strict=True) if s is not None)
-    replaced = [(t, two.tokens[j]) for t, j in zip(one.tokens, found.place, strict=True) if j is not None]
+    assert all(p == s for s, p in zip(alignment.same, alignment.place, strict=True) if s is not None)
+    replaced = [(t, two.tokens[j]) for t, j in zip(one.tokens, alignment.place, strict=True) if j is not None]
     assert all(t.special == u.special for t, u in replaced)
 
 
@@ -126,8 +126,8 @@ def test_no_alignment_in_order_holds_more(a: list[str], b: list[str]) -> None:
     for i, x in enumerate(one):
         for j, y in enumerate(two):
             best[i + 1][j + 1] = best[i][j] + 1 if x == y else max(best[i][j + 1], best[i + 1][j])
-    found = align(text(a, special=None), text(b, special=None)).same
-    assert sum(j is not None for j in found) == best[-1][-1]
+    alignment = align(text(a, special=None), text(b, special=None)).same
+    assert sum(j is not None for j in alignment) == best[-1][-1]
 
 
 @given(WORDS)

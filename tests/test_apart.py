@@ -26,15 +26,15 @@ posix = pytest.mark.skipif(os.name != "posix", reason="the system bounds no proc
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """The children of a test, in order."""
-    found: list[subprocess.Popen[bytes]] = []
+    children: list[subprocess.Popen[bytes]] = []
 
     class Child(subprocess.Popen):  # type: ignore[type-arg]
         def __init__(self, *args: Any, **how: Any) -> None:
             super().__init__(*args, **how)
-            found.append(self)
+            children.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Child)
-    return found
+    return children
 
 
 def order(do: str, **more: Any) -> bytes:
@@ -50,9 +50,9 @@ def gone(child: subprocess.Popen[bytes]) -> bool:
 
 @pytest.mark.parametrize("size", [0, 1, 100, 3_000_000])
 def test_bytes_go_there_and_back(size: int, begun: list[subprocess.Popen[bytes]]) -> None:
-    said: list[float] = []
-    assert run(CHILD, order("echo", bytes="é" * size), Bounds(), said.append) == ("é" * size).encode()
-    assert said == [0.5]
+    reports: list[float] = []
+    assert run(CHILD, order("echo", bytes="é" * size), Bounds(), reports.append) == ("é" * size).encode()
+    assert reports == [0.5]
     assert gone(begun[0])
 
 
@@ -114,10 +114,10 @@ def test_a_fault_is_told_without_the_text_that_was_read(capfd: pytest.CaptureFix
 
 @posix
 def test_a_child_that_is_stopped_may_keep_what_it_has(begun: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
-    kept, pid = tmp_path / "kept", tmp_path / "pid"
+    file, pid = tmp_path / "kept", tmp_path / "pid"
     with pytest.raises(Cancelled, match="What is done is kept"):
-        run(CHILD, order("keep", file=str(kept), pid=str(pid)), Bounds(grace=60), cancelled=pid.exists)
-    assert kept.read_text() == "kept"
+        run(CHILD, order("keep", file=str(file), pid=str(pid)), Bounds(grace=60), cancelled=pid.exists)
+    assert file.read_text() == "kept"
     assert gone(begun[0])
 
 
@@ -136,14 +136,14 @@ def test_a_child_that_cannot_begin_is_a_failure(monkeypatch: pytest.MonkeyPatch)
 @posix
 def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     """Killed with -9, a process can tell its children nothing: they see that nobody holds the other end any more."""
-    kept, pid = tmp_path / "kept", tmp_path / "pid"
-    asked = order("keep", file=str(kept), pid=str(pid))
+    file, pid = tmp_path / "kept", tmp_path / "pid"
+    asked = order("keep", file=str(file), pid=str(pid))
     script = f"from mha_viz.process.apart import *; run({CHILD!r}, {asked!r}, Bounds(grace=9))"
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) as parent:
         until(lambda: pid.exists() and bool(pid.read_text()))
         parent.send_signal(signal.SIGKILL)
     until(lambda: not _alive(int(pid.read_text())))
-    assert kept.read_text() == "kept"
+    assert file.read_text() == "kept"
 
 
 def _alive(pid: int) -> bool:

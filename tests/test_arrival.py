@@ -29,9 +29,13 @@ PATIENCE = 300.0  # seconds for one run of a script while all modules are loaded
 async def _arrives(url: str, page: str, mark: str) -> list[str]:
     """What is wrong with a page that a visitor opens."""
     async with WebSession(url, page, patience=PATIENCE) as visitor:
-        said = "\n".join(visitor.texts)
-        drawn = mark in visitor.components or mark in visitor.widgets or mark in said
-        faults = [*visitor.exceptions, *([UNFORESEEN] if UNFORESEEN in said else []), *([] if drawn else ["not drawn"])]
+        page_text = "\n".join(visitor.texts)
+        drawn = mark in visitor.components or mark in visitor.widgets or mark in page_text
+        faults = [
+            *visitor.exceptions,
+            *([UNFORESEEN] if UNFORESEEN in page_text else []),
+            *([] if drawn else ["not drawn"]),
+        ]
         return [f"{page}: {fault}" for fault in faults]
 
 

@@ -137,8 +137,8 @@ def test_heads_that_the_model_has_not(head: Head) -> None:
 # ---- words and special tokens, by hand ------------------------------------------------------------------------------
 
 
-def close(found: Weights, expected: object) -> bool:
-    return bool(np.allclose(found, np.array(expected), atol=1e-6))
+def close(weights: Weights, expected: object) -> bool:
+    return bool(np.allclose(weights, np.array(expected), atol=1e-6))
 
 
 def test_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
@@ -238,8 +238,8 @@ def test_axes_of_two_texts_must_fit() -> None:
 def test_norms_may_sum_to_anything_but_are_not_negative() -> None:
     norms = Attention("m", "", TEXT, 3 * np.array([[MATRIX]], np.float32), quantity="norm")
     assert repr(norms).endswith("5 tokens, norm)")
-    for wrong, said in ((-0.1, "A norm is -0.1"), (np.nan, "not numbers")):
-        with pytest.raises(ShapeError, match=said):
+    for wrong, message in ((-0.1, "A norm is -0.1"), (np.nan, "not numbers")):
+        with pytest.raises(ShapeError, match=message):
             Attention("m", "", TEXT, np.full((1, 1, 5, 5), wrong, np.float32), quantity="norm")
     with pytest.raises(ShapeError, match=r"quantity is 'mood'. Expected one of: weight, norm, rollout"):
         Attention("m", "", TEXT, np.array([[MATRIX]], np.float32), quantity="mood")

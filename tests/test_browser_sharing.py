@@ -89,9 +89,9 @@ def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., Browse
 # ---- Models --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "said"), [("../../etc/passwd", "is not a model"), ("no-such/model", "Hub")])
+@pytest.mark.parametrize(("name", "message"), [("../../etc/passwd", "is not a model"), ("no-such/model", "Hub")])
 def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(
-    visitor: BrowserTab, name: str, said: str
+    visitor: BrowserTab, name: str, message: str
 ) -> None:
     page = visitor.explore(text="The cat sat.")
     painted = visitor.pixels(visitor.heat)[0]
@@ -100,7 +100,7 @@ def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(
     expect(other).to_be_focused()
     other.fill(name)
     other.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text(said)
+    expect(page.get_by_role("alert")).to_contain_text(message)
     visitor.drawn()
     assert visitor.pixels(visitor.heat)[0] == painted
     expect(visitor.field).to_have_value("The cat sat.")
@@ -141,8 +141,8 @@ def test_a_hostile_text_stays_as_typed_and_runs_nothing(tab: BrowserTab, text: s
     page = tab.page
     tab.field.evaluate(SET, json.dumps(text))  # as JSON: half a character does not survive the protocol
     tab.field.press("Enter")
-    kept, _ = fits(re.sub(r"\r\n?", "\n", text), "")
-    tab.asked(text=None if kept == FIRST else kept)
+    beginning, _ = fits(re.sub(r"\r\n?", "\n", text), "")
+    tab.asked(text=None if beginning == FIRST else beginning)
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     message = page.get_by_role("alert")
     if not message.count():

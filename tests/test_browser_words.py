@@ -31,8 +31,8 @@ def first() -> Attention:
 def weights_in(text: str) -> dict[str, float]:
     """ "it attends to animal 0.6771, it 0.120" → {"animal": 0.681, "it": 0.12}; "<.001" counts as 0."""
     listed = text.split(" to ", 1)[1] if " to " in text else text.split("→", 1)[1]
-    found = re.findall(r"(\S+) (\d\.\d{3}|<\.001)", listed)
-    return {word: 0.0 if value == "<.001" else float(value) for word, value in found}
+    pairs = re.findall(r"(\S+) (\d\.\d{3}|<\.001)", listed)
+    return {word: 0.0 if value == "<.001" else float(value) for word, value in pairs}
 
 
 # ---- Words and weights ---------------------------------------------------------------------------------------
@@ -42,11 +42,11 @@ def test_a_word_under_the_pointer_says_what_it_attends_to(visitor: BrowserTab) -
     visitor.explore()
     words = first().by_words()
     row = words.tokens.index("it")
-    said = weights_in(visitor.hover_word("it"))
+    listed = weights_in(visitor.hover_word("it"))
     best = np.argsort(-words.weights[3, 1, row])[:4]
-    assert list(said) == [words.tokens[i] for i in best]
+    assert list(listed) == [words.tokens[i] for i in best]
     for i in best:
-        assert said[words.tokens[i]] == pytest.approx(words.weights[3, 1, row, i], abs=0.00052)
+        assert listed[words.tokens[i]] == pytest.approx(words.weights[3, 1, row, i], abs=0.00052)
     plain = visitor.pixels(visitor.links)[0]
     visitor.hover_word("street")
     assert visitor.pixels(visitor.links)[0] != plain
@@ -84,28 +84,28 @@ def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
     assert still
     rows = visitor.page.locator(".ask select").first.locator("option").count() - 1
     step = still["height"] / rows
-    said = set()
+    readouts = set()
     for row in range(rows):
-        said.add(visitor.point(visitor.links, 12, (row + 0.5) * step))
+        readouts.add(visitor.point(visitor.links, 12, (row + 0.5) * step))
         visitor.page.wait_for_timeout(60)
         assert visitor.links.bounding_box() == still
         assert " attends to " in visitor.readout.inner_text()
-    assert len(said) == rows
+    assert len(readouts) == rows
 
 
 def test_a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     free = visitor.pixels(visitor.links)[0]
     assert visitor.readout.inner_text().startswith("Strongest link: ")
-    said = visitor.hover_word("street")
+    readout = visitor.hover_word("street")
     page.mouse.down()
     page.mouse.up()
     page.mouse.move(2, 2)
-    assert visitor.readout.inner_text() == said
+    assert visitor.readout.inner_text() == readout
     visitor.asked(pin="q8")
     visitor.hover_word("tired")  # what is pointed at shows, and leaves the pin behind it
     page.mouse.move(2, 2)
-    assert visitor.readout.inner_text() == said
+    assert visitor.readout.inner_text() == readout
     page.keyboard.press("Escape")
     visitor.asked(pin=None)
     assert visitor.readout.inner_text().startswith("Strongest link: ")
@@ -126,9 +126,9 @@ def test_arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
     visitor.heat.focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
-    said = visitor.readout.inner_text()
-    assert said.startswith("The → animal ")
-    assert weights_in(said)["animal"] == pytest.approx(words.weights[3, 1, 1, 2], abs=0.00052)
+    readout = visitor.readout.inner_text()
+    assert readout.startswith("The → animal ")
+    assert weights_in(readout)["animal"] == pytest.approx(words.weights[3, 1, 1, 2], abs=0.00052)
     page.keyboard.press("Enter")
     visitor.asked(pin="q1k2")
     page.keyboard.press("Escape")
@@ -250,9 +250,9 @@ def test_pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> Non
     visitor.explore(head="L3H1")
     visitor.press_segment("pieces")
     row = first().tokens.index("didn")
-    said = weights_in(visitor.hover_word("didn"))
+    listed = weights_in(visitor.hover_word("didn"))
     best = int(first().weights[3, 1, row].argmax())
-    assert said[first().tokens[best]] == pytest.approx(first().weights[3, 1, row, best], abs=0.00052)
+    assert listed[first().tokens[best]] == pytest.approx(first().weights[3, 1, row, best], abs=0.00052)
     visitor.asked(unit="pieces")
 
 

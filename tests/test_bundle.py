@@ -130,12 +130,12 @@ def test_a_component_imports_no_style_while_it_is_shown(component: str) -> None:
 
 
 def test_explorer_and_compare_say_once_what_they_share() -> None:
-    own = {}
+    rules = {}
     for name in ("explorer", "compare"):
         sheet = (bundle.FOLDER / name / f"{name}.css").read_text("utf-8")
-        own[name] = {rule.strip() for rule in sheet.split("}\n") if rule.count("\n") > 2}
+        rules[name] = {rule.strip() for rule in sheet.split("}\n") if rule.count("\n") > 2}
         assert bundle.style(name).count("clip-path: inset(50%)") == 1
-    assert not {rule for rule in own["explorer"] & own["compare"] if not rule.startswith("@")}
+    assert not {rule for rule in rules["explorer"] & rules["compare"] if not rule.startswith("@")}
 
 
 @pytest.mark.parametrize("component", ["explorer", "compare"])

@@ -84,9 +84,9 @@ def test_the_bound_is_in_bytes(puts: list[tuple[int, int]], limit: int) -> None:
     for key, size in puts:
         shelf.put(key, bytes(size))
         assert shelf.get(key) == bytes(size)
-        kept = [value for k in range(7) if (value := shelf.get(k)) is not None]
-        assert shelf.bytes == sum(map(len, kept))
-        assert shelf.bytes <= limit or len(kept) == 1
+        values = [value for k in range(7) if (value := shelf.get(k)) is not None]
+        assert shelf.bytes == sum(map(len, values))
+        assert shelf.bytes <= limit or len(values) == 1
 
 
 def test_eight_threads_leave_it_in_order() -> None:
@@ -105,8 +105,8 @@ def test_eight_threads_leave_it_in_order() -> None:
     with ThreadPoolExecutor(8) as pool:
         for future in [pool.submit(work, seed) for seed in range(8)]:
             future.result(PATIENCE)
-    kept = [value for key in range(40) if (value := shelf.get(key)) is not None]
-    assert shelf.bytes == sum(map(len, kept)) <= 2_000
+    values = [value for key in range(40) if (value := shelf.get(key)) is not None]
+    assert shelf.bytes == sum(map(len, values)) <= 2_000
 
 
 # ---- The office ------------------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ def test_the_first_reading_is_the_first_example() -> None:
     assert first.text.text == FIRST == examples()[0]["text"]
     assert (first.model, first.layers, first.heads, len(first.text)) == ("minilm", 6, 12, 16)
     assert not first.weights.flags.writeable
-    it, animal = first.tokens.index("it"), first.tokens.index("animal")
-    assert first.weights[3, 1, it, animal] == pytest.approx(0.68, abs=0.01)
+    pronoun, animal = first.tokens.index("it"), first.tokens.index("animal")
+    assert first.weights[3, 1, pronoun, animal] == pytest.approx(0.68, abs=0.01)
 
 
 def test_a_full_waiting_room_says_so_and_opens_again() -> None:

@@ -292,10 +292,10 @@ def test_a_page_that_is_too_low_for_a_text_is_said_with_what_to_do(
 ) -> None:
     arguments = ("links", TIRED, "--head", "L3H1", "--max-height-mm", "20", "--width-mm", "60")
     assert figure(*arguments, "--out", tmp_path / "f.svg", "--caption") == 0
-    written, said = capsys.readouterr()
+    written, stderr = capsys.readouterr()
     assert "tokens are drawn" in written
-    assert "mha-viz: The first" in said
-    assert "raise --max-height-mm or --width-mm, or lower --font-pt" in said
+    assert "mha-viz: The first" in stderr
+    assert "raise --max-height-mm or --width-mm, or lower --font-pt" in stderr
 
 
 WEAK = ("Who sat?", "--pair", "The cat sat on the mat.", "--side", "ab")
@@ -333,9 +333,9 @@ def test_of_many_files_each_warning_is_said_once_with_a_file_it_is_of(
 def test_a_rule_that_leaves_no_link_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("links", TIRED, "--head", "L3H1", "--links", "min0.99", "--special", "hide", "--caption")
     assert figure(*arguments, "--out", tmp_path / "f.svg") == 0
-    written, said = capsys.readouterr()
+    written, stderr = capsys.readouterr()
     assert "No weight is large enough for a link." in written
-    assert "ask for less than --links min0.99" in said
+    assert "ask for less than --links min0.99" in stderr
 
 
 def test_the_line_on_a_comparison_names_each_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,11 +147,11 @@ def test_serve_serves_where_the_environment_says() -> None:
             assert _health(port, server) == b"ok"
         finally:
             server.send_signal(signal.SIGINT)
-            said = server.communicate(timeout=60)[0].decode()
-    assert server.returncode == 0, said
-    assert f"http://127.0.0.1:{port}" in said
-    assert "not a valid config option" not in said
-    assert "Traceback" not in said
+            output = server.communicate(timeout=60)[0].decode()
+    assert server.returncode == 0, output
+    assert f"http://127.0.0.1:{port}" in output
+    assert "not a valid config option" not in output
+    assert "Traceback" not in output
 
 
 def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:

@@ -48,13 +48,13 @@ def given(folder: Path, content: str | bytes, name: str = "c.conllu") -> Path:
 
 def test_a_treebank_becomes_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert profile(given(tmp_path, GOOD * 4), tmp_path / "out", "--name", "Dogs") == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    assert "minilm on Dogs (4 sentences, 12 words, 20 pieces)" in said.out
-    found = read_profile(tmp_path / "out")
-    assert found.corpus == "Dogs"
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "minilm on Dogs (4 sentences, 12 words, 20 pieces)" in printed.out
+    written = read_profile(tmp_path / "out")
+    assert written.corpus == "Dogs"
     assert {"syntax", "syntax_baselines", "position", "delimiter", "entropy", "uas", "distance", "roles"} <= set(
-        found.tables
+        written.tables
     )
     assert not list((tmp_path / "out").glob(".*"))  # nothing unfinished is left
 
@@ -88,7 +88,7 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "c.conllu is empty"),
         (ONE_WORD.replace("_\t_\n\n", "_\tEntity=" + "a" * 40_000), "line 1: 40,007 characters without a break"),
@@ -115,17 +115,17 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
     ],
 )
 def test_what_cannot_be_read_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, message: str
 ) -> None:
     assert profile(given(tmp_path, content), tmp_path / "out") == 5
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not list((tmp_path / "out").glob("*.csv"))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (GOOD + CIRCLE + GOOD, "line 5: the heads form a cycle"),
         (OPEN + GOOD, "never closes"),
@@ -139,12 +139,12 @@ def test_what_cannot_be_read_is_one_line(
     ids=["circle", "bracket", "one word", "too long", "dropped word"],
 )
 def test_what_is_left_out_is_said_and_the_rest_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
 ) -> None:
     assert profile(given(tmp_path, content), tmp_path / "out") == 0
     error = capsys.readouterr().err
-    assert said in error
-    assert read_profile(tmp_path / "out").facts["left_out"] == bool(said)
+    assert message in error
+    assert read_profile(tmp_path / "out").facts["left_out"] == bool(message)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,9 +181,9 @@ def test_a_study_that_is_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatc
     def counted(self: Encoder, sentences: Any) -> Any:
         if stop and len(passes) == 5:
             raise KeyboardInterrupt
-        found = whole(self, sentences)
+        done = whole(self, sentences)
         passes.append(len(sentences))
-        return found
+        return done
 
     monkeypatch.setattr(Encoder, "batch", counted)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # one worker: passes come one after the other

@@ -168,10 +168,10 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.Capt
             str(tmp_path / "o.xlsx"),
         ),
     }
-    for said, arguments in tries.items():
+    for message, arguments in tries.items():
         assert main(["replicate", *map(str, arguments)]) > 1
         error = capsys.readouterr().err
-        assert said in error
+        assert message in error
         assert error.count("\n") == 1
 
 

@@ -181,8 +181,8 @@ def test_the_keyboard_goes_where_the_pointer_goes(sheet: Callable[..., Sheet]) -
         shown.page.keyboard.press(key)
     assert shown.says(1).startswith("The → animal ")
     assert shown.says(3).startswith("The → animal ")
-    said = shown.page.locator(".said").inner_text()
-    assert re.match(r"1, L3H1: The → animal \d\.\d{3}; 2, L5H11: The → animal \d\.\d{3}; 3, L0H2: ", said)
+    announcement = shown.page.locator(".said").inner_text()
+    assert re.match(r"1, L3H1: The → animal \d\.\d{3}; 2, L5H11: The → animal \d\.\d{3}; 3, L0H2: ", announcement)
     assert "The → animal" in (shown.canvas(2).get_attribute("aria-label") or "")
     shown.page.keyboard.press("Enter")
     assert shown.last("view")["pin"] == "q1k2"

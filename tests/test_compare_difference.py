@@ -142,9 +142,9 @@ def test_edits_say_what_to_do_with_which_place_of_the_tray(sheet: Callable[..., 
     for tool, (message, view) in expected.items():
         fresh = sheet(three(), editable=[0, 2, 5], diff="0-2", pin="q10", at="2")
         fresh.tool(1, tool).click()
-        said = fresh.last("edit")
-        assert said == said | message, tool
-        assert said["view"] == said["view"] | view, tool
+        edit = fresh.last("edit")
+        assert edit == edit | message, tool
+        assert edit["view"] == edit["view"] | view, tool
     assert shown.tool(1, "left").get_attribute("aria-disabled") == "true"
     shown.tool(1, "left").click(force=True)
     assert shown.page.evaluate("sent") == []
@@ -174,8 +174,8 @@ def test_a_panel_is_renamed_in_place(sheet: Callable[..., Sheet]) -> None:
     field = shown.panel(2).get_by_label("Name of this panel")
     field.fill("  agreement  ")
     field.press("Enter")
-    said = shown.last("edit")
-    assert (said["action"], said["index"], said["name"]) == ("rename", 1, "agreement")
+    edit = shown.last("edit")
+    assert (edit["action"], edit["index"], edit["name"]) == ("rename", 1, "agreement")
 
 
 def test_escape_leaves_a_name_and_a_pin_as_they_were(sheet: Callable[..., Sheet]) -> None:
@@ -193,8 +193,8 @@ def test_ready_made_panels_are_pinned(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(three())
     assert shown.page.locator("[data-tool=remove], .rename").count() == 0
     shown.tool(2, "pin").click()
-    said = shown.last("edit")
-    assert said == said | {"action": "pin", "index": 1, "head": "L5H11", "model": "minilm", "text": TIRED, "pair": ""}
+    edit = shown.last("edit")
+    assert edit == edit | {"action": "pin", "index": 1, "head": "L5H11", "model": "minilm", "text": TIRED, "pair": ""}
 
 
 def test_the_tools_are_one_stop_of_the_tab_key(sheet: Callable[..., Sheet]) -> None:
@@ -271,8 +271,8 @@ def test_the_ring_of_the_focus_is_whole(sheet: Callable[..., Sheet]) -> None:
 
 
 def test_a_folder_is_called_by_its_own_name(sheet: Callable[..., Sheet]) -> None:
-    own = Attention("/srv/secret/own", "", first().text, first().weights)
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(own, Head(3, 1))], diff="0-1")
+    folder_model = Attention("/srv/secret/own", "", first().text, first().weights)
+    shown = sheet([Panel(first(), Head(3, 1)), Panel(folder_model, Head(3, 1))], diff="0-1")
     assert "own" in shown.panel(2).locator(".whose").inner_text()
     assert "L3H1 of own minus L3H1 of minilm" in shown.page.locator(".difference h2").inner_text()
     assert "secret" not in shown.page.locator(".compare").inner_text()

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500]  # what a URL can carry
 
 
-def kept(of: PageSession) -> tuple[Pin, ...]:
+def pinned(of: PageSession) -> tuple[Pin, ...]:
     pins, whole = tray.read(of.url.get("tray"))
     assert whole
     return pins
@@ -43,7 +43,7 @@ def edit(of: PageSession, action: str, index: int, **more: Any) -> None:
 def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
     explore = PageSession({"head": "L0H2"})
     explore.send("mha_explorer", "tray", {"model": "minilm", "head": "L0H2"})
-    assert kept(explore) == (Pin(FIRST, "", "minilm", Head(0, 2)),)
+    assert pinned(explore) == (Pin(FIRST, "", "minilm", Head(0, 2)),)
     compare = visit(tray=explore.url["tray"])
     assert heads(compare) == ["L0H2"]
     assert panels(compare)["editable"]
@@ -52,14 +52,14 @@ def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
 def test_the_tray_is_changed_and_the_url_with_it() -> None:
     here = visit(tray=tray.write([L3H1, L0H2]))
     edit(here, "duplicate", 1)
-    assert kept(here) == (L3H1, L0H2, L0H2)
+    assert pinned(here) == (L3H1, L0H2, L0H2)
     edit(here, "move", 2, to=0)
-    assert kept(here) == (L0H2, L3H1, L0H2)
+    assert pinned(here) == (L0H2, L3H1, L0H2)
     edit(here, "rename", 1, name=" the cat’s\nhead ")
-    assert kept(here)[1].name == "the cat’s head"
+    assert pinned(here)[1].name == "the cat’s head"
     assert panels(here)["panels"][1]["name"] == "the cat’s head"
     edit(here, "remove", 0, view={"diff": "0-1", "unit": "pieces", "evil": "x"})
-    assert [pin.head for pin in kept(here)] == [Head(3, 1), Head(0, 2)]
+    assert [pin.head for pin in pinned(here)] == [Head(3, 1), Head(0, 2)]
     assert (here.url["diff"], here.url["unit"]) == ("0-1", "pieces")
     assert "evil" not in here.url
     edit(here, "remove", 0)
@@ -72,21 +72,21 @@ def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
     here = visit(tray=tray.write([L3H1] * 8))
     edit(here, "duplicate", 0)
     assert "At most 8 heads can be compared" in here.said
-    assert len(kept(here)) == 8
+    assert len(pinned(here)) == 8
     edit(here, "duplicate", 0)
     assert here.said.count("At most 8 heads can be compared") == 1
 
 
 @pytest.mark.parametrize(
-    "said",
+    "value",
     [[], "x", 3, None, {"action": "remove"}, {"action": "remove", "index": "0"}, {"action": "remove", "index": 99},
      {"action": "move", "index": 0, "to": "x"}, {"action": "explode", "index": 0}],
     ids=str,
 )  # fmt: skip
-def test_a_message_that_makes_no_sense_changes_nothing(said: Any) -> None:
+def test_a_message_that_makes_no_sense_changes_nothing(value: Any) -> None:
     here = visit(tray=tray.write([L3H1, L0H2]))
-    here.send("mha_compare", "edit", said)
-    assert kept(here) == (L3H1, L0H2)
+    here.send("mha_compare", "edit", value)
+    assert pinned(here) == (L3H1, L0H2)
 
 
 def test_open_leads_to_the_head_on_explore() -> None:
@@ -112,14 +112,14 @@ def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
               Pin("", "", "minilm", Head(0, 0)), Pin(FIRST, "", "gpt2", Head(0, 0))]  # fmt: skip
     here = visit(tray=tray.write([*broken, L3H1]))
     assert heads(here) == ["L3H1"]
-    for said in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not on this machine yet"):
-        assert said in here.said
+    for message in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not on this machine yet"):
+        assert message in here.said
     assert panels(here)["panels"][0]["source"] == 4
     here.at.button(key="remove_0").click().run()
     here.check()
-    assert len(kept(here)) == 4
+    assert len(pinned(here)) == 4
     edit(here, "remove", 3)
-    assert [pin.model for pin in kept(here)] == ["../../etc/passwd", "minilm", "gpt2"]
+    assert [pin.model for pin in pinned(here)] == ["../../etc/passwd", "minilm", "gpt2"]
 
 
 @pytest.mark.parametrize("value", ["x", '{"of":[],"heads":[["L0H0",0,""]]}', *SOME[:6]], ids=ascii)
@@ -140,12 +140,12 @@ def test_texts_of_every_kind_are_pinned_and_read_again() -> None:
 
 def test_an_empty_tray_shows_the_most_similar_heads() -> None:
     here = visit()
-    found = heads(here)
-    assert found[0] == "L3H1"
+    shown = heads(here)
+    assert shown[0] == "L3H1"
     attention = office().readings.get(("minilm", FIRST, ""))
     assert attention is not None
     expected = office().similar(attention, Head(3, 1), 5)
-    assert found[1:] == [str(head) for head, _ in expected]
+    assert shown[1:] == [str(head) for head, _ in expected]
     assert [p["name"] for p in panels(here)["panels"]][1] == f"{expected[0][1]:.3f} nats"
     assert "No heads chosen yet" in visit(show="tray").said
 
@@ -227,7 +227,7 @@ def test_the_texts_of_a_link_share_one_room() -> None:
     full = PageSession({"tray": tray.write([Pin(long, "", "minilm", Head(0, 0))])})
     full.read("x" * 9000)
     assert MAX_ENCODED / 2 <= encoded(full) <= MAX_ENCODED
-    assert kept(full)[0].text == long
+    assert pinned(full)[0].text == long
 
 
 def test_another_sentence_starts_from_itself() -> None:
@@ -258,9 +258,9 @@ def test_a_menu_names_models_as_they_are_and_no_sentence_says_where_a_folder_lie
     assert visit(show="models", model="minilm").at.selectbox(key="with").options[1:] == ["GPT-2"]
     here = visit(show="similar", model=str(folder))
     assert heads(here)
-    said = here.said + " ".join(block.proto.body for block in here.at.get("html"))
-    assert str(folder.parent) not in said
-    assert f"L0H0 (1-1) of {folder.name}<" in said
+    page_text = here.said + " ".join(block.proto.body for block in here.at.get("html"))
+    assert str(folder.parent) not in page_text
+    assert f"L0H0 (1-1) of {folder.name}<" in page_text
 
 
 def test_a_server_with_one_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,9 +279,9 @@ def test_a_model_that_is_not_here_is_one_click_away() -> None:
 def test_any_panel_of_a_comparison_can_be_pinned() -> None:
     here = visit(show="similar")
     edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="L5H11")
-    assert kept(here) == (Pin(FIRST, "", "minilm", Head(5, 11)),)
+    assert pinned(here) == (Pin(FIRST, "", "minilm", Head(5, 11)),)
     edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="<b>")
-    assert len(kept(here)) == 1
+    assert len(pinned(here)) == 1
     assert "not the name of a head" in here.said
 
 
@@ -312,7 +312,7 @@ def test_the_map_has_a_point_for_every_head_and_lists_the_nearest() -> None:
     assert config["toImageButtonOptions"]["format"] == "svg"
     here.at.button(key=next(b.key for b in here.at.button if b.key.startswith("pin_M"))).click().run()
     here.check()
-    assert len(kept(here)) == 1
+    assert len(pinned(here)) == 1
 
 
 def test_the_map_also_stands_upright_for_a_phone_and_leaves_plotlys_buttons_their_room() -> None:

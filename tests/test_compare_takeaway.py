@@ -86,11 +86,11 @@ def figures_made(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
     """The accented tokens of each panel, panels standing from left to right in one row: rows first, then columns."""
-    found: list[list[str]] = [[] for _ in range(panels)]
+    held: list[list[str]] = [[] for _ in range(panels)]
     for mark in drawing.marks:
         if isinstance(mark, Text) and mark.colour == LIGHT.accent:
-            found[min(panels - 1, int(mark.x / drawing.width * panels))].append(mark.text)
-    return found
+            held[min(panels - 1, int(mark.x / drawing.width * panels))].append(mark.text)
+    return held
 
 
 def test_a_png_beyond_all_bounds_is_not_offered_and_the_page_says_why() -> None:
@@ -161,6 +161,6 @@ def settings_on_screen(here: PageSession, page: str | None) -> dict[str, Any]:
 def settings_in_file(figure: Figure, screen: dict[str, Any]) -> dict[str, Any]:
     """What a file says of the same: a heatmap is of the first head, the grid of all."""
     about = figure.drawing.about
-    found = {name: about.get(name, screen[name]) for name in screen} | {"heads": about["heads"].split()}
+    settings = {name: about.get(name, screen[name]) for name in screen} | {"heads": about["heads"].split()}
     of_first = {"heatmap": screen["heads"][:1], "grid": ["all"]}.get(about["figure"], screen["heads"])
-    return found | ({"heads": screen["heads"]} if found["heads"] == of_first else {})
+    return settings | ({"heads": screen["heads"]} if settings["heads"] == of_first else {})

@@ -27,13 +27,13 @@ from tests import brute
 
 def sentence_of(*words: str) -> Sentence:
     """From "form UPOS chain chain…"; each mention is its one word. PRON3 is a third person."""
-    found, mentions = [], []
-    for at, said in enumerate(words):
-        form, upos, *chains = said.split()
+    sentence_words, mentions = [], []
+    for at, described in enumerate(words):
+        form, upos, *chains = described.split()
         features = "Number=Sing|Person=3" if upos.endswith("3") else "Person=1"
-        found.append(Word(form, upos.rstrip("3"), None, "", features))
+        sentence_words.append(Word(form, upos.rstrip("3"), None, "", features))
         mentions += [Mention(chain, at, at + 1, at) for chain in chains]
-    return Sentence(tuple(found), tuple(mentions))
+    return Sentence(tuple(sentence_words), tuple(mentions))
 
 
 def counts(block: Any, *sentences: Sentence, half: int | None = None) -> dict[str, tuple[int, int]]:
@@ -169,12 +169,12 @@ def test_a_sentence_that_is_longer_than_a_chunk_is_one_by_itself() -> None:
 @given(st.lists(st.tuples(st.integers(1, 140), st.sampled_from("ab")), max_size=30))
 def test_every_sentence_is_in_one_chunk_and_no_two_could_be_joined(given_: list[tuple[int, str]]) -> None:
     lengths, documents = [length for length, _ in given_], "".join(name for _, name in given_)
-    found = packed(lengths, documents)
-    assert [number for numbers in found for number in numbers] == list(range(len(lengths)))
-    for numbers in found:
+    chunks = packed(lengths, documents)
+    assert [number for numbers in chunks for number in numbers] == list(range(len(lengths)))
+    for numbers in chunks:
         assert len(numbers) == 1 or sum(lengths[i] for i in numbers) <= 128
         assert len({documents[i] for i in numbers}) == 1
-    for one, other in pairwise(found):
+    for one, other in pairwise(chunks):
         same = documents[one[-1]] == documents[other[0]]
         assert not same or sum(lengths[i] for i in one) + lengths[other[0]] > 128
 
@@ -207,8 +207,8 @@ def test_all_counts_are_those_of_the_plain_loops(words: list[str], seed: int) ->
     expected = brute.coreference([(plain, brute.Reading(block, list(range(len(words))), [], [], []))])
     sums = {name: array.sum(axis=(0, 1)) for name, array in coreference.sums.items()}
     for i, kind in enumerate(TYPES):
-        found = [(int(sums["n"][i]), int(right)) for right in (*sums["correct"][i], *sums["baseline"][i])]
-        assert found == [expected.get((kind, who), (0, 0)) for who in (0, 1, "nearest", "same_form")]
+        counts = [(int(sums["n"][i]), int(right)) for right in (*sums["correct"][i], *sums["baseline"][i])]
+        assert counts == [expected.get((kind, who), (0, 0)) for who in (0, 1, "nearest", "same_form")]
 
 
 # ---- GAP -------------------------------------------------------------------------------------------------------------
@@ -267,6 +267,6 @@ def test_the_pieces_of_a_name_are_those_of_the_last_word_inside_its_span(
 ) -> None:
     spans = [m.span() for m in re.finditer(r"\w(?<=O)|De|hner|\w+|[^\w\s]", SPAN)]
     assert SPAN.startswith(name, start)
-    found = [Piece(SPAN[begin:end], begin, end, at, 0) for at, (begin, end) in enumerate(spans)]
-    text = tokenized(SPAN, "", [*found, Piece("[SEP]", 0, 0, None, 0)])
+    name_pieces = [Piece(SPAN[begin:end], begin, end, at, 0) for at, (begin, end) in enumerate(spans)]
+    text = tokenized(SPAN, "", [*name_pieces, Piece("[SEP]", 0, 0, None, 0)])
     assert [SPAN[slice(*spans[i])] for i in _pieces(text, *_last_word(name, start))] == pieces

@@ -39,10 +39,10 @@ def test_the_cores_are_divided_among_the_workers_and_nobody_else_is_slowed() -> 
         return threading.get_ident(), torch.get_num_threads()
 
     with Turn().crew() as crew:
-        found = list(crew.map(share, range(MOST)))
+        shares = list(crew.map(share, range(MOST)))
         assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
-    assert len({thread for thread, _ in found}) == MOST
-    assert [threads for _, threads in found] == [2] * MOST
+    assert len({thread for thread, _ in shares}) == MOST
+    assert [threads for _, threads in shares] == [2] * MOST
     assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
 
 

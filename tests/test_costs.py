@@ -29,10 +29,12 @@ def counted(run: Callable[[], Any]) -> int:
 def test_parameters_and_multiply_adds_are_those_of_pytorch(d_model: int, heads: int, n: int) -> None:
     module = torch.nn.MultiheadAttention(d_model, heads, batch_first=True)  # in training mode: no fused kernel
     x = torch.randn(1, n, d_model)
-    found = costs(d_model, heads, n)
-    assert sum(p.numel() for p in module.parameters()) == found.with_biases
-    assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == found.parameters
-    assert counted(lambda: module(x, x, x, need_weights=True, average_attn_weights=False)) == found.multiply_adds
+    counted_costs = costs(d_model, heads, n)
+    assert sum(p.numel() for p in module.parameters()) == counted_costs.with_biases
+    assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == counted_costs.parameters
+    assert (
+        counted(lambda: module(x, x, x, need_weights=True, average_attn_weights=False)) == counted_costs.multiply_adds
+    )
 
 
 @pytest.mark.parametrize(("d_model", "heads", "n"), SETTINGS)
@@ -40,32 +42,32 @@ def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
     shape = {"hidden_size": d_model, "num_attention_heads": heads}
     config = BertConfig(**shape, attn_implementation="eager")  # type: ignore[call-arg]
     module = BertAttention(config).eval()
-    found = costs(d_model, heads, n)
+    counted_costs = costs(d_model, heads, n)
     norm = 2 * d_model  # the layer norm behind the attention is not counted
-    assert sum(p.numel() for p in module.parameters()) - norm == found.with_biases
-    assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == found.parameters
-    assert counted(lambda: module(torch.randn(1, n, d_model))) == found.multiply_adds
+    assert sum(p.numel() for p in module.parameters()) - norm == counted_costs.with_biases
+    assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == counted_costs.parameters
+    assert counted(lambda: module(torch.randn(1, n, d_model))) == counted_costs.multiply_adds
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "albert"])
 def test_memory_is_that_of_the_arrays(family: str, tiny: Callable[[str], Encoder]) -> None:
     trace = tiny(family).trace("The animal didn't cross the street.")
-    found = costs(trace.d_model, trace.heads, trace.n)
-    assert found.d_k == trace.d_k
-    assert found.parameter_bytes == sum(array.nbytes for array in trace.parameters)
-    assert found.weight_bytes == trace.weights.nbytes
+    counted_costs = costs(trace.d_model, trace.heads, trace.n)
+    assert counted_costs.d_k == trace.d_k
+    assert counted_costs.parameter_bytes == sum(array.nbytes for array in trace.parameters)
+    assert counted_costs.weight_bytes == trace.weights.nbytes
     vectors = (trace.q, trace.k, trace.v, trace.concatenation, trace.output)
-    assert found.vector_bytes == sum(array.nbytes for array in vectors)
+    assert counted_costs.vector_bytes == sum(array.nbytes for array in vectors)
 
 
 def test_the_paper_s_model_by_hand() -> None:
-    found = costs(*PAPER, 64)
-    assert found.d_k == 64
-    assert found.parameters == 1_048_576  # 4 · 512 · 512: the paper's matrices have no biases
-    assert found.with_biases == 1_050_624  # + 4 · 512
-    assert found.projections == 67_108_864  # 4 · 64 · 512 · 512
-    assert found.products == 4_194_304  # 2 · 64 · 64 · 512
-    assert found.weight_bytes == 131_072  # 4 · 8 · 64 · 64
+    counted_costs = costs(*PAPER, 64)
+    assert counted_costs.d_k == 64
+    assert counted_costs.parameters == 1_048_576  # 4 · 512 · 512: the paper's matrices have no biases
+    assert counted_costs.with_biases == 1_050_624  # + 4 · 512
+    assert counted_costs.projections == 67_108_864  # 4 · 64 · 512 · 512
+    assert counted_costs.products == 4_194_304  # 2 · 64 · 64 · 512
+    assert counted_costs.weight_bytes == 131_072  # 4 · 8 · 64 · 64
 
 
 def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
@@ -75,7 +77,7 @@ def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("d_model", "heads", "n", "said"),
+    ("d_model", "heads", "n", "message"),
     [
         (510, 8, 64, "8 heads cannot share 510 dimensions equally: 6 would be left over. Take h = 3, 5, 6, 10,"),
         (0, 1, 1, "d_model is 0"),
@@ -86,10 +88,10 @@ def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
         (512, 8, 10**12, "n is 1000000000000"),
     ],
 )
-def test_bad_settings_say_what_would_do(d_model: int, heads: int, n: int, said: str) -> None:
+def test_bad_settings_say_what_would_do(d_model: int, heads: int, n: int, message: str) -> None:
     with pytest.raises(SettingError) as error:
         costs(d_model, heads, n)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_every_proposed_number_of_heads_divides() -> None:

@@ -71,8 +71,8 @@ def indexes(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The index of PyTorch and the default one: each has torch in a build of its own."""
     wheel(tmp_path / "pytorch", CPU)
     wheel(tmp_path / "default", VERSION)
-    with served(tmp_path / "pytorch") as own, served(tmp_path / "default") as default:
-        yield own, default
+    with served(tmp_path / "pytorch") as pytorch, served(tmp_path / "default") as default:
+        yield pytorch, default
 
 
 def installed_by_make(python: Path, index: str, default: str, tmp_path: Path) -> tuple[str, str]:
@@ -105,19 +105,23 @@ def test_the_build_for_the_cpu_comes_from_its_own_index_and_stays(
 def test_the_default_index_is_asked_where_the_other_has_nothing(
     python: Path, indexes: tuple[str, str], tmp_path: Path, why: str
 ) -> None:
-    own, default = indexes
+    pytorch, default = indexes
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     if why == "a broken wheel":
         next((tmp_path / "pytorch" / "torch").glob("*.whl")).write_bytes(b"not a wheel")
-    other = {"refused": f"http://127.0.0.1:{port}", "unknown name": "http://index.invalid", "no such page": f"{own}/no"}
+    other = {
+        "refused": f"http://127.0.0.1:{port}",
+        "unknown name": "http://index.invalid",
+        "no such page": f"{pytorch}/no",
+    }
     began = time.monotonic()
-    version, said = installed_by_make(python, other.get(why, own), default, tmp_path)
+    version, stderr = installed_by_make(python, other.get(why, pytorch), default, tmp_path)
     assert time.monotonic() - began < 60
     assert version == VERSION
-    assert said.startswith(f"No CPU build of PyTorch from {other.get(why, own)} (")
-    assert said.endswith("): the default index is asked.\n")
-    assert said.count("\n") == 1
+    assert stderr.startswith(f"No CPU build of PyTorch from {other.get(why, pytorch)} (")
+    assert stderr.endswith("): the default index is asked.\n")
+    assert stderr.count("\n") == 1
 
 
 def test_an_index_that_never_answers_is_left_soon() -> None:

@@ -119,9 +119,9 @@ REFUSED: list[tuple[Any, list[str], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "tokens", "keys", "said"), REFUSED, ids=[said[:30] for *_, said in REFUSED])
+@pytest.mark.parametrize(("what", "tokens", "keys", "message"), REFUSED, ids=[message[:30] for *_, message in REFUSED])
 def test_what_is_not_one_stack_over_these_tokens_is_refused(
-    outputs: Any, what: str, tokens: list[str], keys: Any, said: str
+    outputs: Any, what: str, tokens: list[str], keys: Any, message: str
 ) -> None:
     given = {
         "cross": outputs.cross_attentions,
@@ -129,7 +129,7 @@ def test_what_is_not_one_stack_over_these_tokens_is_refused(
         "steps": (outputs.cross_attentions, outputs.cross_attentions),  # as generate() returns
         "joined": outputs.encoder_attentions + outputs.decoder_attentions,
     }[what]
-    with pytest.raises(ShapeError, match=said):
+    with pytest.raises(ShapeError, match=message):
         Attention.from_tensors(given, tokens, keys)
 
 

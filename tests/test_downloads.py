@@ -272,10 +272,10 @@ def _failed(model: Model) -> MhaVizError:
 
 
 @pytest.mark.parametrize("case", ["silent", "nonsense", "offline", "unwritable", "full", "too large"])
-@pytest.mark.parametrize("told", ["strangers", "owner"])
+@pytest.mark.parametrize("reader", ["strangers", "owner"])
 def test_strangers_are_told_nothing_of_the_machine(
     case: str,
-    told: str,
+    reader: str,
     hub: FakeHub,
     hub_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -283,7 +283,7 @@ def test_strangers_are_told_nothing_of_the_machine(
 ) -> None:
     repository = Repository(tiny_bert_files())
     hub.add("someone/tiny", repository)
-    if told == "strangers":
+    if reader == "strangers":
         monkeypatch.setenv(catalog.SETTING, "minilm,someone/tiny")
     match case:
         case "silent":
@@ -304,10 +304,10 @@ def test_strangers_are_told_nothing_of_the_machine(
             repository.announced["model.safetensors"] = 3 * 10**9
     error = _failed(TINY)
     inside = (hub.url, str(hub_cache), "HF_", "MHA_VIZ_", "HF_HUB_CACHE", "disk has")
-    assert any(word in str(error) for word in inside) == (told == "owner")
+    assert any(word in str(error) for word in inside) == (reader == "owner")
     assert "someone/tiny" in str(error) or case == "nonsense"
     assert error.remedy
-    if told == "strangers" and case not in ("too large",):
+    if reader == "strangers" and case not in ("too large",):
         assert caplog.records[-1].levelno == logging.WARNING
 
 

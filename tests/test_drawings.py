@@ -63,8 +63,8 @@ def test_svg_holds_every_mark_where_the_drawing_has_it(name: str) -> None:
     root = Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
     assert root.get("width") == f"{drawing.width:.3f}".rstrip("0").rstrip(".") + "pt"
     texts = [m for m in drawing.marks if isinstance(m, Text)]
-    found = root.iter(f"{SVG}text")
-    for mark, element in zip(texts, found, strict=True):
+    elements = root.iter(f"{SVG}text")
+    for mark, element in zip(texts, elements, strict=True):
         assert element.text == mark.text
         assert float(element.get("x", "")) == pytest.approx(mark.x, abs=1e-3)
         assert float(element.get("y", "")) == pytest.approx(mark.y + 0.355 * mark.size, abs=0.02 * mark.size)
@@ -231,10 +231,10 @@ def test_cells_keep_sharp_edges_in_every_format() -> None:
 def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
     drawing = heatmap(labelled("שלום", "مرحبا", "naïve", "Привет", "e\u0301"), Head(0, 0))
     assert fonts.missing(drawing.texts()) == []
-    found = text_of(exports.drawing_bytes(drawing, ".pdf"))
-    assert "Привет" in found
-    assert "naïve" in found
-    assert {"שלום", "مرحبا"} <= set(found.split())
+    copied = text_of(exports.drawing_bytes(drawing, ".pdf"))
+    assert "Привет" in copied
+    assert "naïve" in copied
+    assert {"שלום", "مرحبا"} <= set(copied.split())
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_text_of_a_pdf_is_copied_and_found_as_it_is_read(text: str) -> None:
     drawing = Drawing(300, 40, (Text(20, 20, text, 20, "#000000"),))
     assert fonts.missing(drawing.texts()) == []
     page = pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf"))[0].get_textpage()
-    found = page.get_text_range()
-    assert unicodedata.normalize("NFC", found) == unicodedata.normalize("NFC", text)  # marks in any order
-    if found == text and max(text) <= "\uffff":  # this reader searches nothing beyond
+    copied = page.get_text_range()
+    assert unicodedata.normalize("NFC", copied) == unicodedata.normalize("NFC", text)  # marks in any order
+    if copied == text and max(text) <= "\uffff":  # this reader searches nothing beyond
         assert page.search(text).get_next() is not None
 
 
@@ -328,11 +328,11 @@ def test_chinese_is_drawn_where_a_font_has_it(tmp_path: Path, fresh_fonts: Calla
 def test_a_missing_script_is_named_with_what_to_install(fresh_fonts: Callable[[str], None], tmp_path: Path) -> None:
     (tmp_path / "broken.ttf").write_bytes(b"no font at all")
     fresh_fonts(str(tmp_path))
-    said = fonts.missing(["a猫", "猫好", "क", "👩"])
-    assert len(said) == 3
-    assert "CJK ideographs (猫, 好)" in said[0]
-    assert "Noto Sans CJK" in said[0]
-    assert "Devanagari" in said[1]
+    sentences = fonts.missing(["a猫", "猫好", "क", "👩"])
+    assert len(sentences) == 3
+    assert "CJK ideographs (猫, 好)" in sentences[0]
+    assert "Noto Sans CJK" in sentences[0]
+    assert "Devanagari" in sentences[1]
     for suffix in exports.drawing_suffixes():
         assert exports.drawing_bytes(Drawing(60, 40, (Text(10, 20, "猫", 20, "#000000"),)), suffix)
 
@@ -389,14 +389,14 @@ def _is_inert(written: bytes) -> None:
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_words_about_a_figure(text: str) -> None:
-    said = text[:300]
-    drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), caption=said, alt=said, about={"text": said})
+    words = text[:300]
+    drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), caption=words, alt=words, about={"text": words})
     root = Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
     assert [e.tag for e in root.iter() if e.tag.endswith("script")] == []
     pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf")).get_metadata_dict()
     image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 72)))
     image.load()
-    assert image.text["text"] == clean(said)  # type: ignore[attr-defined]
+    assert image.text["text"] == clean(words)  # type: ignore[attr-defined]
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -449,13 +449,13 @@ def test_on_somebodys_axes_text_shrinks_with_the_drawing_and_the_rest_of_their_f
     import matplotlib.pyplot as plt
 
     dark = FIGURES["dark"]
-    figure, (own, other) = plt.subplots(1, 2, figsize=(4, 3))
+    figure, (left, other) = plt.subplots(1, 2, figsize=(4, 3))
     before = figure.get_facecolor(), other.get_xlim()
-    assert exports.draw(dark, own) is own
+    assert exports.draw(dark, left) is left
     assert (figure.get_facecolor(), other.get_xlim()) == before
-    assert own.patches[0].get_facecolor() == mpl.colors.to_rgba(dark.background or "")
+    assert left.patches[0].get_facecolor() == mpl.colors.to_rgba(dark.background or "")
     figure.canvas.draw()
-    share = own.get_window_extent().width / figure.dpi * 72 / dark.width
+    share = left.get_window_extent().width / figure.dpi * 72 / dark.width
     sizes = [mark.size * share for mark in dark.marks if isinstance(mark, Text)]
-    assert [t.get_fontsize() for t in own.texts] == pytest.approx(sizes, rel=0.01)
+    assert [t.get_fontsize() for t in left.texts] == pytest.approx(sizes, rel=0.01)
     plt.close("all")

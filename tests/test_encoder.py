@@ -194,13 +194,13 @@ def folder(tiny_folder: Folder, tmp_path: Path) -> Path:
 
 
 def test_a_folder_opens_by_its_path(folder: Path) -> None:
-    found = mha_viz.load(str(folder))
-    assert found.name == str(folder)
-    assert len(found.revision) == 12
+    loaded = mha_viz.load(str(folder))
+    assert loaded.name == str(folder)
+    assert len(loaded.revision) == 12
     weights = load_file(folder / "model.safetensors")
     weights["embeddings.word_embeddings.weight"][0, 0] += 1
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    assert mha_viz.load(str(folder)).revision != found.revision
+    assert mha_viz.load(str(folder)).revision != loaded.revision
 
 
 def test_a_snapshot_of_the_hub_is_named_by_its_commit(folder: Path, tmp_path: Path) -> None:
@@ -271,9 +271,9 @@ def test_a_damaged_folder_is_a_plain_message(damage: Callable[[Path], None], fol
 def test_half_precision_files_are_read_in_float32(folder: Path) -> None:
     weights = {k: v.half() for k, v in load_file(folder / "model.safetensors").items()}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    found = Encoder.from_folder(folder)
-    assert found.encode(SENTENCE).weights.dtype == np.float32
-    assert {p.dtype for p in found._model.parameters()} <= {torch.float32}
+    loaded = Encoder.from_folder(folder)
+    assert loaded.encode(SENTENCE).weights.dtype == np.float32
+    assert {p.dtype for p in loaded._model.parameters()} <= {torch.float32}
 
 
 def test_an_encoder_decoder_is_refused(folder: Path) -> None:

@@ -34,15 +34,15 @@ def profile(
     """A profile with the tables by which it can measure a kind of role, all without a line."""
     every = {name: frame(name) for name in ("uas", "position", "delimiter", "entropy", *tables.split())}
     standing = {"status": "suggested", "corpora": corpus}
-    own = {
+    both = {
         "candidates": frame("candidates", *candidates),
         "roles": frame("roles", *({**line, **standing, "lowest_score": line["score"]} for line in suggested)),
     }
     described = {"model": "m", "revision": "r", "layers": 1, "heads": 9, "corpus": corpus, "sha256": corpus}
-    return Profile({**described, "counts": {"pieces": 500}, **facts}, {**every, **own}, {**every, **own})
+    return Profile({**described, "counts": {"pieces": 500}, **facts}, {**every, **both}, {**every, **both})
 
 
-def found(of: Profile) -> list[tuple[Any, ...]]:
+def role_lines(of: Profile) -> list[tuple[Any, ...]]:
     return [(f.head.head, f.detail, f.status, f.score, f.lowest, f.beats_upos) for f in of.findings()]
 
 
@@ -54,8 +54,8 @@ def test_what_both_corpora_show_is_established_with_the_numbers_of_each() -> Non
         profile("a", candidate(1, "obj head_row", 0.5, True), candidate(2, "obj head_row", 0.6, True)),
         profile("b", candidate(2, "obj head_row", 0.7, True), candidate(2, "det head_row", 0.9, True)),
     )
-    assert found(one) == [(2, "obj head_row", "established", 0.6, 0.6, True)]
-    assert found(other) == [(2, "obj head_row", "established", 0.7, 0.6, True)]
+    assert role_lines(one) == [(2, "obj head_row", "established", 0.6, 0.6, True)]
+    assert role_lines(other) == [(2, "obj head_row", "established", 0.7, 0.6, True)]
     assert one.findings()[0].corpora == other.findings()[0].corpora == ("a", "b")
     assert len(one.untrained["roles"]) == 1
 
@@ -65,43 +65,43 @@ def test_a_rule_that_does_as_well_on_one_corpus_is_not_beaten(here: bool, there:
     pair = establish(
         profile("a", candidate(2, "obj head_row", 0.6, here)), profile("b", candidate(2, "obj head_row", 0.7, there))
     )
-    assert [line[-1] for of in pair for line in found(of)] == [False, False]
+    assert [line[-1] for of in pair for line in role_lines(of)] == [False, False]
 
 
 def test_thresholds_need_both_corpora_too() -> None:
     sep, broad = candidate(1, "sep", 0.7, None, "delimiter"), candidate(1, "entropy", 0.8, None, "broad")
     one, _ = establish(profile("a", sep, broad, suggested=(sep, broad)), profile("b", broad))
-    assert found(one) == [(1, "entropy", "established", 0.8, 0.8, None)]
+    assert role_lines(one) == [(1, "entropy", "established", 0.8, 0.8, None)]
 
 
 def test_what_one_corpus_alone_can_measure_stays_suggested() -> None:
     she = candidate(3, "third_person", 0.6, None, "coreference")
     with_chains = profile("b", she, suggested=(she,), tables="coreference")
     one, other = establish(profile("a"), with_chains)
-    assert found(one) == []
-    assert found(other) == [(3, "third_person", "suggested", 0.6, 0.6, None)]
+    assert role_lines(one) == []
+    assert role_lines(other) == [(3, "third_person", "suggested", 0.6, 0.6, None)]
     again = establish(one, other)[1]
-    assert found(again) == found(other)
+    assert role_lines(again) == role_lines(other)
     _, both = establish(profile("a", she, tables="coreference"), with_chains)
-    assert found(both)[0][2] == "established"
+    assert role_lines(both)[0][2] == "established"
 
 
 def test_a_profile_without_roles_changes_nothing() -> None:
     gap = Profile(profile("gap").facts, {"gap": frame("gap")}, {"gap": frame("gap")})
     one, other = establish(profile("a"), gap)
-    assert (found(one), set(other.tables)) == ([], {"gap"})
+    assert (role_lines(one), set(other.tables)) == ([], {"gap"})
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "message"),
     [
         ({"model": "n"}, "another model: n, not m"),
         ({"revision": "s"}, "another revision of the model: s, not r"),
         ({"sha256": "a"}, "the same corpus"),
     ],
 )
-def test_profiles_that_cannot_be_compared_are_refused(facts: Line, said: str) -> None:
-    with pytest.raises(CorpusError, match=said):
+def test_profiles_that_cannot_be_compared_are_refused(facts: Line, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
         establish(profile("a"), profile("b", **facts))
 
 
@@ -138,10 +138,10 @@ def treebank(accuracy: float, offset: float, high: float, n: int = 100) -> Profi
 )
 def test_the_three_outcomes(accuracy: float, offset: float, high: float, n: int, outcome: str) -> None:
     finding = role("syntax", "obj dep_to_head", 0.7, lowest=0.58)
-    (found_,) = replicate([finding], treebank(accuracy, offset, high, n))
-    assert found_.outcome == outcome
-    assert found_.here is not None
-    assert found_.here[:3] == (accuracy, offset, n)
+    (replication,) = replicate([finding], treebank(accuracy, offset, high, n))
+    assert replication.outcome == outcome
+    assert replication.here is not None
+    assert replication.here[:3] == (accuracy, offset, n)
 
 
 def test_without_a_second_corpus_its_own_accuracy_is_the_lowest() -> None:
@@ -151,8 +151,8 @@ def test_without_a_second_corpus_its_own_accuracy_is_the_lowest() -> None:
 
 
 def test_a_relation_that_the_corpus_lacks_has_no_case() -> None:
-    (found_,) = replicate([role("syntax", "nmod:poss head_row", 0.7)], treebank(0.6, 0.5, 0.7))
-    assert (found_.outcome, found_.here and found_.here.n) == (FEW, 0)
+    (replication,) = replicate([role("syntax", "nmod:poss head_row", 0.7)], treebank(0.6, 0.5, 0.7))
+    assert (replication.outcome, replication.here and replication.here.n) == (FEW, 0)
 
 
 def test_what_is_not_annotated_is_said() -> None:
@@ -178,9 +178,9 @@ def test_coreference_goes_by_the_better_baseline() -> None:
         "coreference": frame("coreference", cell),
         "coreference_baselines": frame("coreference_baselines", *rules),
     }
-    (found_,) = replicate([role("coreference", "third_person", 0.8)], here(**tables))
-    assert found_.here is not None
-    assert (found_.outcome, found_.here.baseline) == (HOLDS, 0.52)
+    (replication,) = replicate([role("coreference", "third_person", 0.8)], here(**tables))
+    assert replication.here is not None
+    assert (replication.outcome, replication.here.baseline) == (HOLDS, 0.52)
 
 
 @pytest.mark.parametrize(

@@ -148,12 +148,12 @@ def test_every_choice_is_that_of_a_plain_loop(small: Encoder, folder: Path, text
         by_slot[case.head, case.role].append(case)
     selection = one_pass(small, read_conllu(text)).selection
     assert selection is not None
-    kept: dict[tuple[int, str], dict[str, list[Any]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
+    kept_cases: dict[tuple[int, str], dict[str, list[Any]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
     for layer, head, role, detail, kind, *rest in every_line(selection, small.heads):
-        kept[layer * small.heads + head, f"{role} {detail}"][kind].append(rest)
-    assert kept.keys() == by_slot.keys()
-    assert {role.split()[0] for _, role in kept} == {"syntax", "coreference", "position", "delimiter", "broad"}
-    for slot, kinds in kept.items():
+        kept_cases[layer * small.heads + head, f"{role} {detail}"][kind].append(rest)
+    assert kept_cases.keys() == by_slot.keys()
+    assert {role.split()[0] for _, role in kept_cases} == {"syntax", "coreference", "position", "delimiter", "broad"}
+    for slot, kinds in kept_cases.items():
         for kind, right in (("right", True), ("wrong", False)):
             expected = chosen(by_slot[slot], right)
             assert [(c[0], c[5]) for c in kinds[kind]] == [(e.first, right) for e in expected], slot
@@ -223,11 +223,11 @@ def test_two_sentences_by_hand() -> None:
         ("amod head_to_dep", "right"): [(1, 0, 1, 0.7)],
         ("amod head_row", "right"): [(1, 1, 0, 0.7)],
     }
-    kept: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    chosen: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for _, _, _, detail, kind, first, _, word, answer, weight, _ in every_line(selection, 1):
-        kept[detail, kind].append((first, word, answer, weight))
-    assert {slot: cases for slot, cases in kept.items() if slot[1] != "random"} == by_hand
-    assert {detail for detail, kind in kept if kind == "random"} == {detail for detail, _ in by_hand}
+        chosen[detail, kind].append((first, word, answer, weight))
+    assert {slot: cases for slot, cases in chosen.items() if slot[1] != "random"} == by_hand
+    assert {detail for detail, kind in chosen if kind == "random"} == {detail for detail, _ in by_hand}
 
 
 def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
@@ -243,9 +243,9 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
             selection.add_syntax([block], [relations.tree(DOGS)], [number])
         return selection.cases
 
-    kept = added([0, 1, 2, 3])
-    np.testing.assert_array_equal(kept, added([3, 1, 0, 2]))
-    right = kept[kept["slot"] == role * len(KINDS)]
+    cases = added([0, 1, 2, 3])
+    np.testing.assert_array_equal(cases, added([3, 1, 0, 2]))
+    right = cases[cases["slot"] == role * len(KINDS)]
     assert right["first"].tolist() == [0, 1]
 
 

@@ -188,12 +188,12 @@ def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
 def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> None:
     visit = PageSession({"text": "Before."})
     visit.read(text)
-    kept = visit.typed["text"]
-    assert clean(text).startswith(kept)
-    assert kept == clean(text) or len(kept) >= 512
+    shown_text = visit.typed["text"]
+    assert clean(text).startswith(shown_text)
+    assert shown_text == clean(text) or len(shown_text) >= 512
     assert visit.picture is not None or visit.said
-    if kept.strip():
-        assert visit.url["text"] == kept
+    if shown_text.strip():
+        assert visit.url["text"] == shown_text
     visit.read("", text)
     assert visit.picture is not None or visit.said
 

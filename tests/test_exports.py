@@ -73,15 +73,15 @@ def test_safetensors_reads_back(tmp_path: Path) -> None:
     with safe_open(path, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("weights"), attention.weights)
         np.testing.assert_array_equal(file.get_tensor("hidden"), attention.hidden)
-        said = file.metadata()
-    assert {k: said[k] for k in ("model", "revision", "unit", "text", "pair")} == {
+        metadata = file.metadata()
+    assert {k: metadata[k] for k in ("model", "revision", "unit", "text", "pair")} == {
         "model": "tiny",
         "revision": "rev-1",
         "unit": "pieces",
         "text": "Ducks, +1",
         "pair": "=x",
     }
-    assert json.loads(said["tokens"])[4] == {"text": "+1", "word": 2, "segment": 0, "start": 7, "end": 9}
+    assert json.loads(metadata["tokens"])[4] == {"text": "+1", "word": 2, "segment": 0, "start": 7, "end": 9}
 
 
 def test_csv_is_the_long_form_exactly() -> None:
@@ -130,15 +130,15 @@ def test_json_is_valid_for_every_shape(layers: int, heads: int, seed: int) -> No
 @pytest.mark.parametrize("name", [n for n, text in hostile.TEXTS.items() if text])
 def test_hostile_text_survives_every_format(name: str) -> None:
     typed = hostile.TEXTS[name][:2000]
-    attention, kept = one_token(typed), clean(typed)
+    attention, shown_text = one_token(typed), clean(typed)
     cell = rows_of(attention)[0]["key_token"]
-    assert cell in (kept, "'" + kept)
-    assert tree_of(attention)["text"] == tree_of(attention)["tokens"][0]["text"] == kept
+    assert cell in (shown_text, "'" + shown_text)
+    assert tree_of(attention)["text"] == tree_of(attention)["tokens"][0]["text"] == shown_text
     with np.load(io.BytesIO(exports.to_bytes(attention, ".npz")), allow_pickle=False) as file:
-        assert str(file["text"]) == str(file["tokens"][0]) == kept
+        assert str(file["text"]) == str(file["tokens"][0]) == shown_text
     written = exports.to_bytes(attention, ".safetensors")
     header = json.loads(written[8 : 8 + int.from_bytes(written[:8], "little")])
-    assert header["__metadata__"]["text"] == kept
+    assert header["__metadata__"]["text"] == shown_text
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".JSON"])

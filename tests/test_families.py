@@ -43,8 +43,8 @@ def oracle(folder: Path, *typed: str, limit: int) -> Weights:
     with torch.no_grad():
         layers = model(**inputs, output_attentions=True).attentions
     assert len(layers) == tiny_models.LAYERS
-    found: Weights = torch.cat(layers).numpy()
-    return found
+    weights: Weights = torch.cat(layers).numpy()
+    return weights
 
 
 @families

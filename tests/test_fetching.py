@@ -95,13 +95,13 @@ def test_a_file_that_is_made_again_waits_anew(files: Files) -> None:
 # ---- What is kept for all --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kept", [office, studies, trainings])
-def test_clearing_streamlits_caches_leaves_what_is_kept_for_all(kept: Callable[[], object]) -> None:
-    assert isinstance(kept, Once)
-    before = kept()
+@pytest.mark.parametrize("maker", [office, studies, trainings])
+def test_clearing_streamlits_caches_leaves_what_is_kept_for_all(maker: Callable[[], object]) -> None:
+    assert isinstance(maker, Once)
+    before = maker()
     st.cache_resource.clear()
     st.cache_data.clear()
-    assert kept() is before
+    assert maker() is before
 
 
 CLEAR = BackMsg(clear_cache=True).SerializeToString()
@@ -119,8 +119,8 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
                 await other.go("questions")
             async with WebSession(server.url, "why_heads_differ") as third:
                 await third.visit(one.query_string)
-                said = "\n".join(third.texts)
+                page_text = "\n".join(third.texts)
             await one.press("lab_stop")
-            return said
+            return page_text
 
     assert "Until the training is done, the saved default run is shown below." in run(watch())

@@ -93,8 +93,8 @@ def test_the_heaviest_keys_of_each_query(k: int) -> None:
     w = reading(words=(1,) * 6).weights[0, 0]
     mask = chosen(w, f"top{k}")
     assert (mask.sum(axis=1) == min(k, w.shape[1])).all()
-    for row, kept in zip(w, mask, strict=True):
-        assert row[kept].min() >= row[~kept].max(initial=0)
+    for row, drawn in zip(w, mask, strict=True):
+        assert row[drawn].min() >= row[~drawn].max(initial=0)
 
 
 def test_links_by_weight_and_by_mass() -> None:
@@ -253,8 +253,8 @@ def test_numbers_on_a_link_stand_on_opaque_paper() -> None:
 def test_the_strongest_link_is_between_words_and_says_so() -> None:
     w = np.array([[[0.9, 0.1, 0.0], [0.6, 0.1, 0.3], [0.8, 0.2, 0.0]]])
     attention = Attention.from_tensors([w], ["[CLS]", "cat", "sat"])
-    said = "Strongest link between words: “cat” to “sat”, 0.300."
-    assert said in heatmap(attention, Head(0, 0)).alt
+    sentence = "Strongest link between words: “cat” to “sat”, 0.300."
+    assert sentence in heatmap(attention, Head(0, 0)).alt
     alone = Attention.from_tensors([np.eye(1)[None]], ["[CLS]"])
     assert "Strongest link: “[CLS]” to “[CLS]”, 1.000." in heatmap(alone, Head(0, 0)).alt
 
@@ -293,16 +293,16 @@ def test_a_head_that_is_not_there_and_none_at_all() -> None:
 
 def test_captions_say_model_text_head_what_was_done_and_what_is_hidden(minilm: Encoder) -> None:
     attention = minilm.encode(TIRED)
-    said = links(attention, [Head(3, 1)], View(special="rescale", links="top3", pin="q10")).caption
-    assert "L3H1 (4-2)" in said
-    assert "minilm (revision 53aa51172d14)" in said
-    assert f"“{TIRED}”" in said
-    assert "3 heaviest keys" in said
-    assert "Held: “it” as query" in said
-    assert "rows rescaled to sum to 1; " in said
+    caption = links(attention, [Head(3, 1)], View(special="rescale", links="top3", pin="q10")).caption
+    assert "L3H1 (4-2)" in caption
+    assert "minilm (revision 53aa51172d14)" in caption
+    assert f"“{TIRED}”" in caption
+    assert "3 heaviest keys" in caption
+    assert "Held: “it” as query" in caption
+    assert "rows rescaled to sum to 1; " in caption
     view = View(special="rescale")
     gone = block(attention, Head(3, 1), view, units(attention, view)).hidden.mean()
-    assert f"{numerals.percent(float(gone))} of this head’s attention was hidden" in said
+    assert f"{numerals.percent(float(gone))} of this head’s attention was hidden" in caption
     about = heatmap(attention, Head(3, 1), View(special="hide")).about
     assert about["heads"] == "L3H1"
     assert about["special"] == "hide"
@@ -341,8 +341,8 @@ def test_no_panel_and_too_many(count: int) -> None:
 
 def test_a_difference_by_hand() -> None:
     one, two = reading(seed=1), reading(seed=2)
-    found = signed(Panel(one, H), Panel(two, Head(0, 0)), View(unit="pieces"))
-    assert found.d == pytest.approx(two[Head(0, 0)] - one[H])
+    subtracted = signed(Panel(one, H), Panel(two, Head(0, 0)), View(unit="pieces"))
+    assert subtracted.d == pytest.approx(two[Head(0, 0)] - one[H])
     assert levels(np.array([-0.5, 0, 0.25, 0.5], np.float32), 0.5).tolist() == [1, 128, 192, 255]
     assert levels(np.zeros(2, np.float32), 0).tolist() == [128, 128]
     cells = next(m for m in difference(Panel(one, H), Panel(one, H)).marks if isinstance(m, Cells))
@@ -356,9 +356,9 @@ def test_no_difference_has_the_colour_of_no_weight() -> None:
 
 def test_a_replaced_word_is_compared_in_its_place(minilm: Encoder) -> None:
     tired, wide = minilm.encode(TIRED), minilm.encode(WIDE)
-    found = signed(Panel(tired, Head(3, 1)), Panel(wide, Head(3, 1)), View())
-    assert "tired / wide" in [u.text for u in found.axes.rows]
-    assert found.d == pytest.approx(wide.by_words()[Head(3, 1)] - tired.by_words()[Head(3, 1)], abs=1e-6)
+    subtracted = signed(Panel(tired, Head(3, 1)), Panel(wide, Head(3, 1)), View())
+    assert "tired / wide" in [u.text for u in subtracted.axes.rows]
+    assert subtracted.d == pytest.approx(wide.by_words()[Head(3, 1)] - tired.by_words()[Head(3, 1)], abs=1e-6)
 
 
 def test_texts_that_do_not_correspond_are_refused_with_the_reason(minilm: Encoder) -> None:
@@ -414,8 +414,8 @@ def test_a_difference_of_one_head_in_two_sentences_says_which_way_round(minilm: 
     named = "L3H1 (4-2) with “wide” minus L3H1 (4-2) with “tired”"
     assert f"Colour: {named}, " in difference(one, two).caption
     assert named in difference(one, two, None, Size(300)).texts()
-    said = difference(one, Panel(two.attention, Head(0, 2))).caption
-    assert "Colour: L0H2 (1-3) with “wide” minus L3H1 (4-2) with “tired”, " in said
+    caption = difference(one, Panel(two.attention, Head(0, 2))).caption
+    assert "Colour: L0H2 (1-3) with “wide” minus L3H1 (4-2) with “tired”, " in caption
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "links"])
@@ -504,12 +504,12 @@ def test_a_caption_says_what_of_a_long_text_was_read(minilm: Encoder) -> None:
 
 
 def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:
-    own = replace(reading(), model="/srv/secret/own")
-    panels = [Panel(own, H), Panel(reading(), H)]
-    for drawing in (heatmap(own, H), links(own, [H]), grid(own), compare(panels), difference(*panels)):
-        said = f"{drawing.caption} {drawing.alt} {drawing.about} {drawing.texts()}"
-        assert "secret" not in said
-        assert "own" in said
+    local = replace(reading(), model="/srv/secret/own")
+    panels = [Panel(local, H), Panel(reading(), H)]
+    for drawing in (heatmap(local, H), links(local, [H]), grid(local), compare(panels), difference(*panels)):
+        words = f"{drawing.caption} {drawing.alt} {drawing.about} {drawing.texts()}"
+        assert "secret" not in words
+        assert "own" in words
 
 
 def test_where_labels_are_crowded_special_tokens_keep_theirs() -> None:

@@ -29,8 +29,8 @@ HEBREW, ARABIC = "שלום", "مرحبا"
 def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Says where fonts are looked for: places of the setting, and the system's."""
 
-    def look(*own: Path, system: tuple[Path, ...] = ()) -> None:
-        monkeypatch.setenv(fonts.SETTING, os.pathsep.join(map(str, own)))
+    def look(*folders: Path, system: tuple[Path, ...] = ()) -> None:
+        monkeypatch.setenv(fonts.SETTING, os.pathsep.join(map(str, folders)))
         monkeypatch.setattr(fonts, "_folders", lambda: list(system))
         fonts.forget()
 
@@ -88,10 +88,10 @@ def test_a_cut_text_fits_and_is_a_beginning(text: str, room: float) -> None:
 @pytest.mark.parametrize("text", ["ae\u0301" * 30, "👋🏽" * 30, "👩\u200d👧" * 30, "क्षि" * 30])
 def test_no_cut_parts_a_letter_from_its_marks(text: str) -> None:
     for room in range(8, 120, 5):
-        kept = fonts.cut(text, 10, room)[:-1]
-        rest = text[len(kept) :]
-        assert text == kept + rest
-        assert not kept.endswith("\u200d")
+        beginning = fonts.cut(text, 10, room)[:-1]
+        rest = text[len(beginning) :]
+        assert text == beginning + rest
+        assert not beginning.endswith("\u200d")
         assert unicodedata.category(rest[0])[0] != "M"
         assert rest[0] not in ("\u200d", "🏽")
 
@@ -118,8 +118,8 @@ def test_long_texts_are_not_kept_in_memory() -> None:
 
 
 def test_each_character_has_the_first_font_that_knows_it() -> None:
-    found = [(run.text, run.font.family if run.font else None) for run in fonts.runs(f"it {HEBREW}")]
-    assert found == [("it ", "Source Sans Pro"), (HEBREW, "DejaVu Sans")]
+    families = [(run.text, run.font.family if run.font else None) for run in fonts.runs(f"it {HEBREW}")]
+    assert families == [("it ", "Source Sans Pro"), (HEBREW, "DejaVu Sans")]
 
 
 def test_the_setting_names_several_places_and_comes_before_the_system(
@@ -166,12 +166,12 @@ def test_a_broken_font_is_passed_over(damage: str, search: Callable[..., None], 
 def test_what_is_missing_is_said_once_a_script_with_what_to_install(search: Callable[..., None]) -> None:
     search()
     assert fonts.missing(["The", f"{HEBREW} {ARABIC}", "naïve", "\u200b\ufeff", "a\nb"]) == []
-    said = fonts.missing(["猫", "犬" + "一二三四五六", "한", "𐤀"])
-    assert len(said) == 3
-    assert said[0].startswith("No font on this machine has CJK ideographs (猫, 犬, 一, 二, 三, 四 and 2 more)")
-    assert "Install Noto Sans CJK, or name a font file in MHA_VIZ_FONTS." in said[0]
-    assert "Hangul letters (한)" in said[1]
-    assert "Noto Sans Phoenician" in said[2]
+    sentences = fonts.missing(["猫", "犬" + "一二三四五六", "한", "𐤀"])
+    assert len(sentences) == 3
+    assert sentences[0].startswith("No font on this machine has CJK ideographs (猫, 犬, 一, 二, 三, 四 and 2 more)")
+    assert "Install Noto Sans CJK, or name a font file in MHA_VIZ_FONTS." in sentences[0]
+    assert "Hangul letters (한)" in sentences[1]
+    assert "Noto Sans Phoenician" in sentences[2]
 
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
@@ -218,14 +218,14 @@ ORDERS = {
 @pytest.mark.parametrize("text", ORDERS)
 def test_text_stands_as_a_page_shows_it(text: str) -> None:
     logical, expected = ORDERS[text]
-    found: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     for run in fonts.placed(logical):  # fonts change within a stretch; the order is what counts here
         mark = "<" if run.leftward else ""
-        if found and found[-1][1] == mark == "":
-            found[-1] = (found[-1][0] + run.text, mark)
+        if parts and parts[-1][1] == mark == "":
+            parts[-1] = (parts[-1][0] + run.text, mark)
         else:
-            found.append((run.text, mark))
-    assert found == expected
+            parts.append((run.text, mark))
+    assert parts == expected
 
 
 @pytest.mark.parametrize(

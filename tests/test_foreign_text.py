@@ -11,7 +11,7 @@ pytestmark = pytest.mark.app
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "beginning"),
     [
         ("Das Tier überquerte die Straße nicht, weil es zu müde war.", "5 of 11 different words"),
         ("El perro no cruzó la calle porque estaba demasiado cansado.", "7 of 10 different words"),
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.app
         ("the the the the the the the the", ""),
     ],
 )
-def test_a_language_is_told_by_its_pieces(minilm: Encoder, text: str, said: str) -> None:
+def test_a_language_is_told_by_its_pieces(minilm: Encoder, text: str, beginning: str) -> None:
     words = split_words(minilm.encode(text))
-    assert words.startswith(said)
-    assert bool(words) == bool(said)
+    assert words.startswith(beginning)
+    assert bool(words) == bool(beginning)

@@ -87,9 +87,9 @@ REFUSED: list[tuple[Any, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("tensors", "tokens", "said"), REFUSED, ids=[said for *_, said in REFUSED])
-def test_what_is_no_self_attention_is_refused_with_the_reason(tensors: Any, tokens: list[str], said: str) -> None:
-    with pytest.raises(ShapeError, match=said):
+@pytest.mark.parametrize(("tensors", "tokens", "message"), REFUSED, ids=[message for *_, message in REFUSED])
+def test_what_is_no_self_attention_is_refused_with_the_reason(tensors: Any, tokens: list[str], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
         Attention.from_tensors(tensors, tokens)
 
 
@@ -133,7 +133,7 @@ def test_a_batch_of_transformers_and_of_cross_attention() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"tokens": [["a"] * 4] * 2}, "Tokens of 2 texts were given, and layers with axes .3, 3, 4, 4"),
         ({"tokens": [["a"] * 4] * 3, "mask": [[1] * 4]}, "mask is .* tokens of 3 texts"),
@@ -144,8 +144,8 @@ def test_a_batch_of_transformers_and_of_cross_attention() -> None:
         ({"tokens": ["a"] * 4}, r"a batch of 3 texts. Give tokens as a list of lists.*attention_mask"),
     ],
 )
-def test_a_batch_that_does_not_fit_is_refused_with_the_reason(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ShapeError, match=said):
+def test_a_batch_that_does_not_fit_is_refused_with_the_reason(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
         Attention.from_tensors(padded((4, 2, 3))[0], **options)
 
 
@@ -160,9 +160,9 @@ def test_the_whole_output_of_a_model_says_which_part_to_take() -> None:
         r"Take .decoder_attentions or .cross_attentions\.$": both,
         r"Take .attentions of": {"logits": 3},
     }
-    for said, output in outputs.items():
+    for message, output in outputs.items():
         for tokens in (["a", "b", "c"], [["a", "b", "c"]]):
-            with pytest.raises(ShapeError, match=said):
+            with pytest.raises(ShapeError, match=message):
                 Attention.from_tensors(output, tokens)
 
 

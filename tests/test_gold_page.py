@@ -34,13 +34,13 @@ PASTED = (
 )
 
 
-def told(sentence: Sentence) -> str:
+def written(sentence: Sentence) -> str:
     return " ".join(sentence.forms)
 
 
 def test_a_built_in_sentence_brings_its_gold_along() -> None:
     sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
-    page = PageSession({"text": told(sentence), "head": "L2H0"})
+    page = PageSession({"text": written(sentence), "head": "L2H0"})
     assert "#### L2H0 (3-1) against the gold annotation" in page.said
     assert re.search(r"\*\*\d+\*\* of \*\*\d+\*\* right\.", page.said)
     (picture,) = [e.proto.body for e in page.at.get("html") if "data:image/svg+xml" in e.proto.body]
@@ -87,9 +87,9 @@ def test_typed_text_has_no_gold_and_gets_proposals_when_asked() -> None:
 def test_words_are_given_only_where_there_is_gold() -> None:
     assert words_of("The animal was tired.") is None
     assert words_of(PASTED) == ("She", "did", "n't", "see", "herself", ".")
-    found = annotated(told(built_in().sentences[0]))
-    assert found is not None
-    assert not found.pasted
+    annotation = annotated(written(built_in().sentences[0]))
+    assert annotation is not None
+    assert not annotation.pasted
 
 
 # ---- What a head says -----------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
     sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
     with_gold = {
         role["short"]: role
-        for role in PageSession({"text": told(sentence)}).badges["roles"]
+        for role in PageSession({"text": written(sentence)}).badges["roles"]
         if role["role"] == "syntax"
     }
     assert all("According to this sentence’s annotation" in role["words"] for role in with_gold.values())

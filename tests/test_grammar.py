@@ -26,9 +26,9 @@ def many() -> Corpus:
     return corpus(2000, seed=1)
 
 
-def anaphors(told: Sentence) -> list[tuple[Mention, list[Mention]]]:
+def anaphors(sentence: Sentence) -> list[tuple[Mention, list[Mention]]]:
     """Each mention of somebody known, with all mentions before it."""
-    mentions = sorted(told.mentions, key=lambda mention: mention.word)
+    mentions = sorted(sentence.mentions, key=lambda mention: mention.word)
     before = [(m, [e for e in mentions if e.word < m.word]) for m in mentions]
     return [(m, earlier) for m, earlier in before if m.chain in {e.chain for e in earlier}]
 
@@ -44,17 +44,17 @@ def fits(word: Word) -> str:
 
 def animacies(corpus: Corpus) -> dict[str, set[str]]:
     """Who can do or be what: "Anim" for "sleeps"."""
-    found: dict[str, set[str]] = {}
-    for told in corpus.sentences:
-        for predicate, subject in subjects(told):
-            said = feature(told.words[subject], "Animacy")
-            found.setdefault(told.words[predicate].form, set()).update({said} - {""})
-    return found
+    by_predicate: dict[str, set[str]] = {}
+    for sampled in corpus.sentences:
+        for predicate, subject in subjects(sampled):
+            animacy = feature(sampled.words[subject], "Animacy")
+            by_predicate.setdefault(sampled.words[predicate].form, set()).update({animacy} - {""})
+    return by_predicate
 
 
-def subjects(told: Sentence) -> list[tuple[int, int]]:
+def subjects(sentence: Sentence) -> list[tuple[int, int]]:
     """(predicate, subject) of every clause."""
-    return [(w.head, i) for i, w in enumerate(told.words) if w.relation == "nsubj" and w.head is not None]
+    return [(w.head, i) for i, w in enumerate(sentence.words) if w.relation == "nsubj" and w.head is not None]
 
 
 # ---- the annotation -------------------------------------------------------------------------------------
@@ -82,12 +82,12 @@ def test_arcs_do_not_cross(seed: int) -> None:
 
 @given(SEEDS)
 def test_the_word_of_a_mention_is_its_head(seed: int) -> None:
-    told = sentence(Random(seed))
-    for mention in told.mentions:
+    sampled = sentence(Random(seed))
+    for mention in sampled.mentions:
         span = range(mention.start, mention.end)
-        assert mention.word == next(i for i in span if told.words[i].head not in span)
-    nouns = {i for i, w in enumerate(told.words) if w.upos in ("NOUN", "PROPN") or "PronType=Prs" in w.features}
-    assert nouns == {mention.word for mention in told.mentions}
+        assert mention.word == next(i for i in span if sampled.words[i].head not in span)
+    nouns = {i for i, w in enumerate(sampled.words) if w.upos in ("NOUN", "PROPN") or "PronType=Prs" in w.features}
+    assert nouns == {mention.word for mention in sampled.mentions}
 
 
 @given(SEEDS)
@@ -109,29 +109,29 @@ def test_verbs_agree_with_their_subjects(seed: int) -> None:
 
 @given(SEEDS)
 def test_exactly_one_of_those_before_fits_a_pronoun(many: Corpus, seed: int) -> None:
-    told, alive = sentence(Random(seed)), animacies(many)
-    for mention, earlier in anaphors(told):
-        pronoun = told.words[mention.word]
+    sampled, alive = sentence(Random(seed)), animacies(many)
+    for mention, earlier in anaphors(sampled):
+        pronoun = sampled.words[mention.word]
         assert pronoun.upos == "PRON"
-        fitting = {e.chain for e in earlier if fits(told.words[e.word]) == fits(pronoun)}
+        fitting = {e.chain for e in earlier if fits(sampled.words[e.word]) == fits(pronoun)}
         if len(fitting) > 1 and pronoun.relation == "nsubj" and pronoun.head is not None:
-            (animacy,) = alive[told.words[pronoun.head].form]
-            nouns = [(e.chain, feature(told.words[e.word], "Animacy")) for e in earlier]
-            fitting &= {chain for chain, said in nouns if said == animacy}
+            (animacy,) = alive[sampled.words[pronoun.head].form]
+            nouns = [(e.chain, feature(sampled.words[e.word], "Animacy")) for e in earlier]
+            fitting &= {chain for chain, noun_animacy in nouns if noun_animacy == animacy}
         assert fitting == {mention.chain}
-    known = {mention for mention, _ in anaphors(told)}
-    assert all(m in known for m in told.mentions if told.words[m.word].upos == "PRON")
+    pronouns = {mention for mention, _ in anaphors(sampled)}
+    assert all(m in pronouns for m in sampled.mentions if sampled.words[m.word].upos == "PRON")
 
 
 @given(SEEDS)
 def test_an_object_that_is_the_subject_is_reflexive(seed: int) -> None:
-    told = sentence(Random(seed))
-    chains = {mention.word: mention.chain for mention in told.mentions}
-    for verb, subject in subjects(told):
-        objects = [i for i, w in enumerate(told.words) if w.head == verb and w.relation in ("obj", "iobj", "obl")]
+    sampled = sentence(Random(seed))
+    chains = {mention.word: mention.chain for mention in sampled.mentions}
+    for verb, subject in subjects(sampled):
+        objects = [i for i, w in enumerate(sampled.words) if w.head == verb and w.relation in ("obj", "iobj", "obl")]
         for i in objects:
             same = chains.get(i) is not None and chains.get(i) == chains.get(subject)
-            assert same == ("Reflex=Yes" in told.words[i].features) or subject not in chains
+            assert same == ("Reflex=Yes" in sampled.words[i].features) or subject not in chains
 
 
 # ---- the words ------------------------------------------------------------------------------------------
@@ -148,57 +148,59 @@ def test_sentences_are_written_as_sentences(seed: int) -> None:
 
 
 def test_the_vocabulary_is_small_sorted_and_used(many: Corpus) -> None:
-    used = {form for told in many.sentences for form in told.forms[1:]}
+    used = {form for sentence in many.sentences for form in sentence.forms[1:]}
     assert list(VOCABULARY) == sorted(set(VOCABULARY))
     assert 150 <= len(VOCABULARY) <= 300
     assert set(VOCABULARY) == used
 
 
 def test_relations_and_lengths_vary(many: Corpus) -> None:
-    relations = Counter(word.relation for told in many.sentences for word in told.words)
+    relations = Counter(word.relation for sentence in many.sentences for word in sentence.words)
     expected = "nsubj obj iobj det amod acl:relcl nmod nmod:poss case mark advcl ccomp obl conj cc aux cop advmod punct"
     assert set(relations) == {*expected.split(), "root"}
     assert min(relations.values()) >= 150
-    assert {len(told.words) for told in many.sentences} >= set(range(5, 25))
-    assert max(len(told.words) for told in many.sentences) <= 40
+    assert {len(sentence.words) for sentence in many.sentences} >= set(range(5, 25))
+    assert max(len(sentence.words) for sentence in many.sentences) <= 40
 
 
 # ---- what a simple rule would get -----------------------------------------------------------------------
 
 
 def test_no_fixed_distance_leads_from_a_verb_to_its_subject(many: Corpus) -> None:
-    distances = Counter(subject - verb for told in many.sentences for verb, subject in subjects(told))
+    distances = Counter(subject - verb for sentence in many.sentences for verb, subject in subjects(sentence))
     assert distances.total() > 2000
     assert max(distances.values()) / distances.total() <= 0.4
     across = [
-        any(w.upos == "NOUN" for w in told.words[subject + 1 : verb])
-        for told in many.sentences
-        for verb, subject in subjects(told)
+        any(w.upos == "NOUN" for w in sentence.words[subject + 1 : verb])
+        for sentence in many.sentences
+        for verb, subject in subjects(sentence)
     ]
     assert sum(across) / len(across) >= 0.2
 
 
 def test_the_nearest_candidate_is_seldom_the_antecedent(many: Corpus) -> None:
-    nearest = [earlier[-1].chain == m.chain for told in many.sentences for m, earlier in anaphors(told)]
+    nearest = [earlier[-1].chain == m.chain for sentence in many.sentences for m, earlier in anaphors(sentence)]
     assert len(nearest) > 1500
     assert sum(nearest) / len(nearest) <= 0.5
-    several = [len({e.chain for e in earlier}) > 1 for told in many.sentences for _, earlier in anaphors(told)]
+    several = [len({e.chain for e in earlier}) > 1 for sentence in many.sentences for _, earlier in anaphors(sentence)]
     assert sum(several) / len(several) >= 0.6
 
 
 def test_no_place_among_the_candidates_is_often_the_antecedent(many: Corpus) -> None:
-    found = [[e.chain == m.chain for e in earlier] for told in many.sentences for m, earlier in anaphors(told)]
-    nearest = sum(right[-1] for right in found) / len(found)
-    assert sum(sum(right) / len(right) for right in found) / len(found) <= 0.5, "one of them at random"
+    matches = [
+        [e.chain == m.chain for e in earlier] for sentence in many.sentences for m, earlier in anaphors(sentence)
+    ]
+    nearest = sum(right[-1] for right in matches) / len(matches)
+    assert sum(sum(right) / len(right) for right in matches) / len(matches) <= 0.5, "one of them at random"
     for at in range(3):
-        assert sum(right[min(at, len(right) - 1)] for right in found) / len(found) < nearest + 0.1
+        assert sum(right[min(at, len(right) - 1)] for right in matches) / len(matches) < nearest + 0.1
 
 
 def test_some_pronouns_are_clear_only_from_what_is_said_of_them(many: Corpus) -> None:
     same = [
-        len({e.chain for e in earlier if fits(told.words[e.word]) == fits(told.words[m.word])}) > 1
-        for told in many.sentences
-        for m, earlier in anaphors(told)
+        len({e.chain for e in earlier if fits(sentence.words[e.word]) == fits(sentence.words[m.word])}) > 1
+        for sentence in many.sentences
+        for m, earlier in anaphors(sentence)
     ]
     assert 0.03 <= sum(same) / len(same) <= 0.3
 
@@ -211,21 +213,21 @@ def test_a_corpus_is_the_same_everywhere() -> None:
     assert corpus().digest == DIGEST
     code = "from mha_viz.corpus.grammar import corpus; print(corpus(50, 3).digest)"
     for seed in ("1", "2"):
-        said = subprocess.run(
+        printed = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
             check=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
         )
-        assert said.stdout.strip() == corpus(50, 3).digest
+        assert printed.stdout.strip() == corpus(50, 3).digest
     assert corpus(50, 4).digest != corpus(50, 3).digest
 
 
 def test_what_a_corpus_says_of_itself(many: Corpus) -> None:
     assert (many.name, many.has_trees, many.has_chains, many.left_out) == ("grammar", True, True, ())
-    assert len({told.document for told in many.sentences}) == len(many.sentences) == 2000
-    assert len({told.forms for told in many.sentences}) >= 1980
+    assert len({sentence.document for sentence in many.sentences}) == len(many.sentences) == 2000
+    assert len({sentence.forms for sentence in many.sentences}) >= 1980
 
 
 @settings(deadline=None)

@@ -121,7 +121,7 @@ def room_of(module: str) -> str:
 
 def violations(source: str, module: str, is_package: bool = False) -> list[str]:
     """What ``source`` imports against the rules, one sentence each."""
-    room, found, below = room_of(module), [], set()
+    room, broken, below = room_of(module), [], set()
     if room not in FLOORS and room not in ("", "page"):
         return [f"{module}: the room {room} has no floor in the table"]
     for name, line in imports(source, module, is_package):
@@ -129,16 +129,16 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
         where = f"{module}:{line}"
         if top == "mha_viz":
             below.add(_target(name))
-            found += [f"{where} imports {name}"] * (not _may_enter(room, _target(name)))
+            broken += [f"{where} imports {name}"] * (not _may_enter(room, _target(name)))
         elif not name:
-            found += [f"{where} imports a computed name"] * (room != "")
+            broken += [f"{where} imports a computed name"] * (room != "")
         elif room == "page":
-            found += [f"{where} imports {name}"] * (top not in ("streamlit", "__future__"))
+            broken += [f"{where} imports {name}"] * (top not in ("streamlit", "__future__"))
         elif room not in ONLY_IN.get(top, {room}):
-            found.append(f"{where} imports {name}")
+            broken.append(f"{where} imports {name}")
     if below >= TOGETHER_ONLY_IN_STUDY and FLOORS.get(room) == FLOORS["study"] and room != "study":
-        found.append(f"{module} uses models and analysis together")
-    return found
+        broken.append(f"{module} uses models and analysis together")
+    return broken
 
 
 def _target(name: str) -> str:
@@ -195,8 +195,8 @@ def _browser_files() -> list[Path]:
 
 
 def _script_files() -> list[Path]:
-    found = [p for folder in ("mha_viz", "pages", "assets") for p in sorted((ROOT / folder).rglob("*"))]
-    return [p for p in found if p.suffix in (".js", ".mjs", ".html")]
+    files = [p for folder in ("mha_viz", "pages", "assets") for p in sorted((ROOT / folder).rglob("*"))]
+    return [p for p in files if p.suffix in (".js", ".mjs", ".html")]
 
 
 def _module(path: Path) -> tuple[str, bool]:
@@ -206,11 +206,11 @@ def _module(path: Path) -> tuple[str, bool]:
 
 
 def test_imports_only_go_down() -> None:
-    found: list[str] = []
+    problems: list[str] = []
     for path in _python_files():
         module, is_package = _module(path)
-        found += violations(path.read_text("utf-8"), module, is_package)
-    assert not found, "\n".join(found)
+        problems += violations(path.read_text("utf-8"), module, is_package)
+    assert not problems, "\n".join(problems)
 
 
 def _inside_ui(module: str) -> tuple[str, str]:
@@ -236,8 +236,8 @@ def test_the_house_is_not_empty() -> None:
 
 
 def test_no_safeguard_is_turned_off() -> None:
-    found = [f for p in _python_files() for f in forbidden_arguments(p.read_text("utf-8"), _module(p)[0])]
-    assert not found, "\n".join(found)
+    problems = [f for p in _python_files() for f in forbidden_arguments(p.read_text("utf-8"), _module(p)[0])]
+    assert not problems, "\n".join(problems)
 
 
 def test_nothing_lies_in_caches_that_any_browser_can_clear() -> None:
@@ -248,8 +248,8 @@ def test_nothing_lies_in_caches_that_any_browser_can_clear() -> None:
 
 
 def test_scripts_build_nodes_and_never_markup() -> None:
-    found = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
-    assert not found, found
+    problems = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
+    assert not problems, problems
 
 
 def test_no_line_of_scripts_and_styles_is_too_long() -> None:
@@ -283,13 +283,13 @@ def test_every_function_of_the_browser_says_its_types() -> None:
 def test_no_test_is_a_helper_of_another() -> None:
     folders = [ROOT / name for name in ("tests", "benchmarks")]
     paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    found = [
+    problems = [
         f"{path.relative_to(ROOT)}: {match[0]}: what several tests use is a module without test_ in its name"
         for path in paths
         for match in BORROWED.finditer(path.read_text("utf-8"))
     ]
     assert len(paths) > 100
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 def test_pages_compose_and_never_compute() -> None:

@@ -154,8 +154,8 @@ def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, 
         return [packet, panels, office.distances(attention)]
 
     for attention, first in zip(each, [asked(office, attention) for attention in each], strict=True):
-        for kept, expected in zip(first, asked(Office(), attention), strict=True):
-            np.testing.assert_array_equal(kept, expected)
+        for answer, expected in zip(first, asked(Office(), attention), strict=True):
+            np.testing.assert_array_equal(answer, expected)
     assert not np.array_equal(*(office.plane(attention).points for attention in (each[0], each[9])))
 
 
@@ -208,14 +208,14 @@ def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     each = readings(minilm, tiny)
-    for made, said in RECIPES.items():
+    for made, call in RECIPES.items():
         attention = each[made]
         heads = [] if kind == "grid" else [Head(0, 1)]
         if attention.heads == 1:
             heads = [Head(0, 0)] if heads else []
         code = recipe.of_head(attention, kind, heads, View(), Size(), "again.svg")
-        assert said in code, made
-        if said == "mv.open_attention(":
+        assert call in code, made
+        if call == "mv.open_attention(":
             attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it says
         exec(code, {})
         figure = getattr(attention, kind)(**({"heads": heads} if heads else {}))
@@ -254,8 +254,10 @@ def test_a_caption_says_how_a_reading_was_made(minilm: Encoder, tiny: Callable[[
 def test_what_a_reading_hides_is_said_whatever_the_view_keeps(minilm: Encoder) -> None:
     attention = minilm.encode(TYPED).without_special()
     share = 100 * attention.hidden[3, 1].mean()
-    said = f"Special tokens are hidden and rows rescaled to sum to 1; {share:.1f}% of this head’s attention was hidden."
-    assert said in attention.heatmap(3, 1, unit="pieces").caption
+    sentence = (
+        f"Special tokens are hidden and rows rescaled to sum to 1; {share:.1f}% of this head’s attention was hidden."
+    )
+    assert sentence in attention.heatmap(3, 1, unit="pieces").caption
 
 
 def test_panels_of_one_text_say_what_tells_them_apart(minilm: Encoder) -> None:

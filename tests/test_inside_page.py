@@ -54,8 +54,8 @@ def charts(page: PageSession) -> list[dict[str, Any]]:
 
 def diagram(page: PageSession) -> dict[str, Any]:
     drawn = next(c.proto for c in page.at.get("bidi_component") if c.proto.component_name == "mha_block")
-    found: dict[str, Any] = json.loads(drawn.json)
-    return found
+    content: dict[str, Any] = json.loads(drawn.json)
+    return content
 
 
 def select(page: PageSession, name: str, value: int) -> None:
@@ -157,19 +157,19 @@ def test_without_the_division_softmax_saturates() -> None:
 
 def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Encoder) -> None:
     trace = minilm.trace(SENTENCE, layer=3)
-    own, without = trace.weights[1, 10, 2], trace.undivided(1)[10, 2]
-    said = visit(step="softmax").said
-    assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in said
-    assert f"gives **{own:.1%}** of its attention" in said
-    assert "This is the matrix\nthat Explore draws" in said
-    said = visit(step="softmax", divide="no").said
-    assert "This is the matrix" not in said
-    assert "the model's own differs" not in said
-    assert r"A = \mathrm{softmax}" not in said
-    assert r"$$\mathrm{softmax}\left(q k^\top\right)" in said
-    assert f"would give **{without:.1%}** of its attention" in said
-    assert f"in the model it gives {own:.1%}" in said
-    assert "Explore, and the steps after this, show the model itself." in said
+    share, without = trace.weights[1, 10, 2], trace.undivided(1)[10, 2]
+    page_text = visit(step="softmax").said
+    assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in page_text
+    assert f"gives **{share:.1%}** of its attention" in page_text
+    assert "This is the matrix\nthat Explore draws" in page_text
+    page_text = visit(step="softmax", divide="no").said
+    assert "This is the matrix" not in page_text
+    assert "the model's own differs" not in page_text
+    assert r"A = \mathrm{softmax}" not in page_text
+    assert r"$$\mathrm{softmax}\left(q k^\top\right)" in page_text
+    assert f"would give **{without:.1%}** of its attention" in page_text
+    assert f"in the model it gives {share:.1%}" in page_text
+    assert "Explore, and the steps after this, show the model itself." in page_text
 
 
 @pytest.mark.parametrize("divided", [True, False])
@@ -301,7 +301,7 @@ def test_another_sentence_forgets_the_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ({"head": "L9H0"}, "names a head that does not exist (L9H0); L3H1 (4-2) is shown instead"),
         ({"head": "L0H99"}, "names a head that does not exist (L0H99)"),
@@ -311,9 +311,9 @@ def test_another_sentence_forgets_the_tokens() -> None:
         ({"q": "<b>", "k": "1e3"}, "names tokens that do not exist (q"),
     ],
 )
-def test_what_is_not_there_is_said(url: dict[str, str], said: str) -> None:
+def test_what_is_not_there_is_said(url: dict[str, str], message: str) -> None:
     page = visit(**url)
-    assert said in page.said
+    assert message in page.said
     assert "Every head gets the same x" in page.said
 
 
@@ -360,14 +360,14 @@ def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
 def test_another_head_changes_nothing_at_x_however_long_the_text() -> None:
     typed = f"{SENTENCE} " * 12
     page = visit(text=typed, step="x", q="90", k="40", head="L3H1")
-    before, said = charts(page), page.said
-    assert f"Only the first {DRAWN} of " in said
-    assert "tokens are drawn, plus the query and the key." in said
+    before, page_text = charts(page), page.said
+    assert f"Only the first {DRAWN} of " in page_text
+    assert "tokens are drawn, plus the query and the key." in page_text
     assert len(before[0]["layout"]["yaxis"]["ticktext"]) == DRAWN + 2
     for head in (7, 11):
         select(page, "head", head)
         assert charts(page) == before
-        assert page.said == said
+        assert page.said == page_text
 
 
 def test_the_first_tokens_are_those_of_every_head() -> None:
@@ -421,11 +421,11 @@ def test_a_trace_is_kept_and_counted_in_bytes(tiny_folder: Callable[[str], Path]
 
 
 def test_the_calculator_begins_with_the_paper_s_numbers_beside_the_model_s() -> None:
-    said = visit().said
-    assert r"| $d_{\text{model}}$, h, n | 512, 8, 64 | 512, 1, 64 | 384, 12, 16 |" in said
-    assert "| **64** | **512** | **32** |" in said
-    assert "| parameters: $W_Q$, $W_K$, $W_V$, $W_O$ | **1,048,576** | **1,048,576** | **589,824** |" in said
-    assert "| parameters with biases | 1,050,624 | 1,050,624 | 591,360 |" in said
+    page_text = visit().said
+    assert r"| $d_{\text{model}}$, h, n | 512, 8, 64 | 512, 1, 64 | 384, 12, 16 |" in page_text
+    assert "| **64** | **512** | **32** |" in page_text
+    assert "| parameters: $W_Q$, $W_K$, $W_V$, $W_O$ | **1,048,576** | **1,048,576** | **589,824** |" in page_text
+    assert "| parameters with biases | 1,050,624 | 1,050,624 | 591,360 |" in page_text
 
 
 def test_other_numbers_are_kept_in_the_link() -> None:
@@ -439,7 +439,7 @@ def test_other_numbers_are_kept_in_the_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("h", 7, "7 heads cannot share 512 dimensions equally: 1 would be left over.</p><p>Take h = 1, 2, 4, 8,"),
         ("h", 0, "h is 0."),
@@ -448,11 +448,11 @@ def test_other_numbers_are_kept_in_the_link() -> None:
         ("n", 2**53 - 1, "Take a whole number from 1 to 1,048,576."),
     ],
 )
-def test_bad_settings_get_a_message_at_the_control(name: str, value: int, said: str) -> None:
+def test_bad_settings_get_a_message_at_the_control(name: str, value: int, message: str) -> None:
     page = visit()
     page.at.number_input(key=f"costs_{name}").set_value(value).run()
     page.check()
-    assert said in page.said.replace("\n", " ")
+    assert message in page.said.replace("\n", " ")
     assert "384, 12, 16" in page.said  # the model's own numbers stay
     assert "Every head gets the same x" in page.said
 
@@ -493,9 +493,9 @@ def made(
 
 
 def same(drawn: Any, numbers: Any) -> None:
-    found, expected = np.asarray(drawn, np.float64), np.asarray(numbers, np.float64)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    actual, expected = np.asarray(drawn, np.float64), np.asarray(numbers, np.float64)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 def marked(axis: Any, bold: set[int]) -> None:
@@ -561,9 +561,9 @@ def test_the_slices_are_this_head_s(head: int) -> None:
 @pytest.mark.parametrize(("query", "key"), [(QUERY, KEY), (KEY, QUERY), (0, 0)])
 def test_the_products_sum_to_the_score(query: int, key: int) -> None:
     trace = made()
-    p, own = trace.parameters, slice(4, 8)
-    q = trace.x[query] @ p.w_q[:, own] + p.b_q[own]
-    k = trace.x[key] @ p.w_k[:, own] + p.b_k[own]
+    p, columns = trace.parameters, slice(4, 8)
+    q = trace.x[query] @ p.w_q[:, columns] + p.b_q[columns]
+    k = trace.x[key] @ p.w_k[:, columns] + p.b_k[columns]
     figure = draw.products(trace, HEAD, query, key, LIGHT)
     for drawn, numbers in zip(figure.data, (q, k, q * k), strict=True):
         same(drawn.y, numbers)
@@ -639,8 +639,8 @@ def test_the_map_is_the_weights_queries_down_and_keys_across() -> None:
 def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[int]) -> None:
     trace = made()
     figure = draw.values(trace, HEAD, QUERY, tokens, LIGHT)
-    p, own = trace.parameters, slice(4, 8)
-    v = (trace.x @ p.w_v[:, own] + p.b_v[own])[tokens]
+    p, columns = trace.parameters, slice(4, 8)
+    v = (trace.x @ p.w_v[:, columns] + p.b_v[columns])[tokens]
     weights = trace.weights[HEAD, QUERY, tokens]
     bars, plain, weighted, total = figure.data
     same(bars.x, weights)
@@ -648,7 +648,7 @@ def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[i
     assert list(bars.text) == [f"{weight:.2f}" if weight >= 0.005 else "" for weight in weights]
     same(plain.z, v)
     same(weighted.z, [weight * row for weight, row in zip(weights, v, strict=True)])
-    same(total.z, [trace.concatenation[QUERY, own]])
+    same(total.z, [trace.concatenation[QUERY, columns]])
     if len(tokens) == trace.n:
         same(np.sum(weighted.z, axis=0), total.z[0])
     assert (weighted.zmin, weighted.zmax) == (total.zmin, total.zmax)
@@ -698,8 +698,8 @@ def test_contributions_and_bias_are_the_output(query: int) -> None:
     figure, p = draw.contributions(trace, HEAD, query, LIGHT), trace.parameters
     table, lengths = figure.data
     for head in range(3):
-        own = slice(4 * head, 4 * head + 4)
-        same(table.z[head], trace.concatenation[query, own] @ p.w_o[own])
+        columns = slice(4 * head, 4 * head + 4)
+        same(table.z[head], trace.concatenation[query, columns] @ p.w_o[columns])
     same(table.z[3], p.b_o)
     same(table.z[4], trace.concatenation[query] @ p.w_o + p.b_o)
     same(table.z[:4].sum(axis=0), trace.output[query])
@@ -714,13 +714,13 @@ def test_contributions_and_bias_are_the_output(query: int) -> None:
 @pytest.mark.parametrize("head", range(3))
 def test_weights_and_the_lengths_that_they_let_through(head: int) -> None:
     trace = made()
-    figure, p, own = (
+    figure, p, columns = (
         draw.weights_and_norms(trace, head, QUERY, TOKENS, KEY, LIGHT),
         trace.parameters,
         slice(4 * head, 4 * head + 4),
     )
-    values = trace.x @ p.w_v[:, own] + p.b_v[own]
-    passed = [trace.weights[head, QUERY, token] * values[token] @ p.w_o[own] for token in TOKENS]
+    values = trace.x @ p.w_v[:, columns] + p.b_v[columns]
+    passed = [trace.weights[head, QUERY, token] * values[token] @ p.w_o[columns] for token in TOKENS]
     weights, norms = figure.data
     same(weights.y, trace.weights[head, QUERY, TOKENS])
     same(norms.y, [np.sqrt((vector.astype(np.float64) ** 2).sum()) for vector in passed])
@@ -754,10 +754,10 @@ def test_the_page_draws_the_head_and_the_tokens_that_are_chosen(minilm: Encoder,
         ],
     }[step]
     page = visit(text=SENTENCE, head="L2H5", q="7", k="3", step=step, **({} if divided else {"divide": "no"}))
-    for found, figure in zip(charts(page), expected, strict=True):
-        assert found["layout"].get("shapes", []) == [shape.to_plotly_json() for shape in figure.layout.shapes]
-        assert [note["text"] for note in found["layout"].get("annotations", [])] == titles(figure)
-        for drawn, one in zip(found["data"], figure.data, strict=True):
+    for chart, figure in zip(charts(page), expected, strict=True):
+        assert chart["layout"].get("shapes", []) == [shape.to_plotly_json() for shape in figure.layout.shapes]
+        assert [note["text"] for note in chart["layout"].get("annotations", [])] == titles(figure)
+        for drawn, one in zip(chart["data"], figure.data, strict=True):
             assert drawn["type"] == one.type
             for name in {"x", "y", "z"} & set(one.to_plotly_json()):
                 same(numbers_of(drawn[name]), one[name])
@@ -767,5 +767,5 @@ def numbers_of(sent: Any) -> Any:
     """An array as it travels: in base64, or as a list."""
     if not isinstance(sent, dict):
         return sent
-    found = np.frombuffer(base64.b64decode(sent["bdata"]), sent["dtype"])
-    return found.reshape([int(size) for size in sent["shape"].split(",")]) if "shape" in sent else found
+    array = np.frombuffer(base64.b64decode(sent["bdata"]), sent["dtype"])
+    return array.reshape([int(size) for size in sent["shape"].split(",")]) if "shape" in sent else array

@@ -41,11 +41,11 @@ class Visitors:
 
 @pytest.fixture
 def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
-    found = Visitors()
-    monkeypatch.setattr(jobs, "visitor", lambda: found.who)
-    monkeypatch.setattr(jobs, "session", lambda: found.tab)
-    yield found
-    found.end.set()
+    people = Visitors()
+    monkeypatch.setattr(jobs, "visitor", lambda: people.who)
+    monkeypatch.setattr(jobs, "session", lambda: people.tab)
+    yield people
+    people.end.set()
 
 
 def test_one_visitor_has_one_place_and_is_told_what_to_do(visitors: Visitors) -> None:

@@ -71,15 +71,15 @@ def killed(script: str, folder: Path, *arguments: str) -> Iterator[list[int]]:
 
 def children_of(pid: int) -> list[int]:
     """The processes that a process has begun."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = entry.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == pid:
-            found.append(int(entry.parent.name))
-    return found
+            pids.append(int(entry.parent.name))
+    return pids
 
 
 def alive(pid: int) -> bool:

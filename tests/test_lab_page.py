@@ -79,10 +79,10 @@ class Runs:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    found = Runs()
-    monkeypatch.setattr(desk.apart, "run", found)
-    yield found
-    found.end.set()
+    recorded = Runs()
+    monkeypatch.setattr(desk.apart, "run", recorded)
+    yield recorded
+    recorded.end.set()
 
 
 def of_seed(seed: int, experiment: str = IDENTICAL) -> Settings:
@@ -223,24 +223,24 @@ def test_the_page_needs_no_torch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("experiment", "field", "value", "said"),
+    ("experiment", "field", "value", "message"),
     [
         (IDENTICAL, "steps", 0, "The number of steps is 0."),
         (PENALTY, "weight", -0.5, "λ is -0.5."),
         (REMOVAL, "seed", -1, "The seed is -1."),
     ],
 )
-def test_a_bad_setting_is_answered_in_place(experiment: str, field: str, value: float | None, said: str) -> None:
+def test_a_bad_setting_is_answered_in_place(experiment: str, field: str, value: float | None, message: str) -> None:
     page = visit(experiment=experiment)
     page.at.number_input(key=f"lab_{experiment}_{field}").set_value(value).run()
     page.check()
-    assert said in page.said
+    assert message in page.said
     assert page.at.button(key="lab_run").disabled
     assert "What this run shows" in page.said
     page.at.number_input(key=f"lab_{experiment}_{field}").set_value(
         getattr(EXPERIMENTS[experiment].default, field)
     ).run()
-    assert said not in page.said
+    assert message not in page.said
     assert not page.at.button(key="lab_run").disabled
 
 

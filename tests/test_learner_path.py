@@ -42,8 +42,8 @@ def path_of(name: str) -> str:
 
 def file_of(name: str) -> str:
     """The file of the page with this name."""
-    (found,) = (ROOT / "pages").glob(f"[0-9]*_{path_of(name)}.py")
-    return f"pages/{found.name}"
+    (file,) = (ROOT / "pages").glob(f"[0-9]*_{path_of(name)}.py")
+    return f"pages/{file.name}"
 
 
 def visit(page: str, **url: Any) -> PageSession:
@@ -57,7 +57,7 @@ def links(of: PageSession) -> dict[str, Any]:
 
 def understood(page: str, parameters: dict[str, str]) -> bool:
     """True when every parameter of a link is one that the page reads, with a value that it knows."""
-    known = {
+    patterns = {
         "why heads differ": {"experiment": lambda value: value in EXPERIMENTS},
         "inside a head": {
             "step": lambda value: value in (*STEPS, inside.COST),
@@ -72,7 +72,7 @@ def understood(page: str, parameters: dict[str, str]) -> bool:
         },
         "roles": {"head": lambda value: value in HEADS, "model": lambda value: value == "toy"},
     }
-    return all(name in known[page] and known[page][name](value) for name, value in parameters.items())
+    return all(name in patterns[page] and patterns[page][name](value) for name, value in parameters.items())
 
 
 HEADS = {f"L{layer}H{head}" for layer in range(6) for head in range(12)}

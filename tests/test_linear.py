@@ -317,7 +317,7 @@ def _compare(sentences: list[tuple[list[int], list[str]]]) -> None:
     wanted = naive_mentions(sentences)
     corpus = read_conllu("".join(words(*sentence) for sentence in sentences))
     if isinstance(wanted, str):
-        assert [said for said in corpus.left_out if wanted in said] == list(corpus.left_out)
+        assert [line for line in corpus.left_out if wanted in line] == list(corpus.left_out)
         assert len(corpus.left_out) == 1
         assert not corpus.has_chains
     else:

@@ -133,8 +133,8 @@ def test_shares_lie_between_nothing_and_everything(n: int, seed: int, spread: fl
     attention = read(weights, "[CLS]", *["a", "."] * (n // 2), *["b"] * (n % 2), "[SEP]")
     for name, values in measure_all(attention).items():
         top = math.log(n + 2) if METRICS[name].unit == "nats" else 1.0
-        known = values[~np.isnan(values)]
-        assert ((known >= 0) & (known <= top + 1e-5)).all(), name
+        numbers = values[~np.isnan(values)]
+        assert ((numbers >= 0) & (numbers <= top + 1e-5)).all(), name
 
 
 def test_each_says_what_it_is() -> None:

@@ -36,8 +36,8 @@ def foreign() -> mv.Attention:
 
 def test_a_figure_warns_once_and_its_caption_names_the_characters() -> None:
     figure = foreign().heatmap("L0H0", unit="pieces")
-    said = r"CJK ideographs \(猫\).*Install Noto Sans CJK.*Devanagari"
-    with pytest.warns(mv.MissingGlyphWarning, match=said) as caught:
+    message = r"CJK ideographs \(猫\).*Install Noto Sans CJK.*Devanagari"
+    with pytest.warns(mv.MissingGlyphWarning, match=message) as caught:
         svg, *_ = [figure.to_bytes(suffix) for suffix in (".svg", ".png", ".pdf")]
     assert [one.filename for one in caught if one.category is mv.MissingGlyphWarning] == [__file__]
     assert figure.caption.endswith(CAPTION)

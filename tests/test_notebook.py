@@ -143,9 +143,9 @@ def test_the_numbers_of_a_comparison() -> None:
     rows = table(figure)
     assert list(rows[0])[:3] == ["panel", "name", "model"]
     for number, alone in enumerate(expected, 1):
-        own = [row for row in rows if row["panel"] == str(number)]
-        assert [float(row["weight"]) for row in own] == pytest.approx(alone.weights.ravel().tolist())
-        assert (own[0]["layer"], own[0]["head"]) == tuple(map(str, alone.heads[0]))
+        panel_rows = [row for row in rows if row["panel"] == str(number)]
+        assert [float(row["weight"]) for row in panel_rows] == pytest.approx(alone.weights.ravel().tolist())
+        assert (panel_rows[0]["layer"], panel_rows[0]["head"]) == tuple(map(str, alone.heads[0]))
     assert {row["name"] for row in rows} == {"'=my head", ""}
     with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
         tensors = load_tensors(figure.to_bytes(".safetensors"))
@@ -153,12 +153,12 @@ def test_the_numbers_of_a_comparison() -> None:
         assert arrays["heads"].tolist() == [[1, 2], [0, 0]]
         assert str(arrays["panel2_text"]) == two.text.text
         for number, alone in enumerate(expected, 1):
-            for found in (arrays[f"panel{number}_weights"], tensors[f"panel{number}.weights"]):
-                assert (found == alone.weights[0]).all()
-            said = tree["panels"][number - 1]
-            assert np.array(said["weights"]) == pytest.approx(alone.weights[0])
-            assert np.array(said["hidden"]) == pytest.approx(alone.hidden[0])
-            assert said["head"] == str(alone.heads[0])
+            for weights in (arrays[f"panel{number}_weights"], tensors[f"panel{number}.weights"]):
+                assert (weights == alone.weights[0]).all()
+            stated = tree["panels"][number - 1]
+            assert np.array(stated["weights"]) == pytest.approx(alone.weights[0])
+            assert np.array(stated["hidden"]) == pytest.approx(alone.hidden[0])
+            assert stated["head"] == str(alone.heads[0])
 
 
 def test_the_numbers_of_a_difference(minilm: Encoder) -> None:
@@ -173,9 +173,9 @@ def test_the_numbers_of_a_difference(minilm: Encoder) -> None:
     with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
         tensors = load_tensors(figure.to_bytes(".safetensors"))
         tree = json.loads(figure.to_bytes(".json"))
-        for found in (arrays, tensors, tree):
-            assert np.array(found["difference"]) == pytest.approx(expected.d)
-            assert np.array(found["second"]) - np.array(found["first"]) == pytest.approx(expected.d, abs=1e-7)
+        for content in (arrays, tensors, tree):
+            assert np.array(content["difference"]) == pytest.approx(expected.d)
+            assert np.array(content["second"]) - np.array(content["first"]) == pytest.approx(expected.d, abs=1e-7)
         assert (str(arrays["second_text"]), tree["second_head"]) == (two.attention.text.text, "L3H1")
     with pytest.raises(SettingError, match="common rows"):
         mv.difference(one, (minilm.encode("Cats sleep."), "L3H1")).to_bytes(".csv")
@@ -202,24 +202,24 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
     tired, wide, other = (minilm.encode(t) for t in (TIRED, TIRED.replace("tired", "wide"), "A cat, an animal."))
     panels = [(tired, "L3H1"), (wide, "L0H2"), (other, "L1H1")]
     options = {"pin": "q5", "width_mm": 85, "look": "dark"}
-    found = contents(figure_api.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
+    files = contents(figure_api.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
     shown = mv.compare(panels, kind="links", pin_of=2, diff=(1, 0), **options)
-    assert found["comparison.svg"] == shown.to_bytes(".svg")
-    assert found["comparison.png"] == shown.to_bytes(".png", 60)
-    assert found["comparison.html"] == shown.to_bytes(".html")
+    assert files["comparison.svg"] == shown.to_bytes(".svg")
+    assert files["comparison.png"] == shown.to_bytes(".png", 60)
+    assert files["comparison.html"] == shown.to_bytes(".html")
     differs = mv.difference(panels[1], panels[0], **options | {"pin": "q2"})
-    assert found["difference.svg"] == differs.to_bytes(".svg")
-    assert found["difference.csv"] == differs.to_bytes(".csv")
-    assert found["1-L3H1-links.svg"] == tired.links(heads=["L3H1"], **options | {"pin": "q2"}).to_bytes(".svg")
-    assert b"as query" in found["captions.txt"]
-    assert found["captions.txt"].decode().count("Held: “animal” as query.") == 8
+    assert files["difference.svg"] == differs.to_bytes(".svg")
+    assert files["difference.csv"] == differs.to_bytes(".csv")
+    assert files["1-L3H1-links.svg"] == tired.links(heads=["L3H1"], **options | {"pin": "q2"}).to_bytes(".svg")
+    assert b"as query" in files["captions.txt"]
+    assert files["captions.txt"].decode().count("Held: “animal” as query.") == 8
 
 
 def test_a_png_that_is_too_large_is_left_out_of_the_archive_and_said_to_be() -> None:
-    found = contents(figure_api.archive([(reading(words=(1,) * 10), "L0H0")], 2000, width_mm=178))
-    assert "1-L0H0-heatmap.png" not in found
-    assert "1-L0H0-heatmap.svg" in found
-    assert "There is no 1-L0H0-heatmap.png. At 2000 dpi" in found["captions.txt"].decode()
+    files = contents(figure_api.archive([(reading(words=(1,) * 10), "L0H0")], 2000, width_mm=178))
+    assert "1-L0H0-heatmap.png" not in files
+    assert "1-L0H0-heatmap.svg" in files
+    assert "There is no 1-L0H0-heatmap.png. At 2000 dpi" in files["captions.txt"].decode()
 
 
 def test_a_difference_holds_the_pin_of_either_panel_in_every_format(minilm: Encoder) -> None:
@@ -287,9 +287,9 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "kind", "said"), CALLS, ids=[said for *_, said in CALLS])
-def test_a_call_that_makes_no_sense_says_what_would(call: Any, kind: type[MhaVizError], said: str) -> None:
-    with pytest.raises(kind, match=said):
+@pytest.mark.parametrize(("call", "kind", "message"), CALLS, ids=[message for *_, message in CALLS])
+def test_a_call_that_makes_no_sense_says_what_would(call: Any, kind: type[MhaVizError], message: str) -> None:
+    with pytest.raises(kind, match=message):
         call(reading())
 
 

@@ -111,10 +111,10 @@ def test_a_head_that_is_not_there(head: Head) -> None:
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_tokens_arrive_unchanged(text: str) -> None:
-    kept = clean(text)[:5000]
-    token = Token(kept, 0, 0, 0, len(kept))
-    attention = Attention("tiny", "", TokenizedText(kept, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
-    assert unpack(packet(attention, [Head(0, 0)])).header["tokens"] == [kept]
+    shown_text = clean(text)[:5000]
+    token = Token(shown_text, 0, 0, 0, len(shown_text))
+    attention = Attention("tiny", "", TokenizedText(shown_text, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
+    assert unpack(packet(attention, [Head(0, 0)])).header["tokens"] == [shown_text]
 
 
 def test_a_reading_has_one_key_and_another_text_another_one() -> None:
@@ -240,8 +240,8 @@ def as_shown(attention: Attention, view: dict[str, str]) -> tuple[npt.NDArray[An
     whole = attention.by_words() if view["unit"] == "words" else attention
     if view["special"] == "keep":
         return whole.weights, whole.hidden
-    kept = whole.without_special() if view["special"] == "rescale" else whole.content()
-    return kept.weights, kept.hidden
+    content = whole.without_special() if view["special"] == "rescale" else whole.content()
+    return content.weights, content.hidden
 
 
 @settings(max_examples=6, deadline=None)

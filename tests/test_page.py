@@ -35,7 +35,7 @@ class Tab:
         self.asked: list[str] = []
         page_.set_default_timeout(PATIENCE)
         page_.on("pageerror", lambda error: self.faults.append(str(error)))
-        page_.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
+        page_.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
         page_.on("dialog", lambda dialog: (self.faults.append(dialog.message), dialog.dismiss()))
         page_.on("request", lambda request: self.asked.append(request.url))
 
@@ -199,9 +199,9 @@ def test_what_is_packed_is_unpacked_the_same() -> None:
 
 def test_a_frame_holds_the_whole_page() -> None:
     written = '<p title="a&b">“x”</p>'
-    found = re.search(r'srcdoc="([^"]*)"', embedded(written.encode(), 300))
-    assert found
-    assert unescape(found[1]) == written
+    match = re.search(r'srcdoc="([^"]*)"', embedded(written.encode(), 300))
+    assert match
+    assert unescape(match[1]) == written
 
 
 # ---- All heads in one file -------------------------------------------------------------------------------
@@ -212,19 +212,19 @@ def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
     every = [Head(layer, head) for layer in range(2) for head in range(3)]
     sent = [packet(attention, every, bits=bits) for bits in (16, 12)]
     asked = [{"packet": p, "ask": "block", "head": i, "view": {"unit": "pieces"}} for p in sent for i in range(6)]
-    found = np.array([answer["w"] for answer in ask_packet(*asked)]).reshape(2, *attention.weights.shape)
+    readings = np.array([answer["w"] for answer in ask_packet(*asked)]).reshape(2, *attention.weights.shape)
     tops = attention.weights.max(axis=3, keepdims=True)
-    for weights, bound in zip(found, (8.5e-6, 1.3e-4), strict=True):
+    for weights, bound in zip(readings, (8.5e-6, 1.3e-4), strict=True):
         assert (np.abs(weights - attention.weights) <= bound * tops + 1e-7).all()
-    assert np.abs(found[1] - attention.weights).max() > 1e-5  # they are indeed fewer
+    assert np.abs(readings[1] - attention.weights).max() > 1e-5  # they are indeed fewer
 
 
 def test_a_page_that_no_server_answers_holds_every_head_of_a_text_of_128_pieces_in_5_megabytes() -> None:
     attention = long_reading(12, 12, 128)
     written = attention.grid().to_html().encode()
     assert len(written) <= 5_000_000
-    said = json.loads(re.search(rb'type="application/json">(.*?)</script>', written, re.DOTALL)[1])  # type: ignore[index]
-    planes = zlib.decompress(base64.b64decode(said["packet"]))
+    content = json.loads(re.search(rb'type="application/json">(.*?)</script>', written, re.DOTALL)[1])  # type: ignore[index]
+    planes = zlib.decompress(base64.b64decode(content["packet"]))
     half = (len(planes) + 1) // 2
     head = bytes(planes[i // 2 + (i % 2) * half] for i in range(20_000))
     assert '"full":[0,1,2,' in head.decode("utf-8", "replace")

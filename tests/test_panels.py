@@ -40,7 +40,7 @@ def renamed(attention: Attention, **new: str) -> Attention:
     return Attention(new.get("model", attention.model), attention.revision, typed, attention.weights)
 
 
-def said(*words: str, special: bool = True, seed: int = 0) -> Attention:
+def read_from(*words: str, special: bool = True, seed: int = 0) -> Attention:
     """A reading of these words, one piece each."""
     tokens, at = [Token("[CLS]", None, 0, None, None)] if special else [], 0
     for number, word in enumerate(words):
@@ -160,20 +160,20 @@ def test_a_head_that_is_not_there(head: Head) -> None:
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_tokens_and_names_arrive_unchanged(text: str) -> None:
-    kept = clean(text)[:5000]
-    token = Token(kept, 0, 0, 0, len(kept))
-    attention = Attention("tiny", "", TokenizedText(kept, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
+    shown_text = clean(text)[:5000]
+    token = Token(shown_text, 0, 0, 0, len(shown_text))
+    attention = Attention("tiny", "", TokenizedText(shown_text, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
     header = unpack_panels(pack([Panel(attention, Head(0, 0), text[:5000])]))
-    assert header["readings"][0]["tokens"] == [kept]
-    assert header["readings"][0]["text"] == kept
-    assert header["panels"][0]["name"] == kept
+    assert header["readings"][0]["tokens"] == [shown_text]
+    assert header["readings"][0]["text"] == shown_text
+    assert header["panels"][0]["name"] == shown_text
 
 
 # ---- What corresponds -----------------------------------------------------------------------------------
 
 
 def test_words_of_two_texts_are_aligned_both_ways() -> None:
-    one, two = said("it", "was", "tired"), said("it", "was", "so", "wide")
+    one, two = read_from("it", "was", "tired"), read_from("it", "was", "so", "wide")
     header = unpack_panels(pack([Panel(one, Head(0, 0)), Panel(two, Head(0, 0))]))
     assert header["aligned"] == [[None, [0, 1, 2, None, 5]], [[0, 1, 2, None, None, 4], None]]
     assert header["aligned"][0][1] == list(align(one.text, two.text).same)
@@ -182,7 +182,9 @@ def test_words_of_two_texts_are_aligned_both_ways() -> None:
 
 
 def test_a_replaced_word_is_in_its_place() -> None:
-    header = unpack_panels(pack([Panel(said("too", "tired"), Head(0, 0)), Panel(said("too", "wide"), Head(0, 0))]))
+    header = unpack_panels(
+        pack([Panel(read_from("too", "tired"), Head(0, 0)), Panel(read_from("too", "wide"), Head(0, 0))])
+    )
     assert header["aligned"][0][1] == header["aligned"][1][0] == [0, 1, None, 3]
     assert header["place"][0][1] == header["place"][1][0] == [0, 1, 2, 3]
     assert header["compared"][0][1] == "pieces"  # each word is one piece in both
@@ -192,13 +194,13 @@ def test_divergence_is_by_pieces_where_both_have_the_same_and_else_by_words() ->
     a = reading(2, 3, (1, 2, 1))
     cut = list(a.text.tokens)
     cut[2:4] = [Token("abab", 1, 0, 2, 6)]  # the same text, its second word in one piece
-    merged = Attention("b", "", TokenizedText(a.text.text, "", tuple(cut)), said("a", "b", "c", seed=4).weights)
+    merged = Attention("b", "", TokenizedText(a.text.text, "", tuple(cut)), read_from("a", "b", "c", seed=4).weights)
     header = unpack_panels(pack([Panel(a, Head(0, 0)), Panel(a, Head(1, 2)), Panel(merged, Head(0, 1))]))
     assert header["compared"] == [["pieces", "words"], ["words", "pieces"]]
-    found = header["divergence"]
-    assert found[0][1] == found[1][0] == pytest.approx(divergence(a[Head(0, 0)], a[Head(1, 2)]), abs=1e-5)
+    divergences = header["divergence"]
+    assert divergences[0][1] == divergences[1][0] == pytest.approx(divergence(a[Head(0, 0)], a[Head(1, 2)]), abs=1e-5)
     by_words = a.by_words()
-    assert found[1][2] == pytest.approx(divergence(by_words[Head(1, 2)], merged[Head(0, 1)]), abs=1e-5)
+    assert divergences[1][2] == pytest.approx(divergence(by_words[Head(1, 2)], merged[Head(0, 1)]), abs=1e-5)
 
 
 # ---- The page computes what the figures compute ---------------------------------------------------------
@@ -244,11 +246,11 @@ def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder]
     other = tiny(family).encode(TIRED)
     packet = pack([Panel(first(), Head(3, 1)), Panel(other, Head(0, 0))])
     (met,) = ask_panels({"packet": packet, "ask": "counterparts", "view": {"unit": "words"}, "of": [0, 1]})
-    ordinary = [(own, theirs) for own, theirs in met if not own.startswith("[")]
-    assert ordinary == [(own, [own]) for own, _ in ordinary]
+    ordinary = [(word, theirs) for word, theirs in met if not word.startswith("[")]
+    assert ordinary == [(word, [word]) for word, _ in ordinary]
     assert len(ordinary) == 12
     (pieces,) = ask_panels({"packet": packet, "ask": "counterparts", "view": {"unit": "pieces"}, "of": [0, 1]})
-    animal = next(theirs for own, theirs in pieces if own == "animal")
+    animal = next(theirs for word, theirs in pieces if word == "animal")
     assert "".join(animal).strip("▁ ").casefold().startswith("an")
     assert len(animal) > 1
 

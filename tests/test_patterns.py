@@ -160,10 +160,10 @@ def test_a_text_of_one_piece_has_no_normalised_entropy() -> None:
 
 
 def test_the_distance_of_heads_is_the_mean_over_all_rows_of_all_sentences() -> None:
-    own, right, even = [[1, 0], [0, 1]], [[0, 1], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]
+    itself, right, even = [[1, 0], [0, 1]], [[0, 1], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]
     same = [[1 / 3] * 3] * 3
     distances = Distances(3)
-    distances.add(batch_of([[own], [right], [even]], sentence_of("a", "b")))
+    distances.add(batch_of([[itself], [right], [even]], sentence_of("a", "b")))
     distances.add(batch_of([[same], [same], [same]], sentence_of("a", "b", "c")))
     # (1, 0) and (0, 1) are ln 2 apart; (1, 0) and (½, ½): the entropy of (¾, ¼) less half of ln 2
     half = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) - LN2 / 2
@@ -177,14 +177,14 @@ def test_the_distance_of_heads_is_the_mean_over_all_rows_of_all_sentences() -> N
 @st.composite
 def corpora(draw: st.DrawFn) -> list[tuple[WordPieces, Any]]:
     """A few sentences with the weights [head, query, key] of two heads; eighths, so that ties are common."""
-    found = []
+    batches = []
     for _ in range(draw(st.integers(1, 4))):
         middle = draw(st.lists(st.sampled_from(["a", "##b", ",", "##…"]), min_size=1, max_size=7))
         names = ("[CLS]", "w", *middle, "[SEP]")
         size = len(names)
         counts = np.random.default_rng(draw(st.integers(0, 10**6))).multinomial(8, np.ones(size) / size, (2, size))
-        found.append((sentence_of(*names), counts / 8))
-    return found
+        batches.append((sentence_of(*names), counts / 8))
+    return batches
 
 
 def readings_of(corpus: Sequence[tuple[WordPieces, Any]]) -> list[brute.Reading]:

@@ -29,9 +29,9 @@ def inside(written: bytes) -> dict[str, TTFont]:
 
 def test_every_letter_is_inside_in_its_strength() -> None:
     drawing = heatmap(reading(), Head(0, 0), View(pin="q1"))
-    found = inside(preview(drawing))
-    assert set(found) == {"Source Sans 3 400", "Source Sans 3 600"}
-    assert {ord(c) for text in drawing.texts() for c in text} <= set(found["Source Sans 3 400"].getBestCmap())
+    embedded = inside(preview(drawing))
+    assert set(embedded) == {"Source Sans 3 400", "Source Sans 3 600"}
+    assert {ord(c) for text in drawing.texts() for c in text} <= set(embedded["Source Sans 3 400"].getBestCmap())
 
 
 def test_it_is_the_file_but_for_the_letters() -> None:
@@ -43,10 +43,10 @@ def test_it_is_the_file_but_for_the_letters() -> None:
 
 def test_other_scripts_bring_their_fonts() -> None:
     attention = Attention.from_tensors([[[[0.5, 0.5], [0.5, 0.5]]]], ["مرحبا", "abc"])
-    found = inside(preview(heatmap(attention, Head(0, 0))))
+    embedded = inside(preview(heatmap(attention, Head(0, 0))))
     arabic = fonts.font_for("م")
     assert arabic is not None
-    assert ord("م") in found[f"{arabic.family} 400"].getBestCmap()
+    assert ord("م") in embedded[f"{arabic.family} 400"].getBestCmap()
 
 
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)

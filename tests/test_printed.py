@@ -140,16 +140,16 @@ def test_the_first_four_heads_have_lines_that_differ_in_grey(how: str, look: str
     assert texts == [f"L1H{i} (2-{i + 1})" for i in range(4)]
     light = lightness(RENDERED[how](drawing), "grey")
     paper, k = lightness(rgb(THEMES[look].paper), "grey"), DPI / 72
-    found = []
+    lines = []
     for sample in samples:
         (x, y), *_, (end, _) = sample.points
         row = np.abs(light[round(y * k), round(x * k) : round(end * k)] - paper) > 0.1
-        found.append([len(list(run)) for drawn, run in groupby(row) if drawn])
-    runs = [len(lengths) for lengths in found]
+        lines.append([len(list(run)) for drawn, run in groupby(row) if drawn])
+    runs = [len(lengths) for lengths in lines]
     assert runs[0] == 1
     assert all(count > 2 for count in runs[1:])
-    assert min(found[1]) > 2 * max(found[2])  # dashes, dots
-    assert max(found[3]) > 3 * min(found[3][:-1])  # both
+    assert min(lines[1]) > 2 * max(lines[2])  # dashes, dots
+    assert max(lines[3]) > 3 * min(lines[3][:-1])  # both
 
 
 def test_the_lines_are_those_of_the_key_in_every_export() -> None:

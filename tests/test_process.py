@@ -85,9 +85,9 @@ def fresh(code: str, **environment: str) -> str:
 
 
 def test_importing_any_module_changes_nothing_for_the_process() -> None:
-    said = json.loads(fresh(IMPORTS))
-    assert said["modules"] > 100
-    assert said["changed"] == {}
+    report = json.loads(fresh(IMPORTS))
+    assert report["modules"] > 100
+    assert report["changed"] == {}
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ print(*[os.environ[name] for name in {list(process.SETTINGS)}])
     assert fresh(code).split() == list(process.SETTINGS.values())
 
 
-@pytest.mark.parametrize("own", ["", "7"])
-def test_what_the_environment_says_is_left_alone(own: str) -> None:
-    given = dict.fromkeys(process.SETTINGS, own) if own else {}
+@pytest.mark.parametrize("setting", ["", "7"])
+def test_what_the_environment_says_is_left_alone(setting: str) -> None:
+    given = dict.fromkeys(process.SETTINGS, setting) if setting else {}
     code = f"""
 from mha_viz import process
 process.prepare()

@@ -81,19 +81,19 @@ def test_a_file_begins_with_its_heading(name: str, tmp_path: Path) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     written = profile_of(*HEADINGS)
     written.write(tmp_path / "a" / "folder")
-    found = read_profile(tmp_path / "a" / "folder")
-    assert same(written, found)
-    assert (found.model, found.corpus, found.shape) == ("tiny", "née", (2, 1))
-    assert found.heads() == (Head(0, 0), Head(1, 0))
+    opened = read_profile(tmp_path / "a" / "folder")
+    assert same(written, opened)
+    assert (opened.model, opened.corpus, opened.shape) == ("tiny", "née", (2, 1))
+    assert opened.heads() == (Head(0, 0), Head(1, 0))
 
 
 def test_tables_without_a_line_and_cells_without_a_number(tmp_path: Path) -> None:
     written = profile_of("roles", "syntax", rows=0)
     written.tables["position"] = pd.DataFrame([[0, 0, 5, *[math.nan] * 4]], columns=[*HEADINGS["position"]])  # type: ignore[index]
     written.write(tmp_path)
-    found = read_profile(tmp_path)
-    assert found.tables["roles"].empty
-    assert found.tables["position"].mass.isna().all()
+    opened = read_profile(tmp_path)
+    assert opened.tables["roles"].empty
+    assert opened.tables["position"].mass.isna().all()
 
 
 @pytest.mark.parametrize("text", ["NA", "null", "None", "nan", "a,b", 'a"b', "née"])

@@ -108,8 +108,8 @@ def test_every_error_of_the_house_is_in_the_family() -> None:
 def _class(base: ast.expr) -> type:
     """The class that a base's name stands for among errors, Python's own and ours; object for any other."""
     name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-    found = getattr(errors, name, None) or getattr(builtins, name, object)
-    return found if inspect.isclass(found) else object
+    value = getattr(errors, name, None) or getattr(builtins, name, object)
+    return value if inspect.isclass(value) else object
 
 
 def test_the_typed_options_are_those_that_a_figure_takes() -> None:
@@ -169,9 +169,11 @@ def test_a_type_checker_finds_what_is_misspelled(tmp_path: Path) -> None:
         str(ROOT / ".mypy_cache"),
         str(tmp_path / "use.py"),
     ]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    lines = sorted({int(line.split(":")[1]) for line in said.splitlines() if "use.py:" in line and ": error:" in line})
-    assert lines == [number for number, line in enumerate(WRONG.splitlines(), 1) if _is_wrong(line)], said
+    stdout = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    lines = sorted(
+        {int(line.split(":")[1]) for line in stdout.splitlines() if "use.py:" in line and ": error:" in line}
+    )
+    assert lines == [number for number, line in enumerate(WRONG.splitlines(), 1) if _is_wrong(line)], stdout
 
 
 def _is_wrong(line: str) -> bool:

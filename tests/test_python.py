@@ -136,8 +136,8 @@ def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Ti
         (lambda: mv.profile(files[0], model=tiny("bert"), out=files[1] / "x"), ExportError, "cannot be made"),
         (lambda: mv.open_profile(tmp_path), CorpusError, "holds no profile"),
     ]
-    for call, kind, said in calls:
-        with pytest.raises(kind, match=said):
+    for call, kind, message in calls:
+        with pytest.raises(kind, match=message):
             call()
 
 
@@ -325,8 +325,8 @@ def test_a_type_checker_sees_what_the_package_gives(tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(USE, "utf-8")
     cache = str(ROOT / ".mypy_cache")
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, str(tmp_path / "use.py")]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    shown = [line.split('is "')[1].rstrip('"') for line in said.splitlines() if "Revealed type" in line]
-    assert [name.replace("builtins.", "") for name in shown[: len(SEEN)]] == SEEN, said
+    stdout = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    shown = [line.split('is "')[1].rstrip('"') for line in stdout.splitlines() if "Revealed type" in line]
+    assert [name.replace("builtins.", "") for name in shown[: len(SEEN)]] == SEEN, stdout
     assert "DataFrame" in shown[-1]
-    assert ": error:" not in said
+    assert ": error:" not in stdout

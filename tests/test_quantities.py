@@ -51,8 +51,8 @@ def test_norms_of_heads_that_share_values_are_those_of_a_loop(tiny: Tiny, tiny_f
     for layer in range(LAYERS):
         w_o = model.layers[layer].self_attn.o_proj.weight.detach()  # [d_model, head · d_head]
         for head in range(HEADS):
-            own = values[layer][:, head // shared * width :][:, :width]
-            lengths = (own @ w_o[:, head * width :][:, :width].T).norm(dim=1)
+            head_values = values[layer][:, head // shared * width :][:, :width]
+            lengths = (head_values @ w_o[:, head * width :][:, :width].T).norm(dim=1)
             expected = weights[layer][0, head] * lengths
             assert np.abs(norms.weights[layer, head] - expected.numpy()).max() <= 1e-5
 

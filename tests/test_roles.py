@@ -28,8 +28,8 @@ def patterns(heads: int) -> Any:
     return sums
 
 
-def names(found: Any) -> list[tuple[int, str]]:
-    return [(role.head, role.detail) for role in found]
+def names(roles: Any) -> list[tuple[int, str]]:
+    return [(role.head, role.detail) for role in roles]
 
 
 def test_a_position_takes_more_than_half_of_the_mass() -> None:
@@ -44,9 +44,9 @@ def test_a_position_takes_more_than_half_of_the_mass() -> None:
 def test_or_nine_maxima_of_ten() -> None:
     sums = patterns(3)
     sums["maxima"][:, OFFSETS.index(1)] = [8, 9, 10]
-    found = list(roles.positional(sums))
-    assert names(found) == [(1, "next"), (2, "next")]
-    assert found[0].interval == wilson(9, 10)
+    listed = list(roles.positional(sums))
+    assert names(listed) == [(1, "next"), (2, "next")]
+    assert listed[0].interval == wilson(9, 10)
 
 
 def test_only_previous_same_and_next_are_positions() -> None:
@@ -58,9 +58,9 @@ def test_only_previous_same_and_next_are_positions() -> None:
 def test_a_delimiter_takes_more_than_six_tenths() -> None:
     sums = patterns(2)
     sums["delimiter"][:] = [[6.0, 6.1, 0], [0, 0, 7]]
-    found = list(roles.delimiting(sums))
-    assert names(found) == [(0, "sep"), (1, "punctuation")]
-    assert found[0].score == pytest.approx(0.61)
+    listed = list(roles.delimiting(sums))
+    assert names(listed) == [(0, "sep"), (1, "punctuation")]
+    assert listed[0].score == pytest.approx(0.61)
 
 
 def test_broad_is_078_of_the_possible_entropy_or_more() -> None:
@@ -134,8 +134,8 @@ def test_fewer_than_a_hundred_cases_are_not_enough() -> None:
 
 
 def test_directions_are_roles_of_their_own_over_all_sentences() -> None:
-    found = candidates((100, 100), (20, 20), {0: (90, 90), 2: (80, 80)}, {1: (90, 90)})
-    assert [(role.head, role.detail) for role in found] == [
+    listed = candidates((100, 100), (20, 20), {0: (90, 90), 2: (80, 80)}, {1: (90, 90)})
+    assert [(role.head, role.detail) for role in listed] == [
         (0, "obj dep_to_head"),
         (1, "obj head_to_dep"),
         (0, "obj head_row"),
@@ -156,8 +156,8 @@ def test_the_direction_is_that_of_the_even_sentences_whatever_the_odd_say() -> N
 
 
 def test_of_a_relation_without_subtype_there_is_one_role() -> None:
-    found = suggested((200, 100), (0, 0), {1: (200, 100)})
-    assert [role.detail for role in found] == ["obj head_to_dep"]  # not once more for the full one and the aggregates
+    listed = suggested((200, 100), (0, 0), {1: (200, 100)})
+    assert [role.detail for role in listed] == ["obj head_to_dep"]  # not once more for the full one and the aggregates
 
 
 def test_a_role_names_the_rule_by_part_of_speech_and_beats_it_or_not() -> None:

@@ -148,8 +148,11 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     annotation = annotated(query["text"])
     assert annotation is not None
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
-    own = built_in().sentences[0]
-    assert readable.link(own, Case(Head(0, 0), "k", 1), "") == {"text": " ".join(own.forms), "case": "L0H0.k1"}
+    built_in_sentence = built_in().sentences[0]
+    assert readable.link(built_in_sentence, Case(Head(0, 0), "k", 1), "") == {
+        "text": " ".join(built_in_sentence.forms),
+        "case": "L0H0.k1",
+    }
     assert readable.link(Sentence(words * 80), Case(Head(0, 0), "q", 0), "") is None
 
 
@@ -202,9 +205,9 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
     assert re.search(r"\*\*289\*\* of 6,541 links, in \*\*232\*\* of 400 sentences", page.said)
-    found = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
-    assert len(found) >= 20
-    assert {*found} <= {"nsubj.dep_to_head", "nsubj.head_row"}
+    golds = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
+    assert len(golds) >= 20
+    assert {*golds} <= {"nsubj.dep_to_head", "nsubj.head_row"}
     counts = next(t.value for t in page.at.dataframe if "links" in t.value.columns)
     assert counts["links"].sum() == 289
     assert set(counts["relation"]) == {"nsubj"}

@@ -55,16 +55,16 @@ def test_the_given_profile_is_shown_at_once() -> None:
 
 def test_the_page_begins_with_one_sentence_and_keeps_its_numbers_for_whoever_asks() -> None:
     page = visit()
-    said = [element.value for element in page.at.main.markdown]
-    first = next(number for number, value in enumerate(said) if value.startswith("### What the 72 heads"))
-    assert re.fullmatch(r"\*\*\d+ of 72\*\* heads do something that has a name, .*", said[first + 1])
+    texts = [element.value for element in page.at.main.markdown]
+    first = next(number for number, value in enumerate(texts) if value.startswith("### What the 72 heads"))
+    assert re.fullmatch(r"\*\*\d+ of 72\*\* heads do something that has a name, .*", texts[first + 1])
     box = next(box for box in page.at.expander if box.label == "What was measured, and how far to trust it")
     numbers = "\n".join(element.value for element in box.markdown)
     for words in ("Measured on UD English EWT test", "**established**", "sentences)"):
         assert words in numbers
     assert "at least ten points above the best fixed offset" in numbers
     assert "with random weights: all 72 heads are broad" in numbers
-    assert "at least ten points" not in "\n".join(said[: first + 2])
+    assert "at least ten points" not in "\n".join(texts[: first + 2])
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:
@@ -106,7 +106,7 @@ def test_a_head_without_a_role_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("L3H1", "#### L3H1 (4-2)"),
         ("l2h0", "#### L2H0 (3-1)"),
@@ -115,26 +115,26 @@ def test_a_head_without_a_role_says_so() -> None:
         ("<img src=x>", "“<img src=x>” is not the name of a head, a relation"),
     ],
 )
-def test_a_head_is_found_by_its_name(typed: str, said: str) -> None:
+def test_a_head_is_found_by_its_name(typed: str, message: str) -> None:
     page = visit()
     page.at.text_input(key="find").set_value(typed).run()
     page.check()
-    assert said in page.said
+    assert message in page.said
 
 
 @pytest.mark.parametrize(
-    ("typed", "heads", "said"),
+    ("typed", "heads", "message"),
     [
         ("pronoun", ["L2H4", "L3H1"], "coincides with coreference"),
         ("the word before", ["L0H2"], "the token before"),
         ("object", ["L3H1"], "coincides with object (obj)"),
     ],
 )
-def test_plain_words_find_heads_with_their_numbers(typed: str, heads: list[str], said: str) -> None:
+def test_plain_words_find_heads_with_their_numbers(typed: str, heads: list[str], message: str) -> None:
     page = visit(find=typed)
     answers = [button.label for button in page.at.button if (button.key or "").startswith("answer_")]
     assert set(heads) <= set(answers)
-    assert said in page.said.replace("\\", "")
+    assert message in page.said.replace("\\", "")
     press(page, next(button.key for button in page.at.button if button.label == heads[0]))
     assert page.url["find"] == heads[0]
     assert f"#### {heads[0]}" in page.said
@@ -327,11 +327,11 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     page.at.file_uploader(key="corpus_file").set_value(("long.txt", b"word " * 900, "text/plain")).run()
     press(page, "measure_file")
     until(lambda: studies().under_way(catalog.resolve(name), page.url["corpus"]) is None)
-    said = visit(model=name, corpus=page.url["corpus"]).said
-    assert "Nothing of an uploaded file can be read." in said
-    assert "long" not in said
-    assert "pieces" in said
-    assert "any more" not in said
+    page_text = visit(model=name, corpus=page.url["corpus"]).said
+    assert "Nothing of an uploaded file can be read." in page_text
+    assert "long" not in page_text
+    assert "pieces" in page_text
+    assert "any more" not in page_text
 
 
 @pytest.mark.parametrize(
@@ -353,8 +353,8 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
     corpus = uploads.read(data, name)
     study = studies().start(model, corpus)
     until(lambda: study.finished)
-    said = visit(model=model.name, corpus=corpus.digest).said
-    assert "could be scored" in said or "too few for position" in said
+    page_text = visit(model=model.name, corpus=corpus.digest).said
+    assert "could be scored" in page_text or "too few for position" in page_text
 
 
 @pytest.mark.parametrize("family", ["gpt2", "albert"])
@@ -549,8 +549,8 @@ def test_a_study_for_strangers_is_bounded_and_ones_own_is_not(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_folder("bert")
-    own = studies_room._bounds(folder)
-    assert (own.seconds, own.megabytes, own.threads) == (math.inf, 0, 0)
+    at_home = studies_room._bounds(folder)
+    assert (at_home.seconds, at_home.megabytes, at_home.threads) == (math.inf, 0, 0)
     assert studies_room.STUDIES.forgotten() == studies_room.AT_HOME
     monkeypatch.setenv(catalog.SETTING, "minilm")
     bounds = studies_room._bounds(folder)
@@ -599,18 +599,18 @@ def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "is empty"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"1\tDogs\tdog\n1\tDogs\tdog\tNOUN\t_\t_\t0\troot\t_\t_\n", "line 1"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_answered_in_place(data: bytes, said: str) -> None:
+def test_a_file_that_cannot_be_read_is_answered_in_place(data: bytes, message: str) -> None:
     page = visit(corpus="file")
     page.at.file_uploader(key="corpus_file").set_value(("bad.conllu", data, "text/plain")).run()
     page.check()
-    assert said in page.said
+    assert message in page.said
 
 
 @pytest.mark.parametrize("odd", [clean(t) for t in hostile.TEXTS.values() if 0 < len(t) < 300])
@@ -643,15 +643,15 @@ def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any
 
 
 def test_every_role_has_words_of_its_own() -> None:
-    said = {(finding.head, standing_with_numbers(finding)) for finding in given_roles("minilm")}
-    assert len(said) == len(given_roles("minilm"))
-    assert all("nan" not in words for _, words in said)
+    sentences = {(finding.head, standing_with_numbers(finding)) for finding in given_roles("minilm")}
+    assert len(sentences) == len(given_roles("minilm"))
+    assert all("nan" not in words for _, words in sentences)
     assert Head(0, 2) in {f.head for f in given_roles("minilm") if f.detail == "previous"}
 
 
 def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
-    found = studies().roles(catalog.resolve("toy"))
+    roles = studies().roles(catalog.resolve("toy"))
     evidence = given("toy")
     assert evidence is not None
-    assert repr(found) == repr(evidence.findings())
-    assert {"syntax", "coreference", "position"} <= {finding.role for finding in found}
+    assert repr(roles) == repr(evidence.findings())
+    assert {"syntax", "coreference", "position"} <= {finding.role for finding in roles}

@@ -196,11 +196,11 @@ def foreign() -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(("content", "said"), [case[1:] for case in NPZ], ids=[case[0] for case in NPZ])
-def test_another_npz_is_answered_in_words(tmp_path: Path, content: Any, said: str) -> None:
+@pytest.mark.parametrize(("content", "message"), [case[1:] for case in NPZ], ids=[case[0] for case in NPZ])
+def test_another_npz_is_answered_in_words(tmp_path: Path, content: Any, message: str) -> None:
     path = tmp_path / "a.npz"
     path.write_bytes(content())
-    with pytest.raises(OpenError, match=said) as caught:
+    with pytest.raises(OpenError, match=message) as caught:
         mv.open_attention(path)
     assert caught.value.remedy
     assert len(str(caught.value)) < 400
@@ -222,11 +222,13 @@ SAFETENSORS: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "said"), [case[1:] for case in SAFETENSORS], ids=[case[0] for case in SAFETENSORS])
-def test_another_safetensors_is_answered_in_words(tmp_path: Path, content: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"), [case[1:] for case in SAFETENSORS], ids=[case[0] for case in SAFETENSORS]
+)
+def test_another_safetensors_is_answered_in_words(tmp_path: Path, content: Any, message: str) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(content())
-    with pytest.raises(OpenError, match=said):
+    with pytest.raises(OpenError, match=message):
         mv.open_attention(path)
 
 
@@ -241,8 +243,8 @@ def test_places_that_hold_no_file_are_answered_in_words(tmp_path: Path) -> None:
         "a": "“a” has no suffix",
         "a\0.npz": "does not exist|cannot be read|is damaged",
     }
-    for name, said in answers.items():
-        with pytest.raises(OpenError, match=said):
+    for name, message in answers.items():
+        with pytest.raises(OpenError, match=message):
             mv.open_attention(tmp_path / name)
     with pytest.raises(OpenError, match="3' is not a path"):
         mv.open_attention(3)  # type: ignore[arg-type]

@@ -200,7 +200,7 @@ def test_the_command_prints_links_and_counts(treebank: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("L1H2",), 2, "is not a model and a head"),
         (("toy/2-3",), 2, "is not the name of a head"),
@@ -211,11 +211,11 @@ def test_the_command_prints_links_and_counts(treebank: Path, capsys: pytest.Capt
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
-    arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(arguments[0], "grammar", *arguments[1:]) == code
     printed = capsys.readouterr().err
-    assert said in printed
+    assert message in printed
     assert printed.count("\n") == 1
 
 

@@ -107,7 +107,7 @@ The DET 2 det (4-object | boat NOUN 3 nsubj 4) | leaked VERB 0 root | ; PUNCT 6 
 
 def treebank(**documents: str) -> str:
     """CoNLL-U from the short notation above."""
-    found = []
+    sentences = []
     for name, text in documents.items():
         for number, sentence in enumerate(text.strip().split("\n\n")):
             lines = [f"# newdoc id = {name}"] * (number == 0) + [f"# sent_id = {name}-{number}"]
@@ -116,8 +116,8 @@ def treebank(**documents: str) -> str:
                 first, second, *rest = token.split()
                 words += bool(rest)
                 lines.append(_line(str(words), first, second, *rest) if rest else _line(first, second))
-            found.append("\n".join(lines) + "\n\n")
-    return "".join(found)
+            sentences.append("\n".join(lines) + "\n\n")
+    return "".join(sentences)
 
 
 def _line(number: str, form: str, upos: str = "_", head: str = "_", relation: str = "_", entity: str = "") -> str:
@@ -259,9 +259,9 @@ def test_baselines_of_syntax(both: Both) -> None:
     lines = list(both.lines("syntax_baselines"))
     assert len(lines) == sum(map(len, best.values()))
     for x in lines:
-        group, told = (x.level, x.relation), _told(x.baseline, x.detail, both.encoder.heads)
+        group, rule = (x.level, x.relation), _told(x.baseline, x.detail, both.encoder.heads)
         assert (x.n, x.correct) == best[x.baseline][group, x.direction]
-        assert options[x.baseline][group, x.direction, told] == (x.n, x.correct)  # the detail is one that does it
+        assert options[x.baseline][group, x.direction, rule] == (x.n, x.correct)  # the detail is one that does it
         assert x.accuracy == pytest.approx(x.correct / x.n, abs=1e-12)
 
 
@@ -293,8 +293,8 @@ def test_the_head_that_is_chosen_on_even_sentences(both: Both) -> None:
         assert x.n_odd == n
         if n:
             others = [counts[group, x.direction][1] / n for counts in (offset, upos, untrained)]
-            found = [x.accuracy_odd, x.ci_low, x.ci_high, x.offset_odd, x.upos_odd, x.untrained_odd]
-            assert found == pytest.approx([correct / n, *brute.wilson(correct, n), *others], abs=1e-9)
+            numbers = [x.accuracy_odd, x.ci_low, x.ci_high, x.offset_odd, x.upos_odd, x.untrained_odd]
+            assert numbers == pytest.approx([correct / n, *brute.wilson(correct, n), *others], abs=1e-9)
 
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
@@ -306,53 +306,55 @@ def test_undirected_edges(both: Both, untrained: bool) -> None:
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_position(both: Both, untrained: bool) -> None:
     expected = brute.position((both.untrained if untrained else both.loops).readings)
-    found = {(both.number(x), x.offset): x for x in both.lines("position", untrained=untrained)}
-    assert found.keys() == expected.keys()
+    rows = {(both.number(x), x.offset): x for x in both.lines("position", untrained=untrained)}
+    assert rows.keys() == expected.keys()
     for key, (mass, share) in expected.items():
-        assert found[key].mass == pytest.approx(mass, abs=1e-6)
-        assert found[key].share_of_maxima == pytest.approx(share, abs=1e-12)
+        assert rows[key].mass == pytest.approx(mass, abs=1e-6)
+        assert rows[key].share_of_maxima == pytest.approx(share, abs=1e-12)
 
 
 def test_what_stays_within_a_word(both: Both) -> None:
     expected = brute.in_word(both.loops.readings)
-    found = {(both.number(x), x.offset): (x.mass_in_word, x.rows_in_word) for x in both.lines("position")}
-    assert found.keys() == expected.keys()
+    measured = {(both.number(x), x.offset): (x.mass_in_word, x.rows_in_word) for x in both.lines("position")}
+    assert measured.keys() == expected.keys()
     for key, shares in expected.items():
-        assert found[key] == pytest.approx(shares, abs=1e-6)
-    assert 0 < found[0, -1][1] < 1  # some word has several pieces
+        assert measured[key] == pytest.approx(shares, abs=1e-6)
+    assert 0 < measured[0, -1][1] < 1  # some word has several pieces
 
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_delimiters(both: Both, untrained: bool) -> None:
     expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
-    found = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", untrained=untrained)]
-    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
+    rows = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", untrained=untrained)]
+    assert np.array(rows) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_entropy(both: Both, untrained: bool) -> None:
     expected = brute.entropy((both.untrained if untrained else both.loops).readings)
-    found = [(x.nats, x.normalised) for x in both.lines("entropy", untrained=untrained)]
-    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
+    rows = [(x.nats, x.normalised) for x in both.lines("entropy", untrained=untrained)]
+    assert np.array(rows) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_distance(both: Both) -> None:
     names = [str(head) for head in both.profile.heads()]
     expected = {(names[a], names[b]): js for (a, b), js in brute.distance(both.loops.readings).items()}
-    found = {(x.head_a, x.head_b): x.js for x in both.lines("distance")}
-    assert found.keys() == expected.keys()
-    assert [found[pair] for pair in expected] == pytest.approx(list(expected.values()), abs=1e-6)
+    rows = {(x.head_a, x.head_b): x.js for x in both.lines("distance")}
+    assert rows.keys() == expected.keys()
+    assert [rows[pair] for pair in expected] == pytest.approx(list(expected.values()), abs=1e-6)
 
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_coreference(both: Both, untrained: bool) -> None:
     expected = brute.coreference((both.untrained if untrained else both.loops).chunks)
-    found = {(x.mention_type, both.number(x)): (x.n, x.correct) for x in both.lines("coreference", untrained=untrained)}
-    assert found == {key: count for key, count in expected.items() if isinstance(key[1], int)}
-    assert {kind: n for (kind, head), (n, _) in found.items() if head == 0}.keys() == {
+    counts = {
+        (x.mention_type, both.number(x)): (x.n, x.correct) for x in both.lines("coreference", untrained=untrained)
+    }
+    assert counts == {key: count for key, count in expected.items() if isinstance(key[1], int)}
+    assert {kind: n for (kind, head), (n, _) in counts.items() if head == 0}.keys() == {
         *("all", "pronoun", "third_person", "proper", "nominal")
     }
-    assert min(n for n, _ in found.values()) > 0
+    assert min(n for n, _ in counts.values()) > 0
 
 
 def test_baselines_of_coreference(both: Both) -> None:
@@ -391,8 +393,8 @@ def test_roles_without_gold(both: Both) -> None:
         for offset, name in ((-1, "previous"), (0, "same"), (1, "next")):
             mass, share = position[head, offset]
             expected |= {(head, "position", name)} if mass > 0.5 or share >= 0.9 else set()
-    found = {(both.number(x), x.role, x.detail) for x in both.lines("roles")}
-    assert found == expected  # too small a corpus for any role that needs a hundred cases
+    listed = {(both.number(x), x.role, x.detail) for x in both.lines("roles")}
+    assert listed == expected  # too small a corpus for any role that needs a hundred cases
 
 
 @pytest.fixture
@@ -561,14 +563,14 @@ def test_stopped_after_every_single_batch(small: Encoder, tmp_path: Path, monkey
     corpus, stops = read_conllu(treebank(lake=LAKE)), 0
     while True:
         try:
-            found = study(small, corpus, batch=1, resume=tmp_path, cancelled=Stop(2 if stops < 7 else 3))
+            profile = study(small, corpus, batch=1, resume=tmp_path, cancelled=Stop(2 if stops < 7 else 3))
         except Cancelled:
             stops += 1
             assert stops < 40
         else:
             break
     assert stops > 8
-    assert_same(found, study(small, corpus))
+    assert_same(profile, study(small, corpus))
 
 
 def test_gap_goes_on_where_it_was(small: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -667,13 +669,13 @@ def test_progress_grows_to_the_whole(small: Encoder) -> None:
 
 def test_texts_of_different_lengths_are_never_in_one_batch(small: Encoder) -> None:
     made = plan(small, read_conllu(CORPUS))
-    found = batches(made.sentences, range(18), 4, 200)
-    assert sorted(number for numbers in found for number in numbers) == list(range(18))
-    for numbers in found:
+    parts = batches(made.sentences, range(18), 4, 200)
+    assert sorted(number for numbers in parts for number in numbers) == list(range(18))
+    for numbers in parts:
         lengths = {len(text) for number in numbers if (text := made.sentences[number])}
         assert len(lengths) == 1
         assert len(numbers) * max(lengths) <= 200
-    sizes = [sum(len(text) for number in numbers if (text := made.sentences[number])) for numbers in found]
+    sizes = [sum(len(text) for number in numbers if (text := made.sentences[number])) for numbers in parts]
     assert sizes == sorted(sizes, reverse=True)  # the largest first
     assert len(set(sizes)) > 1
     one, two = made.sentences[0], made.sentences[2]
@@ -691,10 +693,10 @@ def test_a_padded_batch_gives_the_same(both: Both) -> None:
     with torch.no_grad():
         padded = both.model.model(**given, output_attentions=True).attentions
     for at, words in enumerate(forms):
-        found = both.encoder.encode_words(words).weights
-        n = found.shape[-1]
+        weights = both.encoder.encode_words(words).weights
+        n = weights.shape[-1]
         expected = np.stack([layer[at, :, :n, :n].numpy() for layer in padded])
-        assert np.abs(found - expected).max() < 1e-5
+        assert np.abs(weights - expected).max() < 1e-5
 
 
 # ---- What cannot be read --------------------------------------------------------------------------------------------
@@ -705,17 +707,17 @@ DROPPED = "Look VERB 0 root | \u200b NOUN 1 obj | . PUNCT 1 punct"
 
 def test_a_sentence_that_cannot_be_read_is_named_and_the_others_stay(small: Encoder) -> None:
     bad, good = treebank(bad=f"{LONG}\n\n{DROPPED}"), treebank(lake=LAKE)
-    found = study(small, read_conllu(bad + good))
+    profile = study(small, read_conllu(bad + good))
     assert_same(
-        found, study(small, read_conllu(good)), ("uas", "position", "delimiter", "entropy", "distance", "roles")
+        profile, study(small, read_conllu(good)), ("uas", "position", "delimiter", "entropy", "distance", "roles")
     )
-    assert found.facts["left_out"] == 2
-    long, dropped = found.facts["left_out_first"]
+    assert profile.facts["left_out"] == 2
+    long, dropped = profile.facts["left_out_first"]
     assert long.startswith("line 1: ")
     assert "reads 140" in long
     assert dropped.startswith("line 204: ")
     assert "keeps nothing of word 2" in dropped
-    scored = found.tables["syntax"].query("relation == 'dep'")
+    scored = profile.tables["syntax"].query("relation == 'dep'")
     assert (scored.n == 0).all()
     assert scored.accuracy.isna().all()
 
@@ -730,10 +732,10 @@ def test_a_sentence_that_cannot_be_read_ends_a_chunk(small: Encoder) -> None:
 def test_a_model_with_room_for_less_than_a_chunk(tiny: Callable[[str], Encoder], tiny_folder: Any) -> None:
     encoder = tiny("bert")
     assert encoder.limit == 64
-    found = study(encoder, read_conllu(CORPUS)).tables["coreference"]
+    table = study(encoder, read_conllu(CORPUS)).tables["coreference"]
     model = brute.Model(tiny_folder("bert"))
     expected = brute.coreference(brute.results(CORPUS, model).chunks)
-    for x in found.itertuples():
+    for x in table.itertuples():
         assert (x.n, x.correct) == expected[x.mention_type, x.layer * encoder.heads + x.head]
 
 
@@ -803,5 +805,5 @@ def test_the_score_of_a_name_is_that_of_its_last_word(small: Encoder, small_fold
         f"When [p:he] sat, [a:Tom] saw the [B:{name}].",
         f"Many say that [b:{name}] and [A:Ada] knew [p:her] well.",
     )
-    found = study(small, read_gap(text)).tables["gap"]
-    assert [(x.n, x.correct) for x in found.itertuples()] == brute.gap(text, brute.Model(small_folder))
+    table = study(small, read_gap(text)).tables["gap"]
+    assert [(x.n, x.correct) for x in table.itertuples()] == brute.gap(text, brute.Model(small_folder))

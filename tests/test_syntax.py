@@ -29,13 +29,13 @@ from tests import brute
 
 def sentence_of(*words: str) -> Sentence:
     """From "form UPOS head relation", the head counted from 1, 0 for the root."""
-    found = []
+    parsed = []
     for form, upos, head, relation in (word.split() for word in words):
-        found.append(Word(form, upos, int(head) - 1 if int(head) else None, relation))
-    return Sentence(tuple(found))
+        parsed.append(Word(form, upos, int(head) - 1 if int(head) else None, relation))
+    return Sentence(tuple(parsed))
 
 
-class Found(NamedTuple):
+class Counted(NamedTuple):
     """Counts over a few sentences, by direction and row of the tables."""
 
     relations: Relations
@@ -50,7 +50,7 @@ class Found(NamedTuple):
         return int(self.by_row[halves, d, r, 0].sum()), int(self.gold.n[halves, d, r].sum())
 
 
-def found_of(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Found:
+def counted(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Counted:
     """Blocks are [word, word] of one head, or [head, word, word]."""
     relations = Relations(sentences)
     blocks = [np.array(block, np.float32) for block in blocks]
@@ -60,7 +60,7 @@ def found_of(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Found:
         numbers = range(len(sentences))[part]
         syntax.add(blocks[part], [relations.tree(sentences[number]) for number in numbers], numbers)
     by_row = np.einsum("nhdrk,rt->hdtk", syntax.sums["correct"], relations.member)
-    return Found(relations, gold(relations, list(enumerate(sentences))), by_row, syntax.sums)
+    return Counted(relations, gold(relations, list(enumerate(sentences))), by_row, syntax.sums)
 
 
 MICE = sentence_of("the DET 2 det", "cat NOUN 3 nsubj", "saw VERB 0 root", "mice NOUN 3 obj")
@@ -73,30 +73,30 @@ LOOKS = [
 
 
 @pytest.fixture
-def mice() -> Found:
-    return found_of([MICE], [LOOKS])
+def mice() -> Counted:
+    return counted([MICE], [LOOKS])
 
 
-def test_from_the_dependent_to_its_head(mice: Found) -> None:
+def test_from_the_dependent_to_its_head(mice: Counted) -> None:
     counts = {name: mice.of("dep_to_head", name, "full") for name in ("det", "nsubj", "obj")}
     assert counts == {"det": (1, 1), "nsubj": (0, 1), "obj": (1, 1)}
     assert mice.of("dep_to_head", "all") == (2, 3)
 
 
-def test_from_the_head_to_its_dependent(mice: Found) -> None:
+def test_from_the_head_to_its_dependent(mice: Counted) -> None:
     # most to "the": cat (0.4), its head. Most to cat: the (0.5). Most to mice: the and saw (0.2), the first is wrong
     counts = {name: mice.of("head_to_dep", name, "full") for name in ("det", "nsubj", "obj")}
     assert counts == {"det": (1, 1), "nsubj": (0, 1), "obj": (0, 1)}
     assert mice.of("head_to_dep", "all") == (1, 3)
 
 
-def test_the_row_of_the_head(mice: Found) -> None:
+def test_the_row_of_the_head(mice: Counted) -> None:
     counts = {name: mice.of("head_row", name, "full") for name in ("det", "nsubj", "obj")}
     assert counts == {"det": (1, 1), "nsubj": (1, 1), "obj": (0, 1)}
     assert mice.of("head_row", "all") == (2, 2)  # cat and saw have dependents, and look at one
 
 
-def test_roots_are_not_scored(mice: Found) -> None:
+def test_roots_are_not_scored(mice: Counted) -> None:
     assert "root" not in mice.relations.names
     assert mice.of("dep_to_head", "all")[1] == 3
 
@@ -109,11 +109,11 @@ def test_edges_without_direction() -> None:
         [0, 1, 0, 0],  # go → we: the edge of nsubj, from its head
         [0, 0, 1, 0],  # . → go: right, but punctuation
     ]
-    found = found_of([sentence], [looks])
-    assert (found.sums["edges"].tolist(), int(found.sums["edge_count"])) == ([1], 2)  # advmod is missed both ways
+    counts = counted([sentence], [looks])
+    assert (counts.sums["edges"].tolist(), int(counts.sums["edge_count"])) == ([1], 2)  # advmod is missed both ways
 
 
-def test_an_edge_that_is_found_both_ways_counts_once(mice: Found) -> None:
+def test_an_edge_that_is_found_both_ways_counts_once(mice: Counted) -> None:
     # the ↔ cat both look at each other; cat is found from saw, mice from itself
     assert (mice.sums["edges"].tolist(), int(mice.sums["edge_count"])) == ([3], 3)
 
@@ -126,24 +126,24 @@ NMODS = sentence_of(
 
 def test_with_subtype_without_and_all_together() -> None:
     uncle_looks_at_today = np.eye(6)[[1, 4, 3, 1, 1, 1]]
-    found = found_of([NMODS], [uncle_looks_at_today])
+    counts = counted([NMODS], [uncle_looks_at_today])
     # my, Rome, today and "," look at uncle, their head, and "of" at Rome, its own
-    assert found.of("dep_to_head", "nmod:poss", "full") == (1, 1)
-    assert found.of("dep_to_head", "nmod", "full") == (1, 1)
-    assert found.of("dep_to_head", "nmod", "base") == (3, 3)
-    assert found.of("dep_to_head", "all") == (5, 5)
-    assert found.of("dep_to_head", "all without punct") == (4, 4)
+    assert counts.of("dep_to_head", "nmod:poss", "full") == (1, 1)
+    assert counts.of("dep_to_head", "nmod", "full") == (1, 1)
+    assert counts.of("dep_to_head", "nmod", "base") == (3, 3)
+    assert counts.of("dep_to_head", "all") == (5, 5)
+    assert counts.of("dep_to_head", "all without punct") == (4, 4)
 
 
 def test_a_head_with_several_dependents_is_one_case() -> None:
     uncle_looks_at_today = np.eye(6)[[1, 4, 3, 1, 1, 1]]
-    found = found_of([NMODS], [uncle_looks_at_today])
-    assert found.of("head_row", "nmod:tmod", "full") == (1, 1)
-    assert found.of("head_row", "nmod:poss", "full") == (0, 1)
-    assert found.of("head_row", "nmod", "base") == (1, 1)  # three dependents, one row
-    assert found.of("head_row", "punct", "base") == (0, 1)
-    assert found.of("head_row", "all") == (1, 2)  # uncle is right; Rome looks at uncle, not at "of"
-    assert found.of("head_row", "all without punct") == (1, 2)
+    counts = counted([NMODS], [uncle_looks_at_today])
+    assert counts.of("head_row", "nmod:tmod", "full") == (1, 1)
+    assert counts.of("head_row", "nmod:poss", "full") == (0, 1)
+    assert counts.of("head_row", "nmod", "base") == (1, 1)  # three dependents, one row
+    assert counts.of("head_row", "punct", "base") == (0, 1)
+    assert counts.of("head_row", "all") == (1, 2)  # uncle is right; Rome looks at uncle, not at "of"
+    assert counts.of("head_row", "all without punct") == (1, 2)
 
 
 def test_a_relation_is_the_same_with_and_without_its_subtype_when_it_has_none() -> None:
@@ -157,29 +157,29 @@ def test_a_relation_is_the_same_with_and_without_its_subtype_when_it_has_none() 
 
 def test_even_and_odd_sentences_are_counted_apart() -> None:
     wrong = np.eye(4)[[3, 3, 0, 0]]
-    found = found_of([MICE, MICE, MICE], [LOOKS, wrong, LOOKS])
-    assert found.of("dep_to_head", "det", "full", half=0) == (2, 2)
-    assert found.of("dep_to_head", "det", "full", half=1) == (0, 1)
+    counts = counted([MICE, MICE, MICE], [LOOKS, wrong, LOOKS])
+    assert counts.of("dep_to_head", "det", "full", half=0) == (2, 2)
+    assert counts.of("dep_to_head", "det", "full", half=1) == (0, 1)
 
 
 def test_a_sentence_of_one_word_is_no_case() -> None:
-    found = found_of([sentence_of("Yes INTJ 0 root"), MICE], [[[1.0]], LOOKS])
-    assert found.of("dep_to_head", "all") == (2, 3)
-    assert found.gold.n[0].sum() == 0
+    counts = counted([sentence_of("Yes INTJ 0 root"), MICE], [[[1.0]], LOOKS])
+    assert counts.of("dep_to_head", "all") == (2, 3)
+    assert counts.gold.n[0].sum() == 0
 
 
 # ---- Baselines -------------------------------------------------------------------------------------------------------
 
 
-def right(found: Found, table: str, direction: str, relation: str, *told: int) -> int:
+def right(counts: Counted, table: str, direction: str, relation: str, *rest: int) -> int:
     d, r = (
         DIRECTIONS.index(direction),
-        found.relations.rows.index(Row("agg" if relation == "all" else "base", relation)),
+        counts.relations.rows.index(Row("agg" if relation == "all" else "base", relation)),
     )
-    return int(getattr(found.gold, table).sum(axis=0)[(d, r, *told)])
+    return int(getattr(counts.gold, table).sum(axis=0)[(d, r, *rest)])
 
 
-def test_a_fixed_offset(mice: Found) -> None:
+def test_a_fixed_offset(mice: Counted) -> None:
     by_offset = {o: right(mice, "offset", "dep_to_head", "all", i) for i, o in enumerate(OFFSETS)}
     # the → cat and cat → saw are one to the right, mice → saw one to the left
     assert {o: n for o, n in by_offset.items() if n} == {1: 2, -1: 1}
@@ -189,7 +189,7 @@ def test_a_fixed_offset(mice: Found) -> None:
     assert same == list(by_offset.values())
 
 
-def test_a_fixed_offset_from_the_head(mice: Found) -> None:
+def test_a_fixed_offset_from_the_head(mice: Counted) -> None:
     by_offset = {o: right(mice, "offset", "head_row", "all", i) for i, o in enumerate(OFFSETS)}
     # one to the left: cat has the, saw has cat; one to the right: only saw has one there, mice
     assert {o: n for o, n in by_offset.items() if n} == {-1: 2, 1: 1}
@@ -197,9 +197,9 @@ def test_a_fixed_offset_from_the_head(mice: Found) -> None:
 
 def test_an_offset_beyond_ten_is_never_right() -> None:
     far = sentence_of("go VERB 0 root", *(["x X 1 dep"] * 11))
-    found = found_of([far], [np.eye(12)])
-    assert found.gold.n.sum(axis=0)[0, found.relations.rows.index(Row("agg", "all"))] == 11
-    by_offset = [right(found, "offset", "dep_to_head", "all", i) for i in range(20)]
+    counts = counted([far], [np.eye(12)])
+    assert counts.gold.n.sum(axis=0)[0, counts.relations.rows.index(Row("agg", "all"))] == 11
+    by_offset = [right(counts, "offset", "dep_to_head", "all", i) for i in range(20)]
     assert by_offset == [1, 0] * 10  # words 1 to 10 have their head 1 to 10 to the left, word 11 none
 
 
@@ -239,23 +239,23 @@ def test_right_answers_are_counted_by_document() -> None:
     assert right.tolist() == [[2, 0], [2, 2]]
 
 
-def upos(found: Found, direction: str, relation: str, side: str, tag: str) -> int:
-    return right(found, "upos", direction, relation, SIDES.index(side), found.relations.upos.index(tag))
+def upos(counts: Counted, direction: str, relation: str, side: str, tag: str) -> int:
+    return right(counts, "upos", direction, relation, SIDES.index(side), counts.relations.upos.index(tag))
 
 
 def test_the_nearest_word_of_a_part_of_speech() -> None:
     # "cats that purr sleep": cats → sleep, that → purr, purr → cats
-    found = found_of([sentence_of("cats N 4 nsubj", "that P 3 nsubj", "purr V 1 acl", "sleep V 0 root")], [np.eye(4)])
+    counts = counted([sentence_of("cats N 4 nsubj", "that P 3 nsubj", "purr V 1 acl", "sleep V 0 root")], [np.eye(4)])
     # the nearest verb to the right of cats is purr, which is not its head; that of "that" is purr, which is
-    assert upos(found, "dep_to_head", "nsubj", "right", "V") == 1
-    assert upos(found, "dep_to_head", "acl", "left", "N") == 1
-    assert upos(found, "dep_to_head", "acl", "right", "N") == 0
-    assert upos(found, "dep_to_head", "all", "left", "P") == 0
+    assert upos(counts, "dep_to_head", "nsubj", "right", "V") == 1
+    assert upos(counts, "dep_to_head", "acl", "left", "N") == 1
+    assert upos(counts, "dep_to_head", "acl", "right", "N") == 0
+    assert upos(counts, "dep_to_head", "all", "left", "P") == 0
     # the other way round: the nearest P left of purr is its subject; the nearest N left of sleep is too
-    assert upos(found, "head_row", "nsubj", "left", "P") == 1
-    assert upos(found, "head_row", "nsubj", "left", "N") == 1
-    assert upos(found, "head_row", "acl", "right", "V") == 1  # from cats
-    assert upos(found, "head_to_dep", "nsubj", "right", "V") == 1
+    assert upos(counts, "head_row", "nsubj", "left", "P") == 1
+    assert upos(counts, "head_row", "nsubj", "left", "N") == 1
+    assert upos(counts, "head_row", "acl", "right", "V") == 1  # from cats
+    assert upos(counts, "head_to_dep", "nsubj", "right", "V") == 1
 
 
 # ---- As the plain loops ----------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_the_nearest_word_of_a_part_of_speech() -> None:
 @st.composite
 def treebanks(draw: st.DrawFn) -> list[tuple[Sentence, Any]]:
     """Random trees with the blocks [head, word, word] of two heads, in quarters: ties are common."""
-    found = []
+    sentences = []
     for _ in range(draw(st.integers(1, 4))):
         n = draw(st.integers(1, 7))
         order = draw(st.permutations(range(n)))
@@ -274,14 +274,14 @@ def treebanks(draw: st.DrawFn) -> list[tuple[Sentence, Any]]:
             head = order[draw(st.integers(0, place - 1))] if place else None
             words[word] = Word("w", tag, head, relation if place else "root")
         block = np.random.default_rng(draw(st.integers(0, 10**6))).integers(0, 4, (2, n, n)) / 4
-        found.append((Sentence(tuple(words)), block))
-    return found
+        sentences.append((Sentence(tuple(words)), block))
+    return sentences
 
 
 @settings(max_examples=40, deadline=None)
 @given(treebanks())
 def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, Any]]) -> None:
-    found = found_of([s for s, _ in corpus], [block.copy() for _, block in corpus])
+    tallied = counted([s for s, _ in corpus], [block.copy() for _, block in corpus])
     plain = [
         brute.Sentence(
             "",
@@ -298,13 +298,13 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
     for half in (0, 1):
         expected = brute.syntax(both[half::2])
         offsets, tags = (brute.best_of(f(plain[half::2])) for f in (brute.offset_baseline, brute.upos_baseline))
-        for r, row in enumerate(found.relations.rows):
+        for r, row in enumerate(tallied.relations.rows):
             for d, direction in enumerate(DIRECTIONS):
-                n = int(found.gold.n[half, d, r])
+                n = int(tallied.gold.n[half, d, r])
                 for head in (0, 1):
                     count = expected.get((tuple(row), direction, head), (0, 0))
-                    assert (n, int(found.by_row[half, d, r, head])) == count
-                best = [int(table[half, d, r].max()) for table in (found.gold.offset, found.gold.upos)]
+                    assert (n, int(tallied.by_row[half, d, r, head])) == count
+                best = [int(table[half, d, r].max()) for table in (tallied.gold.offset, tallied.gold.upos)]
                 assert best == [counts.get((tuple(row), direction), (0, 0))[1] for counts in (offsets, tags)]
-    edge_count = int(found.sums["edge_count"])
-    assert [(edge_count, edges) for edges in found.sums["edges"].tolist()] == brute.uas(both)
+    edge_count = int(tallied.sums["edge_count"])
+    assert [(edge_count, edges) for edges in tallied.sums["edges"].tolist()] == brute.uas(both)

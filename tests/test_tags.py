@@ -50,12 +50,12 @@ def elements(pdf: bytes) -> Iterator[list[Any]]:
     tree = pdfium.FPDF_StructTree_GetForPage(page.raw)
     assert tree
     assert pdfium.FPDF_StructTree_CountChildren(tree) == 1
-    found = [pdfium.FPDF_StructTree_GetChildAtIndex(tree, 0)]
-    while pdfium.FPDF_StructElement_CountChildren(found[-1]) and (
-        child := pdfium.FPDF_StructElement_GetChildAtIndex(found[-1], 0)
+    path = [pdfium.FPDF_StructTree_GetChildAtIndex(tree, 0)]
+    while pdfium.FPDF_StructElement_CountChildren(path[-1]) and (
+        child := pdfium.FPDF_StructElement_GetChildAtIndex(path[-1], 0)
     ):
-        found.append(child)
-    yield found
+        path.append(child)
+    yield path
     pdfium.FPDF_StructTree_Close(tree)
     page.close()
     document.close()
@@ -63,7 +63,9 @@ def elements(pdf: bytes) -> Iterator[list[Any]]:
 
 def content_of(pdf: bytes) -> bytes:
     """The operators of the page."""
-    streams = [zlib.decompress(found) for found in re.findall(rb"FlateDecode.*?stream\r?\n(.*?)endstream", pdf, re.S)]
+    streams = [
+        zlib.decompress(compressed) for compressed in re.findall(rb"FlateDecode.*?stream\r?\n(.*?)endstream", pdf, re.S)
+    ]
     (content,) = [stream for stream in streams if b"BDC" in stream]
     return content
 
@@ -100,5 +102,5 @@ def test_everything_on_the_page_is_the_figure_or_an_artifact(name: str) -> None:
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_hostile_descriptions_are_only_text(text: str) -> None:
     drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), alt=text[:300])
-    with elements(exports.drawing_bytes(drawing, ".pdf")) as found:
-        assert len(found) == 2
+    with elements(exports.drawing_bytes(drawing, ".pdf")) as nodes:
+        assert len(nodes) == 2

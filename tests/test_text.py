@@ -11,12 +11,12 @@ CLS, SEP = Piece("[CLS]", 0, 0, None, 0), Piece("[SEP]", 0, 0, None, 0)
 
 def pieces(typed: str, *parts: str) -> list[Piece]:
     """One piece a part, found in order; every part is the tokenizer's own word."""
-    found, at = [], 0
+    made, at = [], 0
     for word, part in enumerate(parts):
         start = typed.index(part, at)
         at = start + len(part)
-        found.append(Piece(part, start, at, word, 0))
-    return found
+        made.append(Piece(part, start, at, word, 0))
+    return made
 
 
 def words(typed: str, *parts: str) -> list[str]:
@@ -47,8 +47,8 @@ def test_words(typed: str, parts: tuple[str, ...], expected: list[str]) -> None:
 
 def test_pieces_of_one_word_that_the_tokenizer_keeps_together() -> None:
     typed = "animals."
-    found = [Piece("anim", 0, 4, 0, 0), Piece("##als", 4, 7, 0, 0), Piece(".", 7, 8, 0, 0)]  # SentencePiece's one word
-    text = tokenized(typed, "", found)
+    parts = [Piece("anim", 0, 4, 0, 0), Piece("##als", 4, 7, 0, 0), Piece(".", 7, 8, 0, 0)]  # SentencePiece's one word
+    text = tokenized(typed, "", parts)
     assert [t.word for t in text.tokens] == [0, 0, 1]
     assert [t.text for t in text.tokens] == ["anim", "als", "."]
     assert text.groups == ((0, 1), (2,))
@@ -68,8 +68,8 @@ def test_special_tokens_have_no_word_and_no_span() -> None:
 
 def test_a_typed_delimiter_keeps_its_span_and_parts_words() -> None:
     typed = "a[SEP]b"
-    found = [Piece("a", 0, 1, 0, 0), Piece("[SEP]", 1, 6, None, 0), Piece("b", 6, 7, 0, 0)]
-    text = tokenized(typed, "", found)
+    parts = [Piece("a", 0, 1, 0, 0), Piece("[SEP]", 1, 6, None, 0), Piece("b", 6, 7, 0, 0)]
+    text = tokenized(typed, "", parts)
     assert [(t.text, t.word, t.start, t.end) for t in text.tokens] == [
         ("a", 0, 0, 1),
         ("[SEP]", None, 1, 6),
@@ -78,8 +78,8 @@ def test_a_typed_delimiter_keeps_its_span_and_parts_words() -> None:
 
 
 def test_words_count_on_into_the_second_text() -> None:
-    found = [Piece("a", 0, 1, 0, 0), SEP, Piece("b", 0, 1, 0, 1), Piece("c", 2, 3, 1, 1)]
-    text = tokenized("a", "b c", found)
+    parts = [Piece("a", 0, 1, 0, 0), SEP, Piece("b", 0, 1, 0, 1), Piece("c", 2, 3, 1, 1)]
+    text = tokenized("a", "b c", parts)
     assert [t.word for t in text.tokens] == [0, None, 1, 2]
     assert [t.text for t in text.tokens] == ["a", "[SEP]", "b", "c"]
 
@@ -90,15 +90,15 @@ def test_two_texts_that_touch_without_a_delimiter_are_two_words() -> None:
 
 
 def test_bytes_of_one_character_are_numbered_and_stay_one_word() -> None:
-    found = [Piece("ð", 0, 1, 0, 0), Piece("Ł", 0, 1, 0, 0), Piece("Ģ", 0, 1, 0, 0)]
-    text = tokenized("😀", "", found)
+    parts = [Piece("ð", 0, 1, 0, 0), Piece("Ł", 0, 1, 0, 0), Piece("Ģ", 0, 1, 0, 0)]
+    text = tokenized("😀", "", parts)
     assert [t.text for t in text.tokens] == ["😀", "😀·2", "😀·3"]
     assert [t.text for t in text.by_words().tokens] == ["😀"]
 
 
 def test_a_blank_whose_span_was_trimmed_away_gets_it_back() -> None:
-    found = [Piece("a", 0, 1, 0, 0), Piece("Ġ", 2, 2, 1, 0), Piece("b", 2, 3, 1, 0)]
-    text = tokenized("a b", "", found)
+    parts = [Piece("a", 0, 1, 0, 0), Piece("Ġ", 2, 2, 1, 0), Piece("b", 2, 3, 1, 0)]
+    text = tokenized("a b", "", parts)
     assert text.tokens[1] == Token("U+0020", 1, 0, 1, 2)
     assert text.by_words().tokens[1] == Token("b", 1, 0, 2, 3)
 
@@ -110,10 +110,10 @@ def test_a_piece_of_nothing_joins_the_word_it_begins() -> None:
 
 
 def test_a_blank_that_is_a_piece_ends_the_word_before_it_and_nothing_that_is_a_piece_does_not() -> None:
-    found = [Piece("▁a", 0, 1, 0, 0), Piece("▁", 1, 2, 0, 0), Piece("b", 2, 3, 0, 0)]  # Llama: one word in its own eyes
-    assert tokenized("a b", "", found).groups == ((0,), (1, 2))
-    found = [Piece("a", 0, 1, 0, 0), Piece("", 1, 1, 0, 0), Piece("b", 1, 2, 0, 0)]
-    assert tokenized("ab", "", found).groups == ((0, 1, 2),)
+    parts = [Piece("▁a", 0, 1, 0, 0), Piece("▁", 1, 2, 0, 0), Piece("b", 2, 3, 0, 0)]  # Llama: one word in its own eyes
+    assert tokenized("a b", "", parts).groups == ((0,), (1, 2))
+    parts = [Piece("a", 0, 1, 0, 0), Piece("", 1, 1, 0, 0), Piece("b", 1, 2, 0, 0)]
+    assert tokenized("ab", "", parts).groups == ((0, 1, 2),)
 
 
 def test_a_leading_blank_is_not_part_of_the_span() -> None:

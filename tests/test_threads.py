@@ -43,8 +43,8 @@ def assert_threads_equal_serial(encoder: Encoder) -> None:
         return [encoder.encode(text) for text in texts(thread)]
 
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(work, range(THREADS)))
-    for thread, attentions in enumerate(found):
+        results = list(pool.map(work, range(THREADS)))
+    for thread, attentions in enumerate(results):
         for text, attention in zip(texts(thread), attentions, strict=True):
             alone = encoder.encode(text)
             assert attention.text == alone.text

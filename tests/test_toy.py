@@ -249,7 +249,7 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("train", "--sentences", "5"), "--sentences does not go with toy train. It goes with evaluate and history."),
         (("evaluate", "--steps", "5"), "--steps does not go with toy evaluate. It goes with train."),
@@ -260,10 +260,10 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_answered(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     assert cli("toy", *arguments, "--out", str(tmp_path / "t.csv")) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

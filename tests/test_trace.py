@@ -61,16 +61,16 @@ def plain(folder: Path) -> Any:
 def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny) -> None:
     attention, tap = tiny(family).through(SENTENCE, tap=Seen)
     assert isinstance(tap, Seen)
-    found = tiny(family).trace(SENTENCE, layer=layer)
-    before = found.scaling if family == "opt" else 1.0  # OPT scales its queries before the product
-    for ours, theirs in zip((found.q * before, found.k, found.v, found.context), tap.layers[layer], strict=True):
+    trace = tiny(family).trace(SENTENCE, layer=layer)
+    before = trace.scaling if family == "opt" else 1.0  # OPT scales its queries before the product
+    for ours, theirs in zip((trace.q * before, trace.k, trace.v, trace.context), tap.layers[layer], strict=True):
         assert np.abs(ours - theirs).max() <= EQUAL * max(1.0, float(np.abs(theirs).max()))
     q, k = tap.layers[layer][:2]
-    scaled = q @ k.transpose(0, 2, 1) * (found.scaling / before)
-    assert np.abs(found.scaled - scaled).max() <= EQUAL * np.abs(found.scaled).max()
-    assert np.abs(found.weights - attention.weights[layer]).max() <= EQUAL
-    assert found.agreement.weights <= EQUAL
-    assert found.text == attention.text
+    scaled = q @ k.transpose(0, 2, 1) * (trace.scaling / before)
+    assert np.abs(trace.scaled - scaled).max() <= EQUAL * np.abs(trace.scaled).max()
+    assert np.abs(trace.weights - attention.weights[layer]).max() <= EQUAL
+    assert trace.agreement.weights <= EQUAL
+    assert trace.text == attention.text
 
 
 @families
@@ -78,77 +78,77 @@ def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny) 
 def test_contributions_and_bias_sum_to_the_module_s_output(
     family: str, layer: int, tiny: Tiny, tiny_folder: Folder
 ) -> None:
-    found = tiny(family).trace(SENTENCE, layer=layer)
+    trace = tiny(family).trace(SENTENCE, layer=layer)
     model, put_out = plain(tiny_folder(family)), []
     module = place(model, layer).output
-    hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.reshape(found.n, -1).numpy()))
+    hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.reshape(trace.n, -1).numpy()))
     ids = tiny(family)._tokenizer.read(SENTENCE).ids
     with torch.no_grad():
         model(torch.tensor([ids]))
     hook.remove()
     theirs = put_out[layer if family == "albert" else 0]  # ALBERT runs one module for all layers
     assert len(put_out) == (tiny_models.LAYERS if family == "albert" else 1)
-    total = sum(found.contribution(head).astype(np.float64) for head in range(found.heads)) + found.parameters.b_o
+    total = sum(trace.contribution(head).astype(np.float64) for head in range(trace.heads)) + trace.parameters.b_o
     assert np.abs(total - theirs).max() <= 1e-4
-    assert np.abs(found.output - theirs).max() <= 1e-4
-    assert found.agreement.output <= 1e-4
+    assert np.abs(trace.output - theirs).max() <= 1e-4
+    assert trace.agreement.output <= 1e-4
 
 
 @families
 def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
-    found = tiny(family).trace(SENTENCE, layer=1)
-    h, n, d, d_k = tiny_models.HEADS, len(found.text), tiny_models.WIDTH, tiny_models.WIDTH // tiny_models.HEADS
-    assert (found.heads, found.n, found.d_model, found.d_k) == (h, n, d, d_k)
-    assert found.x.shape == found.output.shape == found.contribution(2).shape == (n, d)
-    assert found.q.shape == found.k.shape == found.v.shape == found.context.shape == (h, n, d_k)
-    assert found.scores.shape == found.scaled.shape == found.weights.shape == (h, n, n)
-    assert found.concatenation.shape == (n, h * d_k)
-    assert found.w_o_of(0).shape == (d_k, d)
-    assert split(found.parameters.w_q, h).shape == (h, d, d_k)
-    assert found.divides
-    assert found.masked == (family in tiny_models.CAUSAL)
-    assert found.bytes >= sum(p.nbytes for p in found.parameters)
+    trace = tiny(family).trace(SENTENCE, layer=1)
+    h, n, d, d_k = tiny_models.HEADS, len(trace.text), tiny_models.WIDTH, tiny_models.WIDTH // tiny_models.HEADS
+    assert (trace.heads, trace.n, trace.d_model, trace.d_k) == (h, n, d, d_k)
+    assert trace.x.shape == trace.output.shape == trace.contribution(2).shape == (n, d)
+    assert trace.q.shape == trace.k.shape == trace.v.shape == trace.context.shape == (h, n, d_k)
+    assert trace.scores.shape == trace.scaled.shape == trace.weights.shape == (h, n, n)
+    assert trace.concatenation.shape == (n, h * d_k)
+    assert trace.w_o_of(0).shape == (d_k, d)
+    assert split(trace.parameters.w_q, h).shape == (h, d, d_k)
+    assert trace.divides
+    assert trace.masked == (family in tiny_models.CAUSAL)
+    assert trace.bytes >= sum(p.nbytes for p in trace.parameters)
 
 
 @families
 def test_heads_in_a_loop_give_the_same(family: str, tiny: Tiny) -> None:
-    found = tiny(family).trace(SENTENCE)
-    assert found.loop_difference <= EQUAL
+    trace = tiny(family).trace(SENTENCE)
+    assert trace.loop_difference <= EQUAL
 
 
 def test_all_heads_together_are_the_pretrained_model_s(minilm: Encoder) -> None:
     attention = minilm.encode(SENTENCE)
     for layer in range(minilm.layers):
-        found = minilm.trace(SENTENCE, layer=layer)
-        assert np.abs(found.weights - attention.weights[layer]).max() <= EQUAL
-        assert found.agreement.output <= EQUAL
-        assert found.loop_difference <= EQUAL
+        trace = minilm.trace(SENTENCE, layer=layer)
+        assert np.abs(trace.weights - attention.weights[layer]).max() <= EQUAL
+        assert trace.agreement.output <= EQUAL
+        assert trace.loop_difference <= EQUAL
 
 
 @pytest.mark.parametrize("family", [name for name in tiny_models.WITH_PAIRS if name in tiny_models.TRACED])
 def test_two_sentences(family: str, tiny: Tiny) -> None:
     attention = tiny(family).encode(SENTENCE, SECOND)
-    found = tiny(family).trace(SENTENCE, SECOND, layer=2)
-    assert found.text == attention.text
-    assert np.abs(found.weights - attention.weights[2]).max() <= EQUAL
+    trace = tiny(family).trace(SENTENCE, SECOND, layer=2)
+    assert trace.text == attention.text
+    assert np.abs(trace.weights - attention.weights[2]).max() <= EQUAL
 
 
 def test_a_sentence_given_as_words(tiny: Tiny) -> None:
     forms = ("The", "dogs", "bark", ".")
     attention = tiny("bert").encode_words(forms)
-    found = tiny("bert").trace("", layer=1, words=forms)
-    assert found.text == attention.text
-    assert np.abs(found.weights - attention.weights[1]).max() <= EQUAL
+    trace = tiny("bert").trace("", layer=1, words=forms)
+    assert trace.text == attention.text
+    assert np.abs(trace.weights - attention.weights[1]).max() <= EQUAL
 
 
 def test_without_onednn_the_same(tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {family: tiny(family).trace(SENTENCE, layer=1) for family in ("bert", "gpt2")}
     monkeypatch.setattr(linear, "available", lambda: False)
     for family, before in expected.items():
-        found = Encoder.from_folder(tiny_folder(family)).trace(SENTENCE, layer=1)
-        for ours, theirs in zip(found.parameters, before.parameters, strict=True):
+        trace = Encoder.from_folder(tiny_folder(family)).trace(SENTENCE, layer=1)
+        for ours, theirs in zip(trace.parameters, before.parameters, strict=True):
             assert np.array_equal(ours, theirs)
-        assert np.abs(found.output - before.output).max() <= EQUAL
+        assert np.abs(trace.output - before.output).max() <= EQUAL
 
 
 def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
@@ -229,49 +229,49 @@ def by_hand(mask: list[list[bool]] | None = None, scaling: float = 1.0) -> Trace
 
 
 def test_two_tokens_and_two_heads_by_hand() -> None:
-    found = by_hand()
-    assert found.q[:, :, 0].tolist() == [[0, 2], [1, 3]]
-    assert found.scores.tolist() == [[[0, 0], [0, 4]], [[1, 3], [3, 9]]]
+    trace = by_hand()
+    assert trace.q[:, :, 0].tolist() == [[0, 2], [1, 3]]
+    assert trace.scores.tolist() == [[[0, 0], [0, 4]], [[1, 3], [3, 9]]]
     e4, e2, e6 = (np.exp(-x) for x in (4, 2, 6))
-    assert found.weights[0] == pytest.approx(np.array([[0.5, 0.5], [e4 / (1 + e4), 1 / (1 + e4)]]), abs=1e-6)
-    assert found.weights[1] == pytest.approx(
+    assert trace.weights[0] == pytest.approx(np.array([[0.5, 0.5], [e4 / (1 + e4), 1 / (1 + e4)]]), abs=1e-6)
+    assert trace.weights[1] == pytest.approx(
         np.array([[e2 / (1 + e2), 1 / (1 + e2)], [e6 / (1 + e6), 1 / (1 + e6)]]), abs=1e-6
     )
     head0, head1 = [1, 2 / (1 + e4)], [(e2 + 3) / (1 + e2), (e6 + 3) / (1 + e6)]
-    assert found.concatenation == pytest.approx(np.array([head0, head1]).T, abs=1e-6)
-    assert found.contribution(0) == pytest.approx(np.array([[v, 0] for v in head0]), abs=1e-6)
-    assert found.contribution(1) == pytest.approx(np.array([[0, 10 * v] for v in head1]), abs=1e-5)
-    assert found.output == pytest.approx(np.array([head0, head1]).T * [1, 10] + [100, 200], abs=1e-4)
+    assert trace.concatenation == pytest.approx(np.array([head0, head1]).T, abs=1e-6)
+    assert trace.contribution(0) == pytest.approx(np.array([[v, 0] for v in head0]), abs=1e-6)
+    assert trace.contribution(1) == pytest.approx(np.array([[0, 10 * v] for v in head1]), abs=1e-5)
+    assert trace.output == pytest.approx(np.array([head0, head1]).T * [1, 10] + [100, 200], abs=1e-4)
 
 
 def test_norm_weighted_attention_by_hand() -> None:
-    found = by_hand()
-    assert found.norm_weighted(0) == pytest.approx(found.weights[0] * [0, 2], abs=1e-6)
-    assert found.norm_weighted(1) == pytest.approx(found.weights[1] * [10, 30], abs=1e-5)
+    trace = by_hand()
+    assert trace.norm_weighted(0) == pytest.approx(trace.weights[0] * [0, 2], abs=1e-6)
+    assert trace.norm_weighted(1) == pytest.approx(trace.weights[1] * [10, 30], abs=1e-5)
 
 
 @families
 def test_norm_weighted_attention_by_definition(family: str, tiny: Tiny) -> None:
-    found = tiny(family).trace(SENTENCE, layer=1)
-    p, h, d_k = found.parameters, 2, found.d_k
-    own = slice(h * d_k, (h + 1) * d_k)
-    expected = np.empty((found.n, found.n))
-    for i in range(found.n):
-        for j in range(found.n):
-            vector = found.weights[h, i, j] * (found.x[j] @ p.w_v[:, own] + p.b_v[own]) @ p.w_o[own]
+    trace = tiny(family).trace(SENTENCE, layer=1)
+    p, h, d_k = trace.parameters, 2, trace.d_k
+    columns = slice(h * d_k, (h + 1) * d_k)
+    expected = np.empty((trace.n, trace.n))
+    for i in range(trace.n):
+        for j in range(trace.n):
+            vector = trace.weights[h, i, j] * (trace.x[j] @ p.w_v[:, columns] + p.b_v[columns]) @ p.w_o[columns]
             expected[i, j] = np.sqrt((vector.astype(np.float64) ** 2).sum())
-    assert np.abs(found.norm_weighted(h) - expected).max() <= EQUAL * max(1.0, expected.max())
+    assert np.abs(trace.norm_weighted(h) - expected).max() <= EQUAL * max(1.0, expected.max())
 
 
 def test_the_mask_and_the_missing_division() -> None:
-    found = by_hand([[False, True], [False, False]], scaling=0.5)
-    assert found.weights[:, 0].tolist() == [[1, 0], [1, 0]]
-    assert not found.divides
+    trace = by_hand([[False, True], [False, False]], scaling=0.5)
+    assert trace.weights[:, 0].tolist() == [[1, 0], [1, 0]]
+    assert not trace.divides
     assert by_hand(scaling=1.0).divides  # √1
     e9, e3 = np.exp(-6), np.exp(-3)
-    assert found.weights[1, 1] == pytest.approx([e3 / (1 + e3), 1 / (1 + e3)], abs=1e-6)
-    assert found.undivided(1)[1] == pytest.approx([e9 / (1 + e9), 1 / (1 + e9)], abs=1e-6)
-    assert entropy(found.undivided(1)[1]) < entropy(found.weights[1, 1])
+    assert trace.weights[1, 1] == pytest.approx([e3 / (1 + e3), 1 / (1 + e3)], abs=1e-6)
+    assert trace.undivided(1)[1] == pytest.approx([e9 / (1 + e9), 1 / (1 + e9)], abs=1e-6)
+    assert entropy(trace.undivided(1)[1]) < entropy(trace.weights[1, 1])
 
 
 def test_entropy() -> None:
@@ -286,11 +286,11 @@ def test_heads_that_do_not_divide_are_refused() -> None:
 
 
 def test_a_trace_cannot_be_changed() -> None:
-    found = by_hand()
-    arrays = [getattr(found, f.name) for f in fields(found) if isinstance(getattr(found, f.name), np.ndarray)]
+    traced = by_hand()
+    arrays = [getattr(traced, f.name) for f in fields(traced) if isinstance(getattr(traced, f.name), np.ndarray)]
     assert len(arrays) == 8
-    made = (found.scaled, found.concatenation, found.output, found.contribution(0), found.undivided(0))
-    assert not any(array.flags.writeable for array in (*arrays, *found.parameters, *made, found.norm_weighted(0)))
+    made = (traced.scaled, traced.concatenation, traced.output, traced.contribution(0), traced.undivided(0))
+    assert not any(array.flags.writeable for array in (*arrays, *traced.parameters, *made, traced.norm_weighted(0)))
     assert trace.Trace is Trace
 
 
@@ -304,7 +304,7 @@ def test_a_trace_takes_a_head_by_each_of_its_names(layer: Any, tiny: Tiny) -> No
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    ("head", "message"),
     [
         ("L2H0", "L2H0 is of another layer: this is layer 1. Trace its own layer"),
         (4, "L1H4 does not exist: layer 1 of .* has 4 heads. Choose between L1H0 and L1H3"),
@@ -312,6 +312,6 @@ def test_a_trace_takes_a_head_by_each_of_its_names(layer: Any, tiny: Tiny) -> No
         (1.5, "'1.5' is not a head. Write it as"),
     ],
 )
-def test_a_head_that_a_trace_does_not_have_is_refused_with_the_reason(head: Any, said: str, tiny: Tiny) -> None:
-    with pytest.raises(UnknownHead, match=said):
+def test_a_head_that_a_trace_does_not_have_is_refused_with_the_reason(head: Any, message: str, tiny: Tiny) -> None:
+    with pytest.raises(UnknownHead, match=message):
         tiny("bert").trace(SENTENCE, layer=1).contribution(head)

@@ -105,10 +105,12 @@ def test_an_index_that_is_not_there_changes_nothing(index: int) -> None:
 
 
 def test_the_person_is_told_what_went_into_the_tray() -> None:
-    with patch("streamlit.toast") as told:
+    with patch("streamlit.toast") as toast:
         tray.add(tray.add((), CAT), CAT)
-    said = [call.args[0] for call in told.call_args_list]
-    assert said == [f"L3H1 was added to the compared heads{again}: {n} of 8." for n, again in ((1, ""), (2, " again"))]
+    messages = [call.args[0] for call in toast.call_args_list]
+    assert messages == [
+        f"L3H1 was added to the compared heads{again}: {n} of 8." for n, again in ((1, ""), (2, " again"))
+    ]
 
 
 def test_a_ninth_head_is_refused() -> None:

@@ -73,20 +73,20 @@ def test_the_head_is_the_first_word_whose_head_lies_outside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entities", "said"),
+    ("entities", "message"),
     [
         (("(1-a", "", ""), "line 2: Entity=(1 never closes"),
         (("", "1)", ""), "line 3: Entity=1) closes what was never opened"),
     ],
 )
-def test_brackets_that_do_not_match_leave_out_their_document_only(entities: tuple[str, ...], said: str) -> None:
+def test_brackets_that_do_not_match_leave_out_their_document_only(entities: tuple[str, ...], message: str) -> None:
     good = chained("(5-a)", "(5-a)").replace("id = d", "id = good")
     corpus = read_conllu(chained(*entities) + good)
     assert len(corpus.sentences) == 2
     assert corpus.sentences[0].mentions == ()
     assert len(corpus.sentences[1].mentions) == 2
     assert len(corpus.left_out) == 1
-    assert corpus.left_out[0].startswith(said)
+    assert corpus.left_out[0].startswith(message)
     assert "coreference of this document is left out" in corpus.left_out[0]
 
 
@@ -109,15 +109,15 @@ BROKEN_TREES = [
 ]
 
 
-@pytest.mark.parametrize(("lines", "said"), BROKEN_TREES, ids=[said for _, said in BROKEN_TREES])
-def test_a_broken_tree_is_left_out_and_the_others_stay(lines: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize(("lines", "message"), BROKEN_TREES, ids=[message for _, message in BROKEN_TREES])
+def test_a_broken_tree_is_left_out_and_the_others_stay(lines: tuple[str, ...], message: str) -> None:
     corpus = read_conllu(CATS + conllu(*lines) + CATS)
     assert len(corpus.sentences) == 3  # every sentence keeps its number in the file
     assert corpus.sentences[1].forms == tuple(row.split("\t")[1] for row in lines)
     assert all(word.head is None and not word.relation for word in corpus.sentences[1].words)
     assert len(corpus.left_out) == 1
     assert corpus.left_out[0].startswith("line 11: ")
-    assert said in corpus.left_out[0]
+    assert message in corpus.left_out[0]
 
 
 def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
@@ -127,7 +127,7 @@ def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "contains no sentence"),
         ("\n\n\n", "contains no sentence"),
@@ -139,8 +139,8 @@ def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
     ],
     ids=["empty", "blank lines", "a comment", "plain text", "few columns", "no id", "no number"],
 )
-def test_what_is_no_conllu_is_refused_with_its_line(text: str, said: str) -> None:
-    with pytest.raises(CorpusError, match=said):
+def test_what_is_no_conllu_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
         read_conllu(text, "file")
 
 
@@ -339,7 +339,7 @@ def test_a_gap_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "line 1: the column ID is missing"),
         (GAP_HEADING, "contains no example"),
@@ -351,8 +351,8 @@ def test_a_gap_row() -> None:
     ],
     ids=["empty", "heading alone", "offset", "truth", "number", "columns", "heading"],
 )
-def test_what_is_no_gap_is_refused_with_its_line(text: str, said: str) -> None:
-    with pytest.raises(CorpusError, match=said):
+def test_what_is_no_gap_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
         read_gap(text)
 
 

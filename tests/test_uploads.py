@@ -123,7 +123,7 @@ def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("line", "kept"),
+    ("line", "remainder"),
     [
         ("line 5: The tokenizer of m keeps nothing of word 2, “Miller”.", "keeps nothing of word 2, “…”."),
         ("line 5: word 2, “a” and ” b”. Rest", "word 2, “…”. Rest"),
@@ -132,6 +132,6 @@ def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: p
         ("line 3: the ids are not 1 to 4 in order.", "the ids are not 1 to 4 in order."),
     ],
 )
-def test_what_is_kept_of_a_line_that_was_left_out_holds_none_of_its_words(line: str, kept: str) -> None:
-    assert kept in without_words(line)
+def test_what_is_kept_of_a_line_that_was_left_out_holds_none_of_its_words(line: str, remainder: str) -> None:
+    assert remainder in without_words(line)
     assert "Miller" not in without_words(line)

@@ -34,19 +34,19 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_two_tabs_of_one_browser_are_one_visitor(session: Any) -> None:
-    browser, found = os.urandom(16), set()
+    browser, keys = os.urandom(16), set()
     for tab in range(8):
         session.session_id, session.cookie = f"tab {tab}", generate_xsrf_token_string(browser)
-        found.add(visitor())
-    assert len(found) == 1
+        keys.add(visitor())
+    assert len(keys) == 1
 
 
 def test_a_hundred_browsers_behind_one_address_are_a_hundred_visitors(session: Any) -> None:
-    found = set()
+    keys = set()
     for _ in range(100):
         session.cookie = generate_xsrf_token_string()
-        found.add(visitor())
-    assert len(found) == 100
+        keys.add(visitor())
+    assert len(keys) == 100
 
 
 def test_one_cookie_at_two_addresses_is_two_visitors(session: Any) -> None:

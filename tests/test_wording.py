@@ -155,8 +155,8 @@ def test_no_replaced_wording_is_on_a_page_in_a_message_or_in_the_docs() -> None:
     every = [*PYTHON, *JAVASCRIPT, *TEXTS]
     assert len(PYTHON) > 150
     assert len(JAVASCRIPT) > 20
-    found = [f"{path.relative_to(ROOT)}:{problem}" for path in every for problem in problems(_of(path))]
-    assert not found, "\n".join(found)
+    replaced = [f"{path.relative_to(ROOT)}:{problem}" for path in every for problem in problems(_of(path))]
+    assert not replaced, "\n".join(replaced)
 
 
 @pytest.mark.parametrize("banned", BANNED, ids=lambda banned: banned.example)

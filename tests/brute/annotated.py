@@ -42,9 +42,9 @@ def read(text: str) -> list[Sentence]:
 
 def _spans(entities: list[str]) -> Iterator[tuple[str, range]]:
     opened: list[tuple[str, int]] = []
-    for word, said in enumerate(entities):
+    for word, entity in enumerate(entities):
         name, fresh = "", False
-        for letter in said + "\n":
+        for letter in entity + "\n":
             if letter in "()\n":
                 if fresh and name:
                     opened.append((name.split("-")[0], word))

@@ -17,8 +17,8 @@ OFFSETS = tuple(o for o in range(-10, 11) if o)
 def groups(relation: str) -> list[tuple[str, str]]:
     """Every row of the tables that a relation counts in: (level, name)."""
     base = relation.split(":")[0]
-    found = [("full", relation), ("base", base), ("agg", "all")]
-    return found if base == "punct" else [*found, ("agg", "all without punct")]
+    groups_of_relation = [("full", relation), ("base", base), ("agg", "all")]
+    return groups_of_relation if base == "punct" else [*groups_of_relation, ("agg", "all without punct")]
 
 
 class Question(NamedTuple):
@@ -33,17 +33,17 @@ class Question(NamedTuple):
 def questions(sentence: Sentence) -> list[Question]:
     if len(sentence.forms) < 2:
         return []
-    found = []
+    asked = []
     dependents: dict[tuple[tuple[str, str], int], set[int]] = defaultdict(set)
     for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
         if h < 0:
             continue
         for group in groups(relation):
-            found.append(Question(group, "dep_to_head", d, frozenset({h})))
-            found.append(Question(group, "head_to_dep", d, frozenset({h})))
+            asked.append(Question(group, "dep_to_head", d, frozenset({h})))
+            asked.append(Question(group, "head_to_dep", d, frozenset({h})))
             dependents[group, h].add(d)
-    found += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
-    return found
+    asked += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
+    return asked
 
 
 def answer(w: Any, question: Question) -> int:
@@ -72,8 +72,8 @@ def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
     return at + offset if 0 <= at + offset < len(sentence.forms) else None
 
 
-def _upos(sentence: Sentence, at: int, told: tuple[str, str]) -> int | None:
-    side, upos = told
+def _upos(sentence: Sentence, at: int, rule: tuple[str, str]) -> int | None:
+    side, upos = rule
     places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
     return next((i for i in places if sentence.upos[i] == upos), None)
 
@@ -85,8 +85,8 @@ def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
 
 def upos_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
     """Every side and part of speech for every group and direction."""
-    known = sorted({upos for sentence in sentences for upos in sentence.upos})
-    return _baseline(sentences, [(side, upos) for side in ("left", "right") for upos in known], _upos)
+    tags = sorted({upos for sentence in sentences for upos in sentence.upos})
+    return _baseline(sentences, [(side, upos) for side in ("left", "right") for upos in tags], _upos)
 
 
 def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:
@@ -102,16 +102,16 @@ def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Call
 
 def best_of(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
     """For each group and direction the count of the best option."""
-    found: dict[Any, Count] = {}
+    best_counts: dict[Any, Count] = {}
     for (group, direction, _), (n, right) in counts.items():
-        old = found.get((group, direction), (n, -1))
-        found[group, direction] = (n, max(old[1], right))
-    return found
+        old = best_counts.get((group, direction), (n, -1))
+        best_counts[group, direction] = (n, max(old[1], right))
+    return best_counts
 
 
 def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
     heads = len(sentences[0][1].attention)
-    found = [[0, 0] for _ in range(heads)]
+    edges = [[0, 0] for _ in range(heads)]
     for sentence, reading in sentences:
         n = len(sentence.forms)
         for number in range(heads if n > 1 else 0):
@@ -119,6 +119,6 @@ def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
             points = [best(w[i], [j for j in range(n) if j != i]) for i in range(n)]
             for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
                 if h >= 0 and relation.split(":")[0] != "punct":
-                    found[number][0] += 1
-                    found[number][1] += points[d] == h or points[h] == d
-    return [(n, right) for n, right in found]
+                    edges[number][0] += 1
+                    edges[number][1] += points[d] == h or points[h] == d
+    return [(n, right) for n, right in edges]

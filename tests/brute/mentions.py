@@ -25,17 +25,17 @@ class Chunk(NamedTuple):
 def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
     """Consecutive sentences of a document, as many as CHUNK pieces hold; one that cannot be read parts them, and one
     that is longer stands alone."""
-    found: list[list[Sentence]] = [[]]
+    parts: list[list[Sentence]] = [[]]
     room = min(CHUNK, model.limit) - model.special
     for sentence in sentences:
         fits = model.words(sentence.forms) is not None
-        last = found[-1]
+        last = parts[-1]
         together = [form for s in (*last, sentence) for form in s.forms]
         if last and (not fits or last[-1].document != sentence.document or model.size(together) > room):
-            found.append([])
+            parts.append([])
         if fits:
-            found[-1].append(sentence)
-    return [_joined(part) for part in found if part]
+            parts[-1].append(sentence)
+    return [_joined(part) for part in parts if part]
 
 
 def _joined(sentences: Sequence[Sentence]) -> Chunk:
@@ -56,13 +56,13 @@ class Anaphor(NamedTuple):
 
 
 def anaphors(chunk: Chunk) -> list[Anaphor]:
-    found = []
+    listed = []
     for chain, word in sorted(set(chunk.mentions)):
         right = {w for c, w in chunk.mentions if c == chain and w < word}
         if right:
             candidates = sorted({w for _, w in chunk.mentions if w < word})
-            found.append(Anaphor(word, _kinds(chunk, word), candidates, right))
-    return found
+            listed.append(Anaphor(word, _kinds(chunk, word), candidates, right))
+    return listed
 
 
 def _kinds(chunk: Chunk, word: int) -> list[str]:
@@ -92,7 +92,7 @@ def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any],
 def gap(text: str, model: Model) -> list[Count]:
     """Of each head, over the rows of a table."""
     heading, *lines = [line.split("\t") for line in text.strip("\n").split("\n")]
-    found = [[0, 0] for _ in range(model.heads)]
+    counts = [[0, 0] for _ in range(model.heads)]
     for line in lines:
         row = dict(zip(heading, line, strict=True))
         a_right, b_right = row["A-coref"] == "TRUE", row["B-coref"] == "TRUE"
@@ -102,9 +102,9 @@ def gap(text: str, model: Model) -> list[Count]:
         asked, a, b = (_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B"))
         for number, weights in enumerate(reading.attention):
             to_a, to_b = (np.mean([sum(weights[i, j] for j in name) for i in asked]) for name in (a, b))
-            found[number][0] += 1
-            found[number][1] += a_right if to_a >= to_b else b_right
-    return [(n, right) for n, right in found]
+            counts[number][0] += 1
+            counts[number][1] += a_right if to_a >= to_b else b_right
+    return [(n, right) for n, right in counts]
 
 
 def _last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:

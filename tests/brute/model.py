@@ -38,31 +38,33 @@ class Model:
 
     def size(self, forms: Sequence[str]) -> int:
         """Pieces of a list of words, special ones not counted."""
-        found = self.tokenizer(list(forms), is_split_into_words=True)
-        return sum(word is not None for word in found.word_ids())
+        encoding = self.tokenizer(list(forms), is_split_into_words=True)
+        return sum(word is not None for word in encoding.word_ids())
 
     def words(self, forms: Sequence[str]) -> Reading | None:
         """None when it is too long for the model, or a word has no piece."""
-        found = self.tokenizer(list(forms), is_split_into_words=True, return_offsets_mapping=True)
-        words = found.word_ids()
+        encoding = self.tokenizer(list(forms), is_split_into_words=True, return_offsets_mapping=True)
+        words = encoding.word_ids()
         if len(words) > self.limit or set(words) - {None} != set(range(len(forms))):
             return None
         texts = [
             "" if word is None else forms[word][start:end]
-            for word, (start, end) in zip(words, found["offset_mapping"], strict=True)
+            for word, (start, end) in zip(words, encoding["offset_mapping"], strict=True)
         ]
-        return self._reading(found, words, texts)
+        return self._reading(encoding, words, texts)
 
     def text(self, text: str) -> Reading | None:
-        found = self.tokenizer(text, return_offsets_mapping=True)
-        if len(found["input_ids"]) > self.limit:
+        encoding = self.tokenizer(text, return_offsets_mapping=True)
+        if len(encoding["input_ids"]) > self.limit:
             return None
-        return self._reading(found, found.word_ids(), [text[start:end] for start, end in found["offset_mapping"]])
+        return self._reading(
+            encoding, encoding.word_ids(), [text[start:end] for start, end in encoding["offset_mapping"]]
+        )
 
-    def _reading(self, found: Any, words: list[int | None], texts: list[str]) -> Reading:
-        spans = found.pop("offset_mapping")
+    def _reading(self, encoding: Any, words: list[int | None], texts: list[str]) -> Reading:
+        spans = encoding.pop("offset_mapping")
         with torch.no_grad():
-            out = self.model(**{k: torch.tensor([v]) for k, v in found.items()}, output_attentions=True)
+            out = self.model(**{k: torch.tensor([v]) for k, v in encoding.items()}, output_attentions=True)
         attention = np.concatenate([layer[0].double().numpy() for layer in out.attentions])
         ends = ["" if w is not None else "cls" if i == 0 else "sep" for i, w in enumerate(words)]
         marks = [bool(t) and all(unicodedata.category(c)[0] == "P" for c in t) for t in texts]

@@ -14,7 +14,7 @@ from tests.brute.statistics import best
 
 def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
     """(head, offset) → mass and share of maxima."""
-    found = {}
+    shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
             mass, rows, hits, real = 0.0, 0, 0, 0
@@ -28,13 +28,13 @@ def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, 
                     if not reading.ends[i + offset]:
                         real += 1
                         hits += best(a[i], plain) == i + offset
-            found[number, offset] = (mass / rows if rows else math.nan, hits / real if real else math.nan)
-    return found
+            shares[number, offset] = (mass / rows if rows else math.nan, hits / real if real else math.nan)
+    return shares
 
 
 def in_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
     """(head, offset) → the share of the mass, and of the rows, that stays within a word."""
-    found = {}
+    shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
             inside, mass, same, rows = 0.0, 0.0, 0, 0
@@ -46,12 +46,12 @@ def in_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, f
                     mass, rows = mass + a[i][i + offset], rows + 1
                     if reading.words[i] == reading.words[i + offset]:
                         inside, same = inside + a[i][i + offset], same + 1
-            found[number, offset] = (inside / mass if mass else math.nan, same / rows if rows else math.nan)
-    return found
+            shares[number, offset] = (inside / mass if mass else math.nan, same / rows if rows else math.nan)
+    return shares
 
 
 def delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
-    found = []
+    means = []
     for number in range(len(readings[0].attention)):
         sums, rows = [0.0, 0.0, 0.0], 0
         for reading in readings:
@@ -61,40 +61,40 @@ def delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
                     sums[0] += weight * (reading.ends[j] == "cls")
                     sums[1] += weight * (reading.ends[j] == "sep")
                     sums[2] += weight * reading.marks[j]
-        found.append((sums[0] / rows, sums[1] / rows, sums[2] / rows))
-    return found
+        means.append((sums[0] / rows, sums[1] / rows, sums[2] / rows))
+    return means
 
 
 def entropy(readings: Sequence[Reading]) -> list[tuple[float, float]]:
     """Of each head: nats, and normalised."""
-    found = []
+    means = []
     for number in range(len(readings[0].attention)):
         total, rows, shares = 0.0, 0, []
         for reading in readings:
             entropies = [-sum(x * math.log(x) for x in row if x > 0) for row in reading.attention[number].tolist()]
             total, rows = total + sum(entropies), rows + len(entropies)
             shares.append(sum(entropies) / len(entropies) / math.log(len(entropies)))
-        found.append((total / rows, sum(shares) / len(shares)))
-    return found
+        means.append((total / rows, sum(shares) / len(shares)))
+    return means
 
 
 def _divergence(p: Any, q: Any) -> Any:
     """Jensen–Shannon, of each row, with each of several heads."""
     middle = (p + q) / 2
-    found = 0.0
+    total = 0.0
     for x in (p, q):
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = found + np.where(x > 0, x * np.log(x / middle), 0.0).sum(axis=-1) / 2
-    return found
+            total = total + np.where(x > 0, x * np.log(x / middle), 0.0).sum(axis=-1) / 2
+    return total
 
 
 def distance(readings: Sequence[Reading]) -> dict[tuple[int, int], float]:
     """For each pair of heads, the first lower."""
     heads = len(readings[0].attention)
     rows = sum(len(reading.words) for reading in readings)
-    found = {}
+    means = {}
     for one in range(heads):
         others = range(one + 1, heads)
         totals = sum(_divergence(r.attention[one], r.attention[one + 1 :]).sum(axis=-1) for r in readings)
-        found.update({(one, other): float(totals[at]) / rows for at, other in enumerate(others)})
-    return found
+        means.update({(one, other): float(totals[at]) / rows for at, other in enumerate(others)})
+    return means

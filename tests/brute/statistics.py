@@ -20,11 +20,11 @@ def between_words(a: Any, words: Sequence[int | None]) -> Any:
 
 def best(values: Sequence[float], of: Sequence[int]) -> int:
     """The index among ``of`` where the value is largest; the lowest of equals."""
-    found = of[0]
+    place = of[0]
     for i in of:
-        if values[i] > values[found] or (values[i] == values[found] and i < found):
-            found = i
-    return found
+        if values[i] > values[place] or (values[i] == values[place] and i < place):
+            place = i
+    return place
 
 
 def wilson(correct: int, n: int) -> tuple[float, float]:

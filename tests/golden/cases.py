@@ -87,7 +87,7 @@ def everything() -> dict[str, Any]:
         cases = {name: drawn(attention, view) for name, view in VIEWS.items()}
         beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
     text = attention.text
-    said = {
+    words = {
         "layers": 1,
         "heads": 3,
         "n": len(text),
@@ -104,7 +104,7 @@ def everything() -> dict[str, Any]:
         "width": WIDTH,
         "open": [h.head for h in HEADS],
         "theme": theme,
-        "reading": said,
+        "reading": words,
         "cases": cases,
         "panels": panels,
         "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before they were packed
@@ -137,7 +137,10 @@ def drawn(attention: Attention, view: View) -> dict[str, Any]:
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, LIGHT)
     marks = {"heatmap": heat, "links": links, "grid": grid}
-    return {"view": asdict(view), **{kind: [said(m) for m in found] for kind, found in marks.items()}}
+    return {
+        "view": asdict(view),
+        **{kind: [as_dict(m) for m in drawing_marks] for kind, drawing_marks in marks.items()},
+    }
 
 
 def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
@@ -148,18 +151,18 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
     for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns stand beside the canvas
         plates = plates_of(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
         down = -TOP if kind == "links" else 0
-        case[kind] = [[said(m) for m in moved(plate.marks[above:], 0, down)] for plate in plates]
+        case[kind] = [[as_dict(m) for m in moved(plate.marks[above:], 0, down)] for plate in plates]
     if diff is not None:
         two = [panels[i] for i in diff]
-        found = signed(two[0], two[1], view)
+        subtracted = signed(two[0], two[1], view)
         side, pin = pin_for(panels, diff, pin_of, view)
-        matrix = difference_matrix(found, two[side], replace(view, pin=pin), LIGHT)
+        matrix = difference_matrix(subtracted, two[side], replace(view, pin=pin), LIGHT)
         marks, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44, fade=BESIDE)
-        case["difference"] = [said(m) for m in marks]
+        case["difference"] = [as_dict(m) for m in marks]
     return case
 
 
-def said(mark: Mark) -> dict[str, Any]:
+def as_dict(mark: Mark) -> dict[str, Any]:
     """A mark as JSON; numbers to a millionth."""
     if isinstance(mark, Cells):
         place = {"x": mark.x, "y": mark.y, "width": mark.width, "height": mark.height}

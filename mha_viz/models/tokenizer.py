@@ -39,10 +39,10 @@ class TextPieces(NamedTuple):
             return ""
         length = f"has {'more than ' * cut.more}{cut.pieces:,}" if cut.pieces > cut.limit else "is very long"
         sentences = [f"{model} reads at most {cut.limit:,} pieces, and the text {length}."]
-        for which, typed, kept in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
-            rest = typed[kept:].strip()
+        for which, typed, end in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
+            rest = typed[end:].strip()
             if rest:
-                share = f"the first {kept:,} of {len(typed):,} characters are kept"
+                share = f"the first {end:,} of {len(typed):,} characters are kept"
                 sentences.append(f"Of the {which}, {share}; the rest is cut, from {quoted(rest, QUOTED)} on.")
         return " ".join(sentences)
 

@@ -163,8 +163,8 @@ export function called(model) {
 export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
   const differing = [whoseModels(set, i, j), [only(set, i, j), only(set, j, i)], history(set, i, j)];
-  const told = differing.filter(([one, other]) => one !== other);
-  return pair.map((panel, at) => ({ name: nameOf(set, panel).name, more: told.map((words) => words[at]).join(" ") }));
+  const phrases = differing.filter(([one, other]) => one !== other);
+  return pair.map((panel, at) => ({ name: nameOf(set, panel).name, more: phrases.map((words) => words[at]).join(" ") }));
 }
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */

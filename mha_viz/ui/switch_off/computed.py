@@ -67,26 +67,26 @@ def _desks() -> _Desks:
 def each_head(question: Question) -> Effects | None:
     """The effects of all heads, each alone; None for a visitor who stopped that. Raises what the model raises, and
     Busy."""
-    kept = partial(office().effects.get, question.key)
-    return _answer(question, _desks().alone, kept, _study, "Switching off one head after the other")
+    look_up = partial(office().effects.get, question.key)
+    return _answer(question, _desks().alone, look_up, _study, "Switching off one head after the other")
 
 
 def at_once(question: Question) -> Together | None:
     """The effect of the heads that are off at once, and of random directions, draw by draw; None and errors as of
     :func:`each_head`."""
-    kept = partial(office().together.get, question.key)
-    return _answer(question, _desks().together, kept, _study_at_once, "Reading the text without these heads")
+    look_up = partial(office().together.get, question.key)
+    return _answer(question, _desks().together, look_up, _study_at_once, "Reading the text without these heads")
 
 
 def _answer(
     question: Question,
     desk: Desk[object],
-    kept: Callable[[], R | None],
+    look_up: Callable[[], R | None],
     study: Callable[[Question, Job], None],
     words: str,
 ) -> R | None:
-    """What is kept, once a job of ``study`` has put it there."""
-    answer = kept()
+    """What ``look_up`` gives, once a job of ``study`` has put it there."""
+    answer = look_up()
     if answer is not None:
         return answer
     order = partial(desk.order, question.key, question.attention.text.text[:40], partial(study, question))
@@ -97,7 +97,7 @@ def _answer(
         return None
     job = order()
     wait_for(job, words, f"stop_{name}")
-    answer = kept()
+    answer = look_up()
     if answer is None:
         raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")
     return answer

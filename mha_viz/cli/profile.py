@@ -63,7 +63,7 @@ def measuring_options(command: Parser) -> None:
         "--batch",
         type=batch,
         metavar="N",
-        help="most pieces that the model reads at a time: changes memory and speed, not the results",
+        help="the most pieces that the model reads at once: changes memory and speed, not the results",
     )
     words = "where the model runs: cpu, or cuda for an NVIDIA GPU (default: cpu)"
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), metavar="DEVICE", help=words)

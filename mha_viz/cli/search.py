@@ -44,7 +44,7 @@ def options(search: Parser) -> None:
         search.add_argument(f"--{end}-pos", default="", metavar="TAG", help="its part of speech, such as NOUN")
         if end in ("query", "key"):
             search.add_argument(f"--{end}-relation", default="", metavar="NAME", help="its relation to its own head")
-    search.add_argument("--most", type=MOST, default=20, metavar="N", help="sentences that are listed (default: 20)")
+    search.add_argument("--most", type=MOST, default=20, metavar="N", help="number of sentences to list (default: 20)")
     output_options(search, TABLES, required=False)
     search.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 

@@ -28,7 +28,7 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
     key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
     _heads(attention, names, key)
     st.segmented_control(
-        "What an off head puts out",
+        "Output of a head that is off",
         METHODS,
         default=how,
         key=f"how_{how}",

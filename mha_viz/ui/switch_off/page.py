@@ -82,7 +82,7 @@ def _map(effects: Effects, off: tuple[Head, ...]) -> None:
     chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
     head_grid(chart, "effects", "Effect of each head on the sentence vector.", on_square)
     st.caption(
-        "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
+        "How much the sentence vector, which is the mean of the last layer’s states, changes when that head alone is "
         "off: 1 − cosine, in thousandths."
     )
 
@@ -115,7 +115,7 @@ def _beside(effects: Effects, off: tuple[Head, ...]) -> str:
     if len(off) == 1:
         return f"Of {effects.sentence.size} heads, each off alone, it is number {effects.ranked().index(off[0]) + 1}."
     alone = sum(float(effects.sentence[head]) for head in off)
-    return f"Off one at a time, they change it by {_thousandths(alone)} added up."
+    return f"Switched off one at a time, their changes add up to {_thousandths(alone)}."
 
 
 def _thousandths(value: float) -> str:

@@ -502,15 +502,16 @@ test("panels that differ in what was done to one reading are told apart by that"
 
 test("panels that differ in their model, its revision or the quantity are told apart by that", () => {
   const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
-  const apart = (fields, panels = [[0, 1], [1, 1]]) => {
+  const apart = (fields, heads = [1, 1]) => {
     const readings = [read([["cats"]]), { ...read([["cats"]]), ...fields }];
-    return toldApart(setOf(readings, panels, { aligned: same }), [0, 1]); // prettier-ignore
+    const panels = heads.map((head, number) => [number, head]);
+    return toldApart(setOf(readings, panels, { aligned: same }), [0, 1]);
   };
   const more = (fields) => apart(fields).map((one) => one.more);
   assert.deepEqual(more({ revision: "untrained, seed 0" }), ["of m (no revision)", "of m (untrained, seed 0)"]);
   assert.deepEqual(more({ model: "/models/own" }), ["of m", "of own"]);
   assert.deepEqual(more({ quantity: "rollout" }), ["(weight)", "(rollout)"]);
   assert.deepEqual(more({ model: "n", steps: "rollout", quantity: "rollout" }), ["of m as read", "of n rollout"]);
-  const heads = apart({ model: "n" }, [[0, 1], [1, 2]]).map(({ name, more: rest }) => `${name} ${rest}`); // prettier-ignore
+  const heads = apart({ model: "n" }, [1, 2]).map((panel) => `${panel.name} ${panel.more}`);
   assert.deepEqual(heads, ["L0H1 of m", "L0H2 of n"]);
 });

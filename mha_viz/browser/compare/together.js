@@ -164,7 +164,10 @@ export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
   const differing = [whoseModels(set, i, j), [only(set, i, j), only(set, j, i)], history(set, i, j)];
   const phrases = differing.filter(([one, other]) => one !== other);
-  return pair.map((panel, at) => ({ name: nameOf(set, panel).name, more: phrases.map((words) => words[at]).join(" ") }));
+  return pair.map((panel, at) => ({
+    name: nameOf(set, panel).name,
+    more: phrases.map((words) => words[at]).join(" "),
+  }));
 }
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */

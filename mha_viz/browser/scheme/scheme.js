@@ -20,7 +20,8 @@ function watchScrolling() {
   const sizes = new ResizeObserver(soon);
   const changes = new MutationObserver(soon);
   const look = () => {
-    for (const box of document.querySelectorAll('[class*="st-key-wide_"]')) {
+    const boxes = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[class*="st-key-wide_"]'));
+    for (const box of boxes) {
       const beyond = box.scrollWidth - box.clientWidth;
       if (beyond > 0) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");

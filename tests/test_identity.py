@@ -276,11 +276,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "revision": ({"revision": "untrained, seed 0"}, "L3H1 (4-2) of minilm (untrained, seed 0)"),
     "model": ({"model": "other"}, "L3H1 (4-2) of other"),
     "steps": ({"made": ("typed", "without L0H0 (zero)")}, "L3H1 (4-2) without L0H0 (zero)"),
-    "quantity": ({"quantity": "rollout"}, "L3H1 (4-2) (rollout)"),
-    "all": (
-        {"model": "other", "made": ("typed", "rollout"), "quantity": "rollout"},
-        "L3H1 (4-2) of other rollout",
-    ),
+    "all": ({"model": "other", "made": ("typed", "without L0H0 (zero)")}, "L3H1 (4-2) of other without L0H0 (zero)"),
 }
 
 

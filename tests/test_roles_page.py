@@ -372,7 +372,7 @@ def test_back_changes_the_choice_and_the_page_together() -> None:
     page = visit(corpus="grammar")
     page.at.query_params.clear()
     page.at.run()
-    assert page.at.get("button_group")[0].proto.default == [0]
+    assert page.at.segmented_control(key="roles_corpus_gold").value == "gold"
     assert "UD English EWT" in page.said
 
 

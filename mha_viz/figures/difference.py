@@ -117,7 +117,7 @@ def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     """Two panels by all that tells them apart, in the order given: head, model or its revision, the words that differ,
-    what was done to them, what the numbers are."""
+    what was done to them. What the numbers are is the same: other quantities cannot be subtracted."""
     readings = (first.attention, second.attention)
     differing = (_models(*readings), _words(*readings), _steps(*readings))
     heads = [caption.both(panel.head) for panel in (first, second)]
@@ -143,10 +143,8 @@ def _words(first: Attention, second: Attention) -> tuple[str, str]:
 
 
 def _steps(first: Attention, second: Attention) -> tuple[str, str]:
-    """What was done to the weights, where it differs; else what the numbers are, where that differs."""
+    """What was done to the weights, where it differs."""
     one, two = (caption.steps(reading) or "as read" for reading in (first, second))
-    if one == two and first.quantity != second.quantity:
-        return f"({first.quantity})", f"({second.quantity})"
     return (one, two) if one != two else SAME
 
 

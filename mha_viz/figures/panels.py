@@ -34,7 +34,7 @@ Place = list[int | None]
 
 # Of the fields that a packet's header has, those that a panel is drawn from.
 FIELDS = (
-    "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full", "quantity",
+    "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
 )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _packet(reading: _Reading) -> bytes:
         "spans": [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens],
     }
     parts = quantised(np.stack([attention[head] for head in heads]), special)
-    return _packed({**{name: header[name] for name in FIELDS if name in header}, **more}, parts)
+    return _packed({**{name: header[name] for name in FIELDS}, **more}, parts)
 
 
 # ---- What corresponds ---------------------------------------------------------------------------------

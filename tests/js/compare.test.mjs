@@ -500,7 +500,7 @@ test("panels that differ in what was done to one reading are told apart by that"
   );
 });
 
-test("panels that differ in their model, its revision or the quantity are told apart by that", () => {
+test("panels that differ in their model or its revision are told apart by that", () => {
   const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
   const apart = (fields, heads = [1, 1]) => {
     const readings = [read([["cats"]]), { ...read([["cats"]]), ...fields }];
@@ -510,8 +510,7 @@ test("panels that differ in their model, its revision or the quantity are told a
   const more = (fields) => apart(fields).map((one) => one.more);
   assert.deepEqual(more({ revision: "untrained, seed 0" }), ["of m (no revision)", "of m (untrained, seed 0)"]);
   assert.deepEqual(more({ model: "/models/own" }), ["of m", "of own"]);
-  assert.deepEqual(more({ quantity: "rollout" }), ["(weight)", "(rollout)"]);
-  assert.deepEqual(more({ model: "n", steps: "rollout", quantity: "rollout" }), ["of m as read", "of n rollout"]);
+  assert.deepEqual(more({ model: "n", steps: "by words" }), ["of m as read", "of n by words"]);
   const heads = apart({ model: "n" }, [1, 2]).map((panel) => `${panel.name} ${panel.more}`);
   assert.deepEqual(heads, ["L0H1 of m", "L0H2 of n"]);
 });

@@ -182,13 +182,9 @@ const modelAt = ({ model, revision }) => `of ${called(model)} (${revision || "no
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function history(set, i, j) {
-  const [a, b] = [set.readings[i], set.readings[j]];
-  const [one, other] = [a, b].map(({ steps }) => steps || "as read");
-  return one === other ? [amountOf(a), amountOf(b)] : [one, other];
+  const [one, other] = [i, j].map((reading) => set.readings[reading].steps || "as read");
+  return [one, other];
 }
-
-/** @type {(reading: Reading) => string} */
-const amountOf = ({ quantity }) => `(${quantity ?? "weight"})`;
 
 /** @type {(set: Panels, i: number, j: number) => string} */
 function only(set, i, j) {

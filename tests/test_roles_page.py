@@ -58,9 +58,9 @@ def test_the_page_begins_with_one_sentence_and_keeps_its_numbers_for_whoever_ask
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("### What the 72 heads"))
     assert re.fullmatch(r"\*\*\d+ of 72\*\* heads do something that has a name, .*", texts[first + 1])
-    box = next(box for box in page.at.expander if box.label == "What was measured, and how far to trust it")
+    box = next(box for box in page.at.expander if box.label == "How roles are found, and how far to trust them")
     numbers = "\n".join(element.value for element in box.markdown)
-    for words in ("Measured on UD English EWT test", "**established**", "sentences)"):
+    for words in ("of 72 heads have a role", "**established**", "**suggested**"):
         assert words in numbers
     assert "at least ten points above the best fixed offset" in numbers
     assert "with random weights: all 72 heads are broad" in numbers

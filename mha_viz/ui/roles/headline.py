@@ -45,9 +45,15 @@ def _sentence(named: int, heads: int) -> str:
     )
 
 
+def corpus(evidence: Evidence) -> None:
+    """What the roles were measured on."""
+    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
+    st.caption(f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}.")
+
+
 def trust(evidence: Evidence) -> None:
-    """What was measured on which corpus, how far each kind of role can be trusted, and what was left out."""
-    with st.expander("What was measured, and how far to trust it"):
+    """How many roles there are of each kind, how far they can be trusted, and what was left out."""
+    with st.expander("How roles are found, and how far to trust them"):
         for paragraph in _summary(evidence):
             st.markdown(paragraph)
         left_out = sum(p.facts["left_out"] for p in evidence.profiles)
@@ -58,17 +64,15 @@ def trust(evidence: Evidence) -> None:
 
 @lasting(READY)
 def _summary(evidence: Evidence) -> tuple[str, ...]:
-    """What was measured, how many roles have which standing, and what the untrained model has: a paragraph each."""
+    """How many heads have roles, how many roles have which standing, and what the untrained model has: a paragraph each."""
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
     named = len({finding.head for finding in findings})
-    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
-    measured = f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}: "
     without = f"for **{layers * heads - named}** no role was found."
     with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
     lines = [f"* {line}" for line in map(_with_standing, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
     untrained = evidence.profiles[0].untrained.get("roles")
-    paragraphs = (f"{measured}{with_roles}", "\n".join(lines), RULE)
+    paragraphs = (with_roles, "\n".join(lines), RULE)
     if untrained is None:
         return tuple(filter(None, paragraphs))
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()

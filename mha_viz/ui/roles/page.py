@@ -44,6 +44,7 @@ def show(where: Address) -> None:
         if evidence.findings():
             show_map(evidence, head)
     with right:
+        headline.corpus(evidence)
         if head is not None:
             head_card.summary(evidence, head)
         elif evidence.findings():

@@ -64,7 +64,7 @@ def trust(evidence: Evidence) -> None:
 
 @lasting(READY)
 def _summary(evidence: Evidence) -> tuple[str, ...]:
-    """How many heads have roles, how many roles have which standing, and what the untrained model has: a paragraph each."""
+    """How many heads have roles, how many roles have which standing, what the untrained model has: a paragraph each."""
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
     named = len({finding.head for finding in findings})

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from playwright.sync_api import Browser, Dialog, Locator, Page, Route
+from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, Route
 
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
@@ -116,12 +116,24 @@ class Sheet:
 
 
 @contextmanager
-def sheets(browser: Browser) -> Iterator[Callable[..., Sheet]]:
+def open_profile(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser's profile in which one tab stays open, so that no test has to begin with a new process."""
+    context = browser.new_context()
+    empty = context.new_page()
+    empty.route(f"{ORIGIN}**", lambda route: route.fulfill(body="<!DOCTYPE html>", content_type="text/html"))
+    empty.goto(ORIGIN)
+    yield context
+    context.close()
+
+
+@contextmanager
+def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
     """Makes sheets; afterwards none of them may have met an error or asked for anything."""
     made: list[Sheet] = []
 
     def come(panels: Sequence[Panel], size: tuple[int, int] = (1440, 900), **more: Any) -> Sheet:
-        page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+        page = profile.new_page()
+        page.set_viewport_size({"width": size[0], "height": size[1]})
         page.set_default_timeout(20_000)
         made.append(Sheet(page))
         return made[-1].open(panels, **more)

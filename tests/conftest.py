@@ -115,6 +115,7 @@ def browser() -> Iterator[Browser]:
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+        arguments += ["--process-per-site"]  # tabs of one profile share a process, and what it has compiled
         started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         yield started
         started.close()
@@ -131,11 +132,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 
 @pytest.fixture(scope="session")
-def desk(browser: Browser) -> Iterator[BrowserContext]:
-    """The usual visitor's profile: its cache spares each further tab the download of the page's own files."""
+def desk(server: AppServer, browser: Browser) -> Iterator[BrowserContext]:
+    """The usual visitor's profile: its cache spares each further tab the download of the page's own files.
+
+    One tab stays open; without it each test would begin with a new window and a new process.
+    """
     from tests.browser_tab import DESKTOP
 
     context = browser.new_context(viewport=DESKTOP)
+    context.new_page().goto(f"{server.url}/_stcore/health")
     yield context
     context.close()
 
@@ -157,12 +162,21 @@ def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Itera
         visitor.leave()
 
 
+@pytest.fixture(scope="module")
+def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
+    """The profile in which comparisons stand on bare pages."""
+    from tests.compare_sheet import open_profile
+
+    with open_profile(browser) as context:
+        yield context
+
+
 @pytest.fixture
-def sheet(browser: Browser) -> Iterator[Callable[..., Sheet]]:
+def sheet(sheet_profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
     """Makes comparisons on bare pages; afterwards none of them may have met an error or asked for anything."""
     from tests.compare_sheet import sheets
 
-    with sheets(browser) as come:
+    with sheets(sheet_profile) as come:
         yield come
 
 

@@ -139,7 +139,7 @@ def test_two_numbers_ask_which_numbering_is_meant() -> None:
     page.at.text_input(key="find").set_value("4-2").run()
     page.check()
     assert "#### L3H1 (4-2)" in page.said  # papers count from 1
-    page.at.radio(key="numbering").set_value("zero").run()
+    page.at.radio(key="numbering").set_value("counted from 0").run()
     assert "#### L4H2 (5-3)" in page.said
     page.at.text_input(key="find").set_value("0-3").run()  # nothing counts from 1 to 0
     assert page.at.radio(key="numbering").options == ["L0H3 (counted from 0)"]
@@ -200,11 +200,26 @@ def test_a_click_after_a_filter_works_and_keeps_the_filter(looked_for: str) -> N
     assert page.url == {**before, "corpus": "file"}
 
 
-def test_a_cell_of_a_filtered_map_opens_the_head_in_explore() -> None:
+def test_a_cell_of_the_map_opens_the_card_of_its_head_in_place() -> None:
     page = chosen("kinds", ["syntax"])
-    page.pick("role_map", {"customdata": "L3H1"})
-    assert page.picture is not None
+    page.pick("role_map_None", {"customdata": "L3H1"})
     assert page.url == {"kinds": "syntax", "head": "L3H1"}
+    assert "#### L3H1 (4-2)" in page.said
+    (link,) = [link.proto for link in page.at.get("page_link") if link.proto.label == "Open in Explore"]
+    assert "head=L3H1" in link.query_string
+    page.pick("role_map_L3H1", {"customdata": "L2H4"})
+    assert "#### L2H4 (3-5)" in page.said
+    page.at.query_params.clear()  # the browser's Back to where nothing was open: the same cell can be clicked again
+    page.at.run()
+    page.pick("role_map_None", {"customdata": "L3H1"})
+    assert "#### L3H1 (4-2)" in page.said
+
+
+def test_a_cell_opens_its_head_though_another_one_was_typed() -> None:
+    page = typed("find", "L1H0")
+    page.pick("role_map_L1H0", {"customdata": "L3H1"})
+    assert page.url == {"head": "L3H1"}
+    assert "#### L3H1 (4-2)" in page.said
 
 
 def test_another_model_is_chosen_while_a_head_is_looked_for() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -36,8 +38,19 @@ ROWS = [
 CHOSEN = pd.DataFrame(ROWS, columns=[*NAMES, "untrained_odd"])
 
 
+PUNCTUATION = pd.DataFrame({"layer": [0, 1, 1], "head": [0, 0, 2], "punctuation": [0.1, 0.2, 0.6]})
+OFFSETS = pd.DataFrame(
+    {"layer": [0, 0, 1, 1], "head": [0, 0, 0, 0], "offset": [0, 1, 0, 1], "mass": [0.4, 0.1, 0.2, 0.9]}
+)
+TABLES = {"syntax_chosen": CHOSEN, "delimiter": PUNCTUATION, "position": OFFSETS}
+
+
+def table(name: str) -> Any:
+    return TABLES.get(name)
+
+
 def answers(typed: str) -> tuple[Answer, ...]:
-    group = head_search.by_role(typed, FINDINGS, lambda: CHOSEN)
+    group = head_search.by_role(typed, FINDINGS, table)
     assert group is not None
     return group.answers
 
@@ -105,21 +118,33 @@ def test_without_a_role_the_best_head_of_the_relation_answers() -> None:
     (answer,) = answers("vocative")
     assert (str(answer.head), answer.standing) == ("L1H5", NO_ROLE)
     assert (answer.score, answer.baseline, answer.rule) == ("25.0%", "37.5%", "part-of-speech rule")
-    group = head_search.by_role("vocative", FINDINGS, lambda: CHOSEN)
+    group = head_search.by_role("vocative", FINDINGS, table)
     assert group is not None
     assert group.note == "No head has a role for “person spoken to → the clause” here."
 
 
-@pytest.mark.parametrize("chosen", [CHOSEN, None])
-def test_few_cases_and_no_table_give_no_head(chosen: pd.DataFrame | None) -> None:
-    group = head_search.by_role("list", FINDINGS, lambda: chosen)
+@pytest.mark.parametrize(
+    ("typed", "head", "score", "baseline"),
+    [("looks at commas", "L1H2", "60.0%", "30.0%"), ("the same token", "L0H0", "40.0%", "30.0%")],
+)
+def test_without_a_role_the_head_with_the_highest_measure_answers(
+    typed: str, head: str, score: str, baseline: str
+) -> None:
+    answer = answers(typed)[0]
+    assert (str(answer.head), answer.score, answer.baseline) == (head, score, baseline)
+    assert (answer.rule, answer.standing) == ("mean of all heads", NO_ROLE)
+
+
+@pytest.mark.parametrize(("typed", "tables"), [("list", table), ("list", {}.get), ("looks at commas", {}.get)])
+def test_few_cases_and_no_table_give_no_head(typed: str, tables: Callable[[str], Any]) -> None:
+    group = head_search.by_role(typed, FINDINGS, tables)
     assert group is not None
     assert group.answers == ()
     assert group.note
 
 
 def test_words_that_say_nothing_ask_for_nothing() -> None:
-    assert head_search.by_role("zzz", FINDINGS, lambda: CHOSEN) is None
+    assert head_search.by_role("zzz", FINDINGS, table) is None
 
 
 def test_names_of_roles_are_plain() -> None:

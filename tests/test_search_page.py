@@ -66,7 +66,12 @@ def test_plain_words_names_and_links_find_heads(typed: str, first: str) -> None:
     assert heads(asked(visit("about"), typed))[0].startswith(first)
 
 
-@pytest.mark.parametrize("typed", ["zzz", "<img src=x>", "L99H99", "it zzz", "[", "\u202e", "9" * 400])
+def test_two_words_of_the_text_come_before_what_they_mean_elsewhere() -> None:
+    titles = [group["title"] for group in asked(visit("explore"), "it animal")["groups"]]
+    assert titles == ["From “it” to “animal” in this text", "Pronoun"]
+
+
+@pytest.mark.parametrize("typed", ["zzz", "<img src=x>", "L99H99", "zzz → it", "[", "\u202e", "9" * 400])
 def test_what_is_not_there_is_said(typed: str) -> None:
     content = asked(visit("explore"), typed)
     assert heads(content) == []
@@ -76,8 +81,7 @@ def test_what_is_not_there_is_said(typed: str) -> None:
 
 def test_a_sentence_that_cannot_be_read_says_why() -> None:
     assert "Back" not in asked(visit("explore", model="nobody/nothing"), "pronoun")["problem"]
-    content = asked(visit("explore", text="", model="minilm"), "it animal")
-    assert content["problem"]
+    assert asked(visit("explore", text="", model="minilm"), "it → animal")["problem"]
 
 
 # ---- Where it leads -------------------------------------------------------------------------------------------------

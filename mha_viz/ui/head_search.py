@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,16 @@ FEWEST = 20  # held-out cases of a relation that is listed
 NO_ROLE = "no role"
 WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
 RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "best untrained head": "untrained_odd"}
+# What other roles than relations are measured by: a table, its column, and the offset that its rows are for.
+MEASURES: Mapping[str, tuple[str, str, int | None]] = MappingProxyType(
+    {
+        **{name: ("delimiter", name, None) for name in ("cls", "sep", "punctuation")},
+        "previous": ("position", "mass", -1),
+        "same": ("position", "mass", 0),
+        "next": ("position", "mass", 1),
+        "entropy": ("entropy", "normalised", None),
+    }
+)
 _NAME = re.compile(r"[Ll](\d{1,3})\s*[Hh](\d{1,3})", re.ASCII)
 _NUMBERS = re.compile(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", re.ASCII)
 _ARROW = re.compile(r"→|[-–=]+>")
@@ -82,11 +93,11 @@ def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[Answer, ...]:
 # ---- By what it does ----------------------------------------------------------------------------------
 
 
-def by_role(typed: str, findings: Sequence[Finding], chosen: Callable[[], Any]) -> Group | None:
+def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> Group | None:
     """The heads that do what plain words ask for; None where the words ask for nothing.
 
-    Where no head has a role for the relation that is meant, the best head of the table ``chosen`` (syntax_chosen; None
-    where there is none) comes first, with the rule that it is compared with.
+    Where no head has a role for what is meant, the head that comes closest in the ``table`` of a profile of this name
+    (None where there is none) comes first, with what it is compared with.
     """
     details = asked_for(typed)
     meaning = gloss(details[0]) if details else None
@@ -98,7 +109,7 @@ def by_role(typed: str, findings: Sequence[Finding], chosen: Callable[[], Any]) 
     note = ""
     if not roles or _detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."
-        answers = [*_best_at(details[0], chosen()), *answers]
+        answers = [*_closest(details[0], table), *answers]
     return Group(f"{meaning.name[:1].upper()}{meaning.name[1:]}", _once(answers)[:LISTED], note)
 
 
@@ -121,10 +132,30 @@ def _in_words(detail: str) -> str:
     return linked(name) if direction == "dep_to_head" else linked(name).replace("→", "←")
 
 
+def _closest(detail: str, table: Callable[[str], Any]) -> list[Answer]:
+    """The head that comes closest to a role that no head has."""
+    measure = MEASURES.get(detail)
+    return _best_at(detail, table("syntax_chosen")) if measure is None else _highest(detail, *measure, table)
+
+
+def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[Answer]:
+    """The head with the highest value of a measure; the baseline is the mean of all heads."""
+    rows = table(name)
+    if rows is None:
+        return []
+    rows = rows if offset is None else rows[rows["offset"] == offset]
+    row, mean = rows.loc[rows[column].idxmax()], percent(float(rows[column].mean()))
+    score, head = percent(float(row[column])), Head(int(row["layer"]), int(row["head"]))
+    words = f"The head that comes closest: {score}; mean of all heads {mean}"
+    return [Answer(head, _in_words(detail), score, mean, "mean of all heads", NO_ROLE, words)]
+
+
 def _best_at(relation: str, chosen: Any) -> list[Answer]:
     """The head that is right most often for a relation without a role, on the half that it was not chosen on."""
-    rows = chosen[chosen["relation"] == relation].sort_values("level") if chosen is not None else ()
-    if not len(rows) or rows.iloc[0]["n_odd"] < FEWEST:
+    if chosen is None:
+        return []
+    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= FEWEST)].sort_values("level")
+    if not len(rows):
         return []
     row = rows.iloc[0]  # "base" before "full"
     rule, baseline = max(((name, float(row[column])) for name, column in RULES.items()), key=lambda pair: pair[1])
@@ -142,6 +173,11 @@ def _once(answers: Sequence[Answer]) -> tuple[Answer, ...]:
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------
+
+
+def has_arrow(typed: str) -> bool:
+    """Whether a link is meant and nothing else."""
+    return _ARROW.search(typed) is not None
 
 
 def two_words(typed: str) -> tuple[str, str] | None:

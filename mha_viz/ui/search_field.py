@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 from urllib.parse import urlencode
@@ -96,21 +97,26 @@ def answer_groups(typed: str) -> list[Group]:
     heads = head_search.named(typed)
     if heads:
         return head_search.of_names(typed, heads, lambda head: _exists(head, model), findings)
-    groups = [head_search.by_role(typed, findings, lambda: _chosen(model)), _linked(typed, model, what)]
-    return [group for group in groups if group is not None]
+    linked = _linked(typed, model, what)
+    role = None if head_search.has_arrow(typed) else head_search.by_role(typed, findings, _tables(model))
+    return [group for group in (linked, role) if group is not None]
 
 
 def _exists(head: Head, model: catalog.Model) -> bool:
     return not model.heads or (head.layer < model.layers and head.head < model.heads)
 
 
-def _chosen(model: catalog.Model) -> Any:
-    """The table of the best head for each relation, where the model was measured."""
-    if model.kind in ("bundled", "own"):
-        evidence = given(model.name)
-        return evidence.table("syntax_chosen") if evidence else None
-    profile = studies().profile(model, built_in().digest)
-    return profile.tables.get("syntax_chosen") if profile else None
+def _tables(model: catalog.Model) -> Callable[[str], Any]:
+    """The tables of what was measured of a model by their names, None for those that there are not; read when asked."""
+
+    def table(name: str) -> Any:
+        if model.kind in ("bundled", "own"):
+            evidence = given(model.name)
+            return evidence.table(name) if evidence else None
+        profile = studies().profile(model, built_in().digest)
+        return profile.tables.get(name) if profile else None
+
+    return table
 
 
 def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None:
@@ -138,7 +144,7 @@ def _reading(model: catalog.Model, what: PageRequest) -> Attention:
 def _place(answer: Answer, here: str) -> tuple[str, dict[str, str | None]]:
     """The page that shows a head, and what changes in the URL."""
     page = here if here in STAYS and (answer.link is None or here != "roles") else "explore"
-    link = {"pin": None, "link": None}
+    link: dict[str, str | None] = {"pin": None, "link": None}
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}

@@ -86,7 +86,12 @@ export function drawChips(box, app, head) {
 // A label with what it means: to be read by pointer and keyboard, and by touch at the first tap.
 /** @type {(app: ExplorerApp, role: Role, id: string) => HTMLElement} */
 function chipOf(app, role, id) {
-  const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, make("i", {}, " Tap again for its card."));
+  const tip = make(
+    "span",
+    { class: "tip", role: "tooltip", id },
+    role.words,
+    make("i", {}, " Tap again for its card."),
+  );
   const box = make("span", { class: "chip" });
   let isTouch = false;
   const button = make(

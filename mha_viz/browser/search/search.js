@@ -33,7 +33,13 @@ export function search(root, send) {
 function page(app) {
   const { part: p } = app;
   const name = "Find a head that …";
-  p.field = make("input", { type: "search", placeholder: name, "aria-label": name, maxLength: 80, autocomplete: "off" });
+  p.field = make("input", {
+    type: "search",
+    placeholder: name,
+    "aria-label": name,
+    maxLength: 80,
+    autocomplete: "off",
+  });
   p.field.oninput = () => typed(app);
   p.field.onkeydown = (event) => onFieldKey(app, event);
   p.field.onfocus = () => app.data?.typed === wanted(app) && open(app);
@@ -135,7 +141,8 @@ function onAnswerKey(app, event) {
 // "/" and "?" wherever nothing is typed into, unless the visitor wants no such keys.
 /** @type {(app: SearchApp, event: KeyboardEvent) => void} */
 function onAnyKey({ part }, event) {
-  if (!["/", "?"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts()) return;
+  if (!["/", "?"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts())
+    return;
   const target = /** @type {Element} */ (event.composedPath()[0]);
   if (target.matches?.(TYPED_INTO)) return;
   event.preventDefault();

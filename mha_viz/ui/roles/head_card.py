@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -135,7 +135,12 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
         width="stretch",
         column_config={name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in numbers.items()},
     )
-    options = [pair for pair in zip(table["relation"], table["direction"], strict=True) if _has_sentences(pair[0])]
+    return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
+
+
+def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """The relation and direction that is chosen of those with sentences; None where none has any."""
+    options = [pair for pair in relations if _has_sentences(pair[0])]
     if not options:
         return None
     chosen = st.selectbox(

@@ -23,7 +23,7 @@ def wanted_head(evidence: Evidence, linked: Head | None) -> Head | None:
     meant = head_search.named(typed)
     if meant:
         return _by_name(typed, meant, heads)
-    group = head_search.by_role(typed, evidence.findings(), lambda: evidence.table("syntax_chosen"))
+    group = head_search.by_role(typed, evidence.findings(), evidence.table)
     if group is None:
         remark(f"“{typed[:40]}” is not the name of a head, a relation or a kind of token. Write {head_search.WHAT}.")
         return None

@@ -35,8 +35,10 @@ _STYLE = """
 header[data-testid="stHeader"] { height: 3rem; background: none; pointer-events: none; }
 header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-mast { gap: 0.4rem; min-height: 2.2rem; }
-.st-key-search_box { flex: 0 1 250px; min-width: 200px; margin-left: auto; position: relative; z-index: 70; }
-@media (max-width: 640px) { .st-key-search_box { flex-basis: 100%; } }
+[data-testid="stLayoutWrapper"]:has(> .st-key-search_box) {
+  flex: 0 1 270px; min-width: 200px; margin-left: auto; position: relative; z-index: 70;
+}
+@media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 100%; } }
 .mha-mark { font: 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }
 .mha-about span { font: 400 0.95rem "Source Sans", sans-serif; opacity: 0.7; white-space: nowrap; margin-left: 1rem; }

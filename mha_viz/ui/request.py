@@ -155,8 +155,10 @@ def open_on_first_view() -> dict[str, str]:
     what = page_request()
     if what.where.head or what.where.quantity == "rollout":  # whose heads are layers
         return {}
-    begin = _opened_first(what, inference.shown_model(what.where) or catalog.default().name)
-    return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    with suppress(MhaVizError):  # of a server whose list of models is wrong, which the page says
+        begin = _opened_first(what, inference.shown_model(what.where) or catalog.default().name)
+        return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    return {}
 
 
 def opened_first(what: PageRequest, attention: Attention) -> Start:

@@ -120,7 +120,7 @@ def test_chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor:
     expect(tip).to_be_hidden()
     chip.focus()
     expect(tip).to_be_visible()
-    expect(tip).to_contain_text("right in")
+    expect(tip).to_contain_text("66.3%")
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
     expect(visitor.readout).to_contain_text("it attends to")  # the held word stays
@@ -156,7 +156,7 @@ def test_tables_have_no_toolbar_where_nothing_hovers(newcomer: Callable[..., Bro
 def test_the_shape_of_the_grid_stands_there_until_it_is_drawn(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(locale="en-US")
     waiting: list[Route] = []
-    visitor.page.route(f"**/{bundle.served_file('explorer')}", waiting.append)
+    visitor.page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route))
     page = visitor.visit("/")
     shape = page.locator(".mha-skeleton")
     expect(shape).to_be_visible()

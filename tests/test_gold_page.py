@@ -203,7 +203,7 @@ def test_a_position_earned_by_the_largest_weights_shows_by_them() -> None:
 def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
     sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
     with_gold = {
-        role["short"]: role
+        role["name"]: role
         for role in PageSession({"text": written(sentence)}).badges["roles"]
         if role["role"] == "syntax"
     }

@@ -16,16 +16,17 @@ ROOM_FOR_WORDS = 48  # pixels of a square in which a word can be read
 
 def head_grid(
     chart: Any,
-    key: str,
+    name: str,
     alt: str,
-    on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
+    on_select: Callable[[], None] | Literal["ignore"] = "ignore",
+    key: str = "",
     words: bool = False,
-) -> Any:
-    """Draw a chart of layers × heads under a key; what was clicked. ``words``: its squares hold words, which are left
-    out where squares are too narrow for them."""
+) -> None:
+    """Draw a chart of layers × heads in a box called ``wide_`` and ``name``. ``key``: of the chart, where it is not
+    ``name``. ``words``: its squares hold words, which are left out where squares are too narrow for them."""
     layout = chart.layout
     around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
-    box = f".st-key-wide_{key}"
+    box = f".st-key-wide_{name}"
     rules = [
         f"{box} .stElementContainer:has(.stPlotlyChart)"
         f"{{ min-width: {around + TAP * heads}px; max-width: {layout.width}px; }}"
@@ -34,11 +35,11 @@ def head_grid(
         narrow = f"@container (max-width: {around + ROOM_FOR_WORDS * heads}px)"
         rules += [f"{box} {{ container-type: inline-size; }}", f"{narrow} {{ {box} .textpoint {{ display: none; }} }}"]
     st.html(f"<style>{' '.join(rules)}</style>")
-    with st.container(key=f"wide_{key}", gap=None):
+    with st.container(key=f"wide_{name}", gap=None):
         st.html(_layers(layout))
-        return st.plotly_chart(
+        st.plotly_chart(
             chart,
-            key=key,
+            key=key or name,
             on_select=on_select,
             selection_mode="points",
             theme=None,

@@ -41,7 +41,7 @@ def _sentence(named: int, heads: int) -> str:
         return f"None of the {heads} heads was found to do something that has a name."
     return (
         f"**{named} of {heads}** heads do something that has a name, such as looking at the word before: each square "
-        "is a head, and a click shows it at work."
+        "is a head, and a click opens its card."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -12,10 +13,9 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
-from mha_viz.ui import address, frame
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import picked_head, plain, theme
+from mha_viz.ui.parts import guarded, picked_head, plain, theme
 from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence
 
@@ -27,11 +27,10 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     above = st.container()
     kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
+    key = f"role_map_{chosen}"  # with another head the chart is another one, in which nothing has been clicked
     alt = "Map of roles, layers by heads; “All roles as a table” below lists the same."
     with above:
-        head = picked_head(head_grid(chart, "role_map", alt, "rerun", words=True))
-    if head is not None:
-        st.switch_page(frame.page("explore"), query_params={**_view(), "head": str(head)})
+        head_grid(chart, "role_map", alt, partial(_on_cell, key), key=key, words=True)
     with st.expander("All roles as a table"):
         _listed(evidence, kinds)
 
@@ -46,8 +45,11 @@ def _filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-def _view() -> dict[str, str]:
-    return {name: value for name, value in address.now().items() if name not in ("on", "pin", "corpus")}
+@guarded()
+def _on_cell(key: str) -> None:
+    head = picked_head(st.session_state.get(key))
+    if head is not None:
+        filters.go(head=str(head), find=None, on=None, pin=None, link=None)
 
 
 def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:

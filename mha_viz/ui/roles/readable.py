@@ -22,7 +22,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
-from mha_viz.ui import address, frame
+from mha_viz.ui import address, navigation
 from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.parts import complain, plain
@@ -146,7 +146,7 @@ def show_link(words: str, query: dict[str, str] | None) -> None:
     if query is None:
         st.markdown(plain(words))
     else:
-        st.page_link(frame.page("explore"), label=plain(words), query_params=query)
+        st.page_link(navigation.page("explore"), label=plain(words), query_params=query)
 
 
 def as_case(example: Example) -> Case:

@@ -15,7 +15,7 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, frame, inference
+from mha_viz.ui import address, inference, navigation
 from mha_viz.ui.address import Address
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, remark, say_complaint, theme
@@ -145,7 +145,7 @@ def _changes(question: Question, effect: Together, off: tuple[Head, ...]) -> Non
         chart = charts.head_grid(moved, "nats", off, theme())
         head_grid(chart, "later_heads", "Change of each later head’s attention.")
     st.page_link(
-        frame.page("explore"),
+        navigation.page("explore"),
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )

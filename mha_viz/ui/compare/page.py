@@ -6,19 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from urllib.parse import quote
 
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.errors import MhaVizError, TextError
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
-from mha_viz.text import clean
 from mha_viz.ui import address, frame, inference, request, takeaway, tray
+from mha_viz.ui.asking import on_second
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
@@ -247,22 +246,19 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     if second is None:
         second = what.text.replace(*TWIN[1:]) if what.text == TWIN[0] else what.text
     st.session_state["second"] = second
-    st.text_input("Change a word, then press Enter", key="second", on_change=_on_second, max_chars=2_000)
+    st.text_input(
+        "Change a word, then press Enter",
+        key="second",
+        max_chars=2_000,
+        on_change=on_second,
+        args=("second",),
+        kwargs=_fresh("word"),
+    )
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         other = inference.read_by(_model(what), second, what.where.pair)
         panels += [Panel(other, head)] if other is not None else []
     return panels
-
-
-@guarded()
-def _on_second() -> None:
-    second = clean(st.session_state["second"])
-    if len(quote(second)) > address.room_for("second"):
-        remedy = "Shorten one of them, or remove a compared head with a long text."
-        complain_later(TextError("This sentence and the first are together too long for the page’s link.", remedy))
-        return
-    address.go(second=second, **_fresh("word"))
 
 
 def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:

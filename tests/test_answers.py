@@ -84,7 +84,9 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
     assert answer.before == pytest.approx(np.exp(before[pieces]), abs=1e-5)
     assert answer.after == pytest.approx(np.exp(after[pieces]), abs=1e-5)
     assert answer.words == tuple(answers.word_name(encoder, piece) for piece in pieces)
-    assert answer.divergence == pytest.approx(sum(np.exp(p) * (p - q) for p, q in zip(before, after)), abs=1e-5)
+    assert answer.divergence == pytest.approx(
+        sum(np.exp(p) * (p - q) for p, q in zip(before, after, strict=True)), abs=1e-5
+    )
     assert answer.best[0] == question.word
     assert answer.followed[0] == pytest.approx(np.exp(before[question.piece]), abs=1e-5)
 
@@ -189,7 +191,7 @@ def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_model_whose_files_lack_the_weights_for_words_says_so(family: str, tiny: Tiny) -> None:
-    with pytest.raises(ModelUnsupported, match="its files lack the weights for that, (cls|lm_head)"):
+    with pytest.raises(ModelUnsupported, match=r"its files lack the weights for that, (cls|lm_head)"):
         answers.asked(tiny(family), sentence(family))
     assert answers.asked(tiny(family), sentence(family), other=OTHER).kind == COSINE
 

@@ -37,8 +37,8 @@ class Effects(NamedTuple):
 
     ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
     states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``answer``, ``score`` and ``changed``
-    [layer, head]: as in :class:`Changes`. ``attention`` [layer, head, layer, head]: the Jensen–Shannon divergence in nats, mean over
-    rows, of every later head's attention from what it was; 0 for heads that are not later.
+    [layer, head]: as in :class:`Changes`. ``attention`` [layer, head, layer, head]: the Jensen–Shannon divergence in
+    nats, mean over rows, of every later head's attention from what it was; 0 for heads that are not later.
     """
 
     sentence: Numbers

@@ -17,8 +17,8 @@ MOST_SWITCHED = 8  # heads of which a set that changes an answer consists at mos
 
 
 class Removal(NamedTuple):
-    """What changes while heads are removed in ``order``, one more at each step: the fields of Changes with one entry for
-    each number of heads that are off, from 0 to all."""
+    """What changes while heads are removed in ``order``, one more at each step: the fields of Changes with one entry
+    for each number of heads that are off, from 0 to all."""
 
     order: tuple[Head, ...]
     sentence: Numbers
@@ -63,8 +63,8 @@ def removed(order: Sequence[Head], parts: Sequence[Changes]) -> Removal:
 
 
 class Switch(NamedTuple):
-    """Heads whose removal makes another word the answer, in the order in which they were found. ``margins``: by how much
-    log p of that word lies above the best of all others, with none of them off, one, and so on; above 0 it is the
+    """Heads whose removal makes another word the answer, in the order in which they were found. ``margins``: by how
+    much log p of that word lies above the best of all others, with none of them off, one, and so on; above 0 it is the
     answer."""
 
     heads: tuple[Head, ...]

@@ -45,8 +45,8 @@ def asked(
     """The question that a model can be asked about a text: with ``other``, a second text, how alike the two are; else
     the next token of a causal model, or the word at a mask.
 
-    ``place``: the masked token, where there are several; FIRST, the first one. ``word``: the piece whose log-probability is the score, by
-    default the most probable one; a blank before it may be missing.
+    ``place``: the masked token, where there are several; FIRST, the first one. ``word``: the piece whose
+    log-probability is the score, by default the most probable one; a blank before it may be missing.
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked;

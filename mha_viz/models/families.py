@@ -38,13 +38,13 @@ class Family(NamedTuple):
 
     ``holder`` is the path of the module that has the linear layers ``inputs``: W_Q, W_K and W_V, or one that holds all
     three side by side; ``output`` is the path of W_O. "{0}" and "{1}" in a path stand for ``numbers(config, layer)``.
-    ``final_norm``: the path of the module that normalises the last states, where each layer adds what its heads put
-    out, times W_O, to what that module is given; empty elsewhere. ``plain``: its eager attention is softmax(Q Kᵀ · scaling + mask) V and nothing else, so that it can be computed
+    ``plain``: its eager attention is softmax(Q Kᵀ · scaling + mask) V and nothing else, so that it can be computed
     straight into the memory of the result. ``pre_norm``: a layer normalises what enters it and gives its attention the
-    result. ``causal``: no token attends to a later one. ``parallel``: the feed-forward part does not see what the
-    attention of its own layer puts out. ``gelu``: a linear layer and the activation after it, which become one
-    operation where that is the exact GELU. ``opaque``: why the steps inside a head cannot be shown; empty where they
-    can.
+    result. ``final_norm``: the path of the module that normalises the last states, where what a layer's heads put out
+    is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token attends to a later one.
+    ``parallel``: the feed-forward part does not see what the attention of its own layer puts out. ``gelu``: a linear
+    layer and the activation after it, which become one operation where that is the exact GELU. ``opaque``: why the
+    steps inside a head cannot be shown; empty where they can.
     """
 
     holder: str

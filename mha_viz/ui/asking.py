@@ -8,35 +8,37 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, FIRST, MASK, Question
-from mha_viz.errors import MhaVizError, TextError
+from mha_viz.attention.answers import COSINE, MASK, Question
+from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import MAX_WORD, Address
-from mha_viz.ui.cache import office
-from mha_viz.ui.parts import complain, complain_later, guarded
+from mha_viz.ui.parts import complain, complain_later, guarded, remark
 
 WAITING = "Asking the model…"
 
 
-def asked(model: catalog.Model, text: str, where: Address) -> Question:
-    """What the URL asks of a model about a text; of several masked tokens the first, unless it names one. Raises as
-    ``models.answers.asked``."""
-    place = FIRST if where.place is None else where.place
-    other = where.second if where.second and where.second.strip() and where.second != text else ""
-    return inference.wait(office().question(model, text, where.pair, place, where.word, other), WAITING)
-
-
 def question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
-    """As :func:`asked`, with a word on why where nothing can be asked; a word that cannot be followed is left to the
-    model."""
-    text = attention.text
+    """What the URL asks of a model about a text, with a word on why where nothing can be asked; a word that cannot be
+    followed is left to the model."""
     try:
-        return asked(model, text.text, where)
+        return inference.asked(model, attention.text.text, where)
+    except (ModelUnsupported, TextError) as error:
+        if where.word or where.second:
+            complain(error)
+        else:
+            remark(str(error))
     except MhaVizError as error:
         complain(error)
     return question(model, attention, replace(where, word="")) if where.word else None
+
+
+def panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+    """The question, with its controls."""
+    of = question(model, attention, where)
+    controls(of, where)
+    return of
 
 
 def controls(of: Question | None, where: Address) -> None:

@@ -64,8 +64,7 @@ def show(what: PageRequest) -> None:
     way = what.where.how
     controls(attention, off, way)
     model = catalog.resolve(attention.model)
-    question = asking.question(model, attention, what.where)
-    asking.controls(question, what.where)
+    question = asking.panel(model, attention, what.where)
     with guarded(complain):
         if question is not None:
             answering.show(model, attention, question, off, way)

@@ -93,8 +93,8 @@ def _said(curve: Removal, question: Question | None) -> str:
         return f"The most probable word stays the same, even with all {heads} heads off."
     first = both(curve.order[curve.first_change - 1])
     return (
-        f"With {curve.first_change} of {heads} heads off, {first} being the last of them, another word becomes the most "
-        "probable one."
+        f"With {curve.first_change} of {heads} heads off, {first} being the last of them, another word becomes the "
+        "most probable one."
     )
 
 

@@ -73,7 +73,7 @@ class Plain:
 @families
 def test_words_with_and_without_heads_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
-    question = answers.asked(encoder, sentence(family))
+    question = answers.question_about(encoder, sentence(family))
     assert question.kind == (NEXT if family in CAUSAL else MASK)
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
@@ -94,7 +94,7 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
-    question = answers.asked(encoder, sentence(family), word="the")
+    question = answers.question_about(encoder, sentence(family), word="the")
     effects = study.effects(encoder, Case(sentence(family), question=question))
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
@@ -109,7 +109,7 @@ def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, t
 
 def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None:
     encoder = tiny("bert words")
-    question = answers.asked(encoder, sentence("bert"))
+    question = answers.question_about(encoder, sentence("bert"))
     case = Case(sentence("bert"), question=question)
     effect = study.together(encoder, [Head(1, 2)], case)
     assert effect.random_answer.shape == (20,)
@@ -123,7 +123,7 @@ def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None
 def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> None:
     text, other = "A man plays the guitar.", "Someone is making music."
     assert minilm.folder is not None
-    question = answers.asked(minilm, text, other=other)
+    question = answers.question_about(minilm, text, other=other)
     assert question.kind == COSINE
     model = AutoModel.from_pretrained(minilm.folder, attn_implementation="eager").eval()
     tokenizer = AutoTokenizer.from_pretrained(minilm.folder)
@@ -158,7 +158,7 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
 
 def test_the_toy_answers_at_a_mask() -> None:
     toy = load("toy")
-    question = answers.asked(toy, "the dog [MASK] the girl .")
+    question = answers.question_about(toy, "the dog [MASK] the girl .")
     assert question.places == (3,)
     answer = study.answer(toy, [], Case("the dog [MASK] the girl .", question=question))
     assert len(answer.words) == BEST
@@ -173,39 +173,39 @@ def test_the_toy_answers_at_a_mask() -> None:
 def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
     bert, gpt = tiny("bert words"), tiny("gpt2 words")
     with pytest.raises(TextError, match=r"no \[MASK\]"):
-        answers.asked(bert, "The animal was tired.")
+        answers.question_about(bert, "The animal was tired.")
     with pytest.raises(TextError, match="2 masked tokens: 2, 4"):
-        answers.asked(bert, "The [MASK] was [MASK].")
-    assert answers.asked(bert, "The [MASK] was [MASK].", place=4).place == 4
+        answers.question_about(bert, "The [MASK] was [MASK].")
+    assert answers.question_about(bert, "The [MASK] was [MASK].", place=4).place == 4
     with pytest.raises(SettingError, match="Token 1 is not masked"):
-        answers.asked(bert, "The [MASK] was [MASK].", place=1)
+        answers.question_about(bert, "The [MASK] was [MASK].", place=1)
     with pytest.raises(TextError, match=r"“antidisestablishment” is \d+ pieces"):
-        answers.asked(gpt, "The animal", word="antidisestablishment")
+        answers.question_about(gpt, "The animal", word="antidisestablishment")
     with pytest.raises(TextError, match="not in the vocabulary"):
-        answers.asked(bert, "The [MASK].", word="ø")
+        answers.question_about(bert, "The [MASK].", word="ø")
     with pytest.raises(EmptyText):
-        answers.asked(bert, "The [MASK].", word="  ")
+        answers.question_about(bert, "The [MASK].", word="  ")
     with pytest.raises(EmptyText):
-        answers.asked(minilm, "One text.", other=" \n")
+        answers.question_about(minilm, "One text.", other=" \n")
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_model_whose_files_lack_the_weights_for_words_says_so(family: str, tiny: Tiny) -> None:
     with pytest.raises(ModelUnsupported, match=r"its files lack the weights for that, (cls|lm_head)"):
-        answers.asked(tiny(family), sentence(family))
-    assert answers.asked(tiny(family), sentence(family), other=OTHER).kind == COSINE
+        answers.question_about(tiny(family), sentence(family))
+    assert answers.question_about(tiny(family), sentence(family), other=OTHER).kind == COSINE
 
 
 def test_sentence_encoders_and_untrained_models_have_no_words(minilm: Encoder) -> None:
     with pytest.raises(ModelUnsupported, match="“minilm” cannot predict words"):
-        answers.asked(minilm, "A [MASK].")
+        answers.question_about(minilm, "A [MASK].")
     with pytest.raises(ModelUnsupported, match="random"):
-        answers.asked(load("toy").untrained(), "A [MASK].")
+        answers.question_about(load("toy").untrained(), "A [MASK].")
 
 
 def test_words_of_byte_pairs_may_leave_out_their_blank(tiny: Tiny) -> None:
     encoder = tiny("gpt2 words")
-    by_blank, plain = (answers.asked(encoder, "The animal", word=word) for word in ("␣the", "the"))
+    by_blank, plain = (answers.question_about(encoder, "The animal", word=word) for word in ("␣the", "the"))
     assert by_blank == plain
     assert by_blank.word == "␣the"
     assert encoder.vocabulary.convert_ids_to_tokens(by_blank.piece) == "Ġthe"
@@ -242,7 +242,7 @@ def test_gradients_are_those_of_autograd(family: str, tiny: Tiny, tiny_folder: F
     plain.inputs = dict(
         AutoTokenizer.from_pretrained(tiny_folder(f"{family} words"))(sentence(family), return_tensors="pt")
     )
-    question = answers.asked(encoder, sentence(family))
+    question = answers.question_about(encoder, sentence(family))
     outputs = plain.model(**plain.inputs, output_attentions=True)
     score = outputs.logits[0, question.place].log_softmax(-1)[question.piece]
     gradients = torch.autograd.grad(score, outputs.attentions)
@@ -260,7 +260,7 @@ def test_gradients_are_the_slopes_of_the_score(family: str, tiny: Tiny, tiny_fol
     """Weight (i, j) of a head grows by a little, so that its output at i grows by as much of value j."""
     encoder = tiny(f"{family} words")
     plain = Plain(tiny_folder(f"{family} words"), family, double=True)
-    question = answers.asked(encoder, sentence(family))
+    question = answers.question_about(encoder, sentence(family))
     reading = gradient_weighted(encoder, sentence(family))
     weights = encoder.encode(sentence(family)).weights
     values: list[torch.Tensor] = []
@@ -322,7 +322,7 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 ) -> None:
     """A head's part is taken out of what the final norm is given, and nothing else: the norm keeps its scale."""
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
-    question = answers.asked(encoder, sentence(family), word="the")
+    question = answers.question_about(encoder, sentence(family), word="the")
     added = direct(encoder, question, sentence(family))
     assert added.shape == (LAYERS, HEADS)
     base, model = plain.model.base_model, plain.model
@@ -356,6 +356,6 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 @pytest.mark.parametrize("family", ["bert", "gemma2", "modernbert"])
 def test_direct_contributions_that_cannot_be_read_off_are_refused(family: str, tiny: Tiny) -> None:
     encoder = tiny(f"{family} words")
-    question = answers.asked(encoder, sentence(family))
+    question = answers.question_about(encoder, sentence(family))
     with pytest.raises(ModelUnsupported, match="cannot be read off"):
         direct(encoder, question, sentence(family))

@@ -23,7 +23,7 @@ from mha_viz.figures.recipe import of_head
 from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import View, block, chosen, span, units
 from mha_viz.models import ablation
-from mha_viz.models.answers import asked
+from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted
@@ -228,7 +228,7 @@ def test_explore_draws_gradients_of_an_answer(no_hub: None) -> None:
     assert page.shown().header["signed"]
     for number, matrix in page.shown().matrices.items():
         assert np.abs(matrix - reading.weights[divmod(number, 4)]).max() < 1e-4 * np.abs(reading.weights).max()
-    question = asked(toy, MASKED)
+    question = question_about(toy, MASKED)
     assert f"log p of “{question.word}” at token 3" in page.said
     page.at.text_input(key=f"word_{question.word}_3").set_value("saw").run()
     page.check()

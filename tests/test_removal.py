@@ -26,7 +26,7 @@ TEXT = "The animal didn't cross the [MASK] because it was"
 
 @pytest.fixture
 def case(tiny: Tiny) -> Case:
-    return Case(TEXT, question=answers.asked(tiny("bert words"), TEXT))
+    return Case(TEXT, question=answers.question_about(tiny("bert words"), TEXT))
 
 
 def made(sentence: list[list[float]], answer: list[list[float]]) -> Effects:
@@ -111,9 +111,9 @@ def test_margins_are_differences_of_log_probabilities(tiny: Tiny, case: Case) ->
 
 def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     encoder = tiny("bert words")
-    first = study.answer(encoder, [], Case(TEXT, question=answers.asked(encoder, TEXT)))
+    first = study.answer(encoder, [], Case(TEXT, question=answers.question_about(encoder, TEXT)))
     wanted = first.words[1]
-    case = Case(TEXT, question=answers.asked(encoder, TEXT, word=wanted))
+    case = Case(TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
     switched = smallest_switch(encoder, case)
     assert len(switched.margins) == len(switched.heads) + 1
     assert list(switched.margins) == sorted(switched.margins)

@@ -50,6 +50,7 @@ EXAMPLES = """examples:
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
   mha-viz toy history --sentences 300 --out history.csv
+  mha-viz toy effects --sentences 300 --out effects.csv
   mha-viz completion bash > ~/.local/share/bash-completion/completions/mha-viz
   mha-viz completion zsh > ~/.zfunc/_mha-viz
   mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
@@ -111,7 +112,7 @@ def _parser() -> Parser:
     summary = "Measure what switching heads off does over a corpus, beside other heads of their layers."
     effect.options(command("effect", effect.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
-    jobs = ("train", "evaluate", "history")
+    jobs = ("train", "evaluate", "history", "effects")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
     summary = "Print the script by which a shell completes commands, options and models."
     completion = command("completion", _print_completion, summary)

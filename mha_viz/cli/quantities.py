@@ -47,9 +47,9 @@ def head_names(value: str) -> tuple[Head, ...]:
 
 def check(args: argparse.Namespace) -> None:
     """Raise SettingError for options that do not go together."""
-    asked = [name for name in ("word", "place", "other") if getattr(args, name) not in ("", None)]
-    if asked and args.quantity != "gradient":
-        raise SettingError(f"--{asked[0]} goes with --quantity gradient.", f"Leave --{asked[0]} out.")
+    given = [name for name in ("word", "place", "other") if getattr(args, name) not in ("", None)]
+    if given and args.quantity != "gradient":
+        raise SettingError(f"--{given[0]} goes with --quantity gradient.", f"Leave --{given[0]} out.")
     if args.other and (args.word or args.place is not None):
         raise SettingError("A word and a second text were given.", "Leave one of them out.")
     if args.without and args.quantity in ("norm", "gradient"):

@@ -77,8 +77,8 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
         return f"mv.norm_weighted({encoder}, {either})", steps[1:]
     if steps and (match := _SCORE.fullmatch(steps[0])):
         given = {"word": match["word"], "place": match["place"] and int(match["place"]), "other": match["other"]}
-        asked = _arguments({name: value for name, value in given.items() if value is not None})
-        return f"mv.gradient_weighted({encoder}, {either}, {asked})", steps[1:]
+        options = _arguments({name: value for name, value in given.items() if value is not None})
+        return f"mv.gradient_weighted({encoder}, {either}, {options})", steps[1:]
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})", steps
 
 

@@ -32,7 +32,7 @@ _one_head = threading.Lock()
 _heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason why there is none
 
 
-def asked(
+def question_about(
     encoder: Encoder,
     text: str,
     pair: str = "",
@@ -95,13 +95,13 @@ def _piece(encoder: Encoder, word: str) -> int:
             tokenizer.encode(each, add_special_tokens=False) for each in dict.fromkeys((f" {typed.strip()}", typed))
         ]
         named = tokenizer.convert_tokens_to_ids(typed)
-    known = [ids[0] for ids in spelt if len(ids) == 1] + ([] if named is None else [named])
-    known = [piece for piece in known if piece != tokenizer.unk_token_id]
-    if not known:
+    pieces = [ids[0] for ids in spelt if len(ids) == 1] + ([] if named is None else [named])
+    pieces = [piece for piece in pieces if piece != tokenizer.unk_token_id]
+    if not pieces:
         count = min(map(len, spelt))
         problem = f"is {count} pieces" if count > 1 else "is not in the vocabulary"
         raise TextError(f"{quoted(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one piece.")
-    return int(known[0])
+    return int(pieces[0])
 
 
 def word_name(encoder: Encoder, piece: int) -> str:

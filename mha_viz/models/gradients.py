@@ -27,13 +27,13 @@ def gradient_weighted(
 ) -> Attention:
     """A[i, j] · ∂s/∂A[i, j] of every head: [layer, head, query, key], signed; rows do not sum to 1. The score s is the
     log-probability of ``word`` at the masked token ``place`` or as the next token, or, with ``other``, the cosine of
-    the vectors of the two texts (:func:`mha_viz.models.answers.asked`).
+    the vectors of the two texts (:func:`mha_viz.models.answers.question_about`).
 
     It says by how much s would rise if the weight grew by its own size and everything above followed, to first order. A
     weight may matter and have a gradient near 0, where s is flat. ``words``: the sentence as words, in place of
-    ``text``. Raises as :func:`mha_viz.models.answers.asked`, and ReadingFailed where a gradient is no finite number.
+    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is no finite number.
     """
-    question = answers.asked(encoder, text, pair, words, place=place, word=word, other=other)
+    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
     return of_score(encoder, question, text, pair, words)
 
 

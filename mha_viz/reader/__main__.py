@@ -105,8 +105,8 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
         return {}, []
     text, pair, words = request["text"], request["pair"], request["words"]
     if request["ask"] == "question":
-        asked = {name: request[name] for name in ("place", "word", "other")}
-        return {"question": answers.asked(encoder, text, pair, words, **asked)}, []
+        fields = {name: request[name] for name in ("place", "word", "other")}
+        return {"question": answers.question_about(encoder, text, pair, words, **fields)}, []
     if "method" in request:
         return _switched(models, request)
     if request["ask"] == "gradients":

@@ -61,7 +61,7 @@ class Reader:
     def question(
         self, model: str, text: str, pair: str, words: Sequence[str], place: int | None, word: str, other: str
     ) -> Question:
-        """What the model can be asked about a text (``models.answers.asked``)."""
+        """What the model can be asked about a text (``models.answers.question_about``)."""
         more = {"place": place, "word": word, "other": other}
         return wire.question_of(self._ask_about("question", model, text, pair, words, **more)[0])
 

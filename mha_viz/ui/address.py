@@ -103,9 +103,9 @@ def read(parameters: Mapping[str, str]) -> Address:
     heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
     fit_off = not off or 0 < len(heads) <= MOST_OFF
     odd += [name for name, fits in (("off", fit_off), ("how", how in METHODS)) if not fits]
-    asked = {name: parameters[name] for name in ASKED if name in parameters}
-    odd += [name for name, value in asked.items() if not re.fullmatch(ASKED[name], value, flags=re.ASCII)]
-    asked = {name: value for name, value in asked.items() if name not in odd}
+    chosen = {name: parameters[name] for name in ASKED if name in parameters}
+    odd += [name for name, value in chosen.items() if not re.fullmatch(ASKED[name], value, flags=re.ASCII)]
+    chosen = {name: value for name, value in chosen.items() if name not in odd}
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -124,12 +124,12 @@ def read(parameters: Mapping[str, str]) -> Address:
         quantity=good.get("shown", DEFAULTS["shown"]),
         off=tuple(sorted(heads)) if fit_off else (),
         how=how if how in METHODS else METHODS[0],
-        place=int(asked["place"]) if "place" in asked else None,
+        place=int(chosen["place"]) if "place" in chosen else None,
         word=clean(parameters.get("word", ""))[:MAX_WORD],
         want=clean(parameters.get("want", ""))[:MAX_WORD],
-        effect=asked.get("effect", "answer"),
-        order=asked.get("order", ""),
-        seed=int(asked.get("seed", 0)),
+        effect=chosen.get("effect", "answer"),
+        order=chosen.get("order", ""),
+        seed=int(chosen.get("seed", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 

@@ -23,7 +23,7 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
     """What the URL asks of a model about a text, with a word on why where nothing can be asked; a word that cannot be
     followed is left to the model."""
     try:
-        return inference.asked(model, attention.text.text, where)
+        return inference.question_about(model, attention.text.text, where)
     except (ModelUnsupported, TextError) as error:
         if where.word or where.second:
             complain(error)

@@ -134,13 +134,13 @@ class Office:
         self, model: catalog.Model, text: str, pair: str, place: int | None, word: str, other: str
     ) -> Future[Question]:
         """What ``model`` can be asked about a text; Futures and errors as of :meth:`reading`, and as
-        ``models.answers.asked``."""
+        ``models.answers.question_about``."""
         key = (_state(model), text, pair, place, word, other)
         words = () if pair else words_of(text) or ()
 
         def work() -> Question:
-            asked = self._reader.question(model.name, text, pair, words, place, word, other)
-            return self._questions.put(key, asked)
+            question = self._reader.question(model.name, text, pair, words, place, word, other)
+            return self._questions.put(key, question)
 
         return self._kept_or(self._questions.get(key), work)
 

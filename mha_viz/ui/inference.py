@@ -70,7 +70,7 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
             remark(f"{name} is shown with all heads on.")
         if where.quantity == "norm":
             return wait(office().norms(model, text, where.pair), words)
-        return wait(office().gradients(model, text, where.pair, asked(model, text, where)), words)
+        return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)
     if not where.off:
         return rollout(_await(model, text, where.pair))
     attention = wait(without(model, text, where.pair, where.off, where.how), words)
@@ -80,9 +80,9 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     return rollout(attention) if where.quantity == "rollout" else attention
 
 
-def asked(model: catalog.Model, text: str, where: Address) -> Question:
+def question_about(model: catalog.Model, text: str, where: Address) -> Question:
     """What the URL asks of a model about a text; of several masked tokens the first, unless it names one. Raises as
-    ``models.answers.asked``."""
+    ``models.answers.question_about``."""
     place = FIRST if where.place is None else where.place
     other = where.second if where.second and where.second.strip() and where.second != text else ""
     return wait(office().question(model, text, where.pair, place, where.word, other), "Asking the model…")

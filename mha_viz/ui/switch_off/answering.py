@@ -25,7 +25,7 @@ def show(model: catalog.Model, attention: Attention, question: Question, off: tu
     """The answer before, and after where heads are off. Raises what the model raises."""
     answer = answer_of(model, attention, question, off, way)
     st.subheader("What the model answers")
-    st.markdown(_said(answer, off))
+    st.markdown(_sentence(answer, off))
     if answer.words:
         chart = charts.word_bars(answer, bool(off), theme())
         st.plotly_chart(chart, key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
@@ -41,7 +41,7 @@ def answer_of(
     return inference.wait(office().answer(model, text.text, text.pair, way, off, question), WAITING)
 
 
-def _said(answer: Answer, off: tuple[Head, ...]) -> str:
+def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
     before, after = answer.followed
     without = f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads"
     if answer.question.kind == COSINE:
@@ -49,13 +49,13 @@ def _said(answer: Answer, off: tuple[Head, ...]) -> str:
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
     place = f"At token {answer.question.place}" if answer.question.kind == MASK else "As the next token"
     first, then = (plain(word) for word in answer.best)
-    said = f"{place} the model answers **{first}**."
+    sentence = f"{place} the model answers **{first}**."
     if not off:
-        return said
+        return sentence
     followed = plain(answer.question.word)
-    kept = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
+    stays = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
     return (
-        f"{said} {kept}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}. The "
+        f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}. The "
         f"probabilities of all words diverge by {decimal(answer.divergence, 3)} nats (KL)."
     )
 
@@ -111,7 +111,7 @@ def explained(question: Question | None, effect: str) -> str:
     )
 
 
-def said_beside_random(effect: Together) -> str:
+def beside_random(effect: Together) -> str:
     """The effect on the answer beside that of random directions; empty where nothing is asked."""
     if effect.answer != effect.answer:
         return ""

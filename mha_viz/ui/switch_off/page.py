@@ -227,7 +227,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
         f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
         f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
     )
-    st.markdown(answering.said_beside_random(effect))
+    st.markdown(answering.beside_random(effect))
     st.markdown(CAUTION)
 
 

@@ -60,7 +60,7 @@ def show(
     curve = _curve(model, attention, question, order, where.how)
     if curve is None:
         return
-    st.markdown(_said(curve, question))
+    st.markdown(_sentence(curve, question))
     chart = charts.removal_curve(curve, effect, unit(question, effect), theme())
     st.plotly_chart(chart, key="removal", theme=None, config=CONFIG, alt="Effect while heads are removed one by one.")
 
@@ -84,7 +84,7 @@ def _on_order(key: str) -> None:
     address.go(order=st.session_state[key])
 
 
-def _said(curve: Removal, question: Question | None) -> str:
+def _sentence(curve: Removal, question: Question | None) -> str:
     heads = len(curve.order)
     if question is None or question.kind == COSINE:
         half = int(np.argmax(curve.sentence >= curve.sentence[-1] / 2))
@@ -181,10 +181,10 @@ def show_switch(model: catalog.Model, attention: Attention, question: Question |
         return
     text = attention.text
     place, second = (question.place if question.places else None), ""
-    asked = inference.wait(office().question(model, text.text, text.pair, place, wanted, second), "Asking the model…")
-    found = _switched(model, attention, asked, where.how)
-    if found is not None:
-        _say_switch(found, wanted)
+    other = inference.wait(office().question(model, text.text, text.pair, place, wanted, second), "Asking the model…")
+    switched = _switched(model, attention, other, where.how)
+    if switched is not None:
+        _say_switch(switched, wanted)
 
 
 def _switched(model: catalog.Model, attention: Attention, question: Question, way: str) -> Switch | None:
@@ -203,24 +203,24 @@ def _switched(model: catalog.Model, attention: Attention, question: Question, wa
         return switch(attention.every_head(), margins_of, progress=job.tell)
 
     key = (attention.key, question, "switch", way)
-    found = _ordered(key, model, way, text.text[:40], work, "Looking for heads")
-    return found if isinstance(found, Switch) else None
+    switched = _ordered(key, model, way, text.text[:40], work, "Looking for heads")
+    return switched if isinstance(switched, Switch) else None
 
 
-def _say_switch(found: Switch, wanted: str) -> None:
-    word, names = plain(wanted), ", ".join(map(both, found.heads))
-    margin = decimal(found.margins[-1], 2)
-    if found.is_answer:
+def _say_switch(switched: Switch, wanted: str) -> None:
+    word, names = plain(wanted), ", ".join(map(both, switched.heads))
+    margin = decimal(switched.margins[-1], 2)
+    if switched.is_answer:
         st.markdown(
             f"Without {names} the answer is **{word}**: it lies {margin} in log p above the next best word. The heads "
             "were found one after the other, so a smaller set may exist."
         )
-    elif found.heads:
+    elif switched.heads:
         st.markdown(f"**{word}** does not become the answer. {names} bring it nearest: {margin} in log p remain.")
     else:
         st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
-    if found.heads:
-        off = ".".join(map(str, sorted(found.heads)))
+    if switched.heads:
+        off = ".".join(map(str, sorted(switched.heads)))
         st.button("Switch these off", key="switch_these", on_click=address.go, kwargs={"off": off})
 
 

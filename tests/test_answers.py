@@ -13,15 +13,17 @@ import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from mha_viz.analysis.answers import BEST, cosines, divergences, listed
+from mha_viz.analysis.effects import agreement
 from mha_viz.attention import Head
 from mha_viz.attention.answers import COSINE, MASK, NEXT
 from mha_viz.errors import EmptyText, ModelUnsupported, ReadingFailed, SettingError, TextError
 from mha_viz.models import answers
+from mha_viz.models.answers import question_about
 from mha_viz.models.capture import Tap
 from mha_viz.models.contributions import direct
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.gradients import gradient_weighted
+from mha_viz.models.gradients import gradient_weighted, importance
 from mha_viz.models.probe import place
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
@@ -73,7 +75,7 @@ class Plain:
 @families
 def test_words_with_and_without_heads_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
-    question = answers.question_about(encoder, sentence(family))
+    question = question_about(encoder, sentence(family))
     assert question.kind == (NEXT if family in CAUSAL else MASK)
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
@@ -94,7 +96,7 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
-    question = answers.question_about(encoder, sentence(family), word="the")
+    question = question_about(encoder, sentence(family), word="the")
     effects = study.effects(encoder, Case(sentence(family), question=question))
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
@@ -109,7 +111,7 @@ def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, t
 
 def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None:
     encoder = tiny("bert words")
-    question = answers.question_about(encoder, sentence("bert"))
+    question = question_about(encoder, sentence("bert"))
     case = Case(sentence("bert"), question=question)
     effect = study.together(encoder, [Head(1, 2)], case)
     assert effect.random_answer.shape == (20,)
@@ -123,7 +125,7 @@ def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None
 def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> None:
     text, other = "A man plays the guitar.", "Someone is making music."
     assert minilm.folder is not None
-    question = answers.question_about(minilm, text, other=other)
+    question = question_about(minilm, text, other=other)
     assert question.kind == COSINE
     model = AutoModel.from_pretrained(minilm.folder, attn_implementation="eager").eval()
     tokenizer = AutoTokenizer.from_pretrained(minilm.folder)
@@ -158,7 +160,7 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
 
 def test_the_toy_answers_at_a_mask() -> None:
     toy = load("toy")
-    question = answers.question_about(toy, "the dog [MASK] the girl .")
+    question = question_about(toy, "the dog [MASK] the girl .")
     assert question.places == (3,)
     answer = study.answer(toy, [], Case("the dog [MASK] the girl .", question=question))
     assert len(answer.words) == BEST
@@ -173,39 +175,39 @@ def test_the_toy_answers_at_a_mask() -> None:
 def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
     bert, gpt = tiny("bert words"), tiny("gpt2 words")
     with pytest.raises(TextError, match=r"no \[MASK\]"):
-        answers.question_about(bert, "The animal was tired.")
+        question_about(bert, "The animal was tired.")
     with pytest.raises(TextError, match="2 masked tokens: 2, 4"):
-        answers.question_about(bert, "The [MASK] was [MASK].")
-    assert answers.question_about(bert, "The [MASK] was [MASK].", place=4).place == 4
+        question_about(bert, "The [MASK] was [MASK].")
+    assert question_about(bert, "The [MASK] was [MASK].", place=4).place == 4
     with pytest.raises(SettingError, match="Token 1 is not masked"):
-        answers.question_about(bert, "The [MASK] was [MASK].", place=1)
+        question_about(bert, "The [MASK] was [MASK].", place=1)
     with pytest.raises(TextError, match=r"“antidisestablishment” is \d+ pieces"):
-        answers.question_about(gpt, "The animal", word="antidisestablishment")
+        question_about(gpt, "The animal", word="antidisestablishment")
     with pytest.raises(TextError, match="not in the vocabulary"):
-        answers.question_about(bert, "The [MASK].", word="ø")
+        question_about(bert, "The [MASK].", word="ø")
     with pytest.raises(EmptyText):
-        answers.question_about(bert, "The [MASK].", word="  ")
+        question_about(bert, "The [MASK].", word="  ")
     with pytest.raises(EmptyText):
-        answers.question_about(minilm, "One text.", other=" \n")
+        question_about(minilm, "One text.", other=" \n")
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_model_whose_files_lack_the_weights_for_words_says_so(family: str, tiny: Tiny) -> None:
     with pytest.raises(ModelUnsupported, match=r"its files lack the weights for that, (cls|lm_head)"):
-        answers.question_about(tiny(family), sentence(family))
-    assert answers.question_about(tiny(family), sentence(family), other=OTHER).kind == COSINE
+        question_about(tiny(family), sentence(family))
+    assert question_about(tiny(family), sentence(family), other=OTHER).kind == COSINE
 
 
 def test_sentence_encoders_and_untrained_models_have_no_words(minilm: Encoder) -> None:
     with pytest.raises(ModelUnsupported, match="“minilm” cannot predict words"):
-        answers.question_about(minilm, "A [MASK].")
+        question_about(minilm, "A [MASK].")
     with pytest.raises(ModelUnsupported, match="random"):
-        answers.question_about(load("toy").untrained(), "A [MASK].")
+        question_about(load("toy").untrained(), "A [MASK].")
 
 
 def test_words_of_byte_pairs_may_leave_out_their_blank(tiny: Tiny) -> None:
     encoder = tiny("gpt2 words")
-    by_blank, plain = (answers.question_about(encoder, "The animal", word=word) for word in ("␣the", "the"))
+    by_blank, plain = (question_about(encoder, "The animal", word=word) for word in ("␣the", "the"))
     assert by_blank == plain
     assert by_blank.word == "␣the"
     assert encoder.vocabulary.convert_ids_to_tokens(by_blank.piece) == "Ġthe"
@@ -242,7 +244,7 @@ def test_gradients_are_those_of_autograd(family: str, tiny: Tiny, tiny_folder: F
     plain.inputs = dict(
         AutoTokenizer.from_pretrained(tiny_folder(f"{family} words"))(sentence(family), return_tensors="pt")
     )
-    question = answers.question_about(encoder, sentence(family))
+    question = question_about(encoder, sentence(family))
     outputs = plain.model(**plain.inputs, output_attentions=True)
     score = outputs.logits[0, question.place].log_softmax(-1)[question.piece]
     gradients = torch.autograd.grad(score, outputs.attentions)
@@ -260,7 +262,7 @@ def test_gradients_are_the_slopes_of_the_score(family: str, tiny: Tiny, tiny_fol
     """Weight (i, j) of a head grows by a little, so that its output at i grows by as much of value j."""
     encoder = tiny(f"{family} words")
     plain = Plain(tiny_folder(f"{family} words"), family, double=True)
-    question = answers.question_about(encoder, sentence(family))
+    question = question_about(encoder, sentence(family))
     reading = gradient_weighted(encoder, sentence(family))
     weights = encoder.encode(sentence(family)).weights
     values: list[torch.Tensor] = []
@@ -322,7 +324,7 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 ) -> None:
     """A head's part is taken out of what the final norm is given, and nothing else: the norm keeps its scale."""
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
-    question = answers.question_about(encoder, sentence(family), word="the")
+    question = question_about(encoder, sentence(family), word="the")
     added = direct(encoder, question, sentence(family))
     assert added.shape == (LAYERS, HEADS)
     base, model = plain.model.base_model, plain.model
@@ -356,6 +358,38 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 @pytest.mark.parametrize("family", ["bert", "gemma2", "modernbert"])
 def test_direct_contributions_that_cannot_be_read_off_are_refused(family: str, tiny: Tiny) -> None:
     encoder = tiny(f"{family} words")
-    question = answers.question_about(encoder, sentence(family))
+    question = question_about(encoder, sentence(family))
     with pytest.raises(ModelUnsupported, match="cannot be read off"):
         direct(encoder, question, sentence(family))
+
+
+# ---- Importance --------------------------------------------------------------------------------------------------
+
+
+def test_importance_is_that_of_autograd(tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder, plain = tiny("bert words"), Plain(tiny_folder("bert words"), "bert")
+    question = question_about(encoder, sentence("bert"))
+    outputs: list[torch.Tensor] = []
+
+    def keep(_: Any, arguments: Any) -> Any:
+        outputs.append(arguments[0].clone())
+        return (outputs[-1],)
+
+    for layer in range(LAYERS):
+        place(plain.model.base_model, layer).output.register_forward_pre_hook(keep)
+    loss = -plain.log_probabilities(question.place)[question.piece]
+    gradients = torch.autograd.grad(loss, outputs)
+    values = importance(encoder, question, sentence("bert"))
+    for layer, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
+        products = [
+            [float(o @ g) for o, g in zip(output[0, :, c], gradient[0, :, c], strict=True)]
+            for c in (slice(8 * head, 8 * head + 8) for head in range(HEADS))
+        ]
+        sizes = np.array([np.mean(np.abs(each)) for each in products])
+        assert values[layer] == pytest.approx(sizes / np.linalg.norm(sizes), abs=1e-4)
+
+
+def test_the_agreement_of_two_orders_worked_out_by_hand() -> None:
+    assert agreement(np.array([[1.0, 2, 3, 4]]), np.array([[10.0, 20, 30, 25]])) == pytest.approx(0.8)
+    assert agreement(np.array([1.0, 1, 2]), np.array([5.0, 5, 9])) == pytest.approx(1)
+    assert np.isnan(agreement(np.zeros(3), np.arange(3.0)))

@@ -79,6 +79,22 @@ def together(changes: Changes, parts: Sequence[Numbers]) -> Together:
     )
 
 
+def agreement(first: Numbers, second: Numbers) -> float:
+    """Spearman's rank correlation of two numbers of every head; equal numbers share the mean of their ranks. NaN where
+    all of one kind are equal."""
+    ranks = [_ranks(values.ravel()) for values in (first, second)]
+    if any(np.ptp(each) == 0 for each in ranks):
+        return float("nan")
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def _ranks(values: Numbers) -> Numbers:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = counts.cumsum()
+    ranks: Numbers = (ends - (counts - 1) / 2)[places]
+    return ranks
+
+
 def ranked(values: Numbers) -> tuple[Head, ...]:
     """All heads by a number of each, [layer, head], the largest first; of equal ones the earlier."""
     order = np.argsort(-values, axis=None, kind="stable")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, Question
+from mha_viz.attention.answers import COSINE, Numbers, Question
 from mha_viz.errors import ReadingFailed
 from mha_viz.models import answers, cores
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.tokenizer import TextPieces
+from mha_viz.text import WordPieces
 
 
 def gradient_weighted(
@@ -31,7 +34,8 @@ def gradient_weighted(
 
     It says by how much s would rise if the weight grew by its own size and everything above followed, to first order. A
     weight may matter and have a gradient near 0, where s is flat. ``words``: the sentence as words, in place of
-    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is no finite number.
+    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not a finite
+    number.
     """
     question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
     return of_score(encoder, question, text, pair, words)
@@ -40,10 +44,7 @@ def gradient_weighted(
 def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
     """As :func:`gradient_weighted`, of a question that the model can be asked."""
     read = encoder.pieces(text, pair, words)
-    states, tap = encoder.last_states(read, _Outputs)
-    assert isinstance(tap, _Outputs)
-    with cores.turn, torch.enable_grad():
-        gradients = torch.autograd.grad(_score(encoder, question, states[0]), tap.outputs)
+    tap, gradients = _backwards(encoder, question, read)
     products = [
         weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
         for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
@@ -56,6 +57,33 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
     made = ("given words" if words else "typed", f"gradient × weight of {question.score}")
     tokens, numbers = read.tokenized(), weighted.cpu().numpy()
     return Attention(encoder.name, encoder.revision, tokens, numbers, made=made, quantity="gradient")
+
+
+def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
+    """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
+    et al. 2019, equation 2). Att_h is what the head puts out, the loss L the score of the question with the other sign.
+    Raises as ``encode``."""
+    tap, gradients = _backwards(encoder, question, encoder.pieces(text, pair))
+    sizes = torch.stack(
+        [
+            (gradient[0] * output[0]).sum(-1).abs().mean(0)
+            for gradient, output in zip(gradients, tap.outputs, strict=True)
+        ]
+    )  # [layer, head]
+    lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+    normalised: Numbers = (sizes / lengths).detach().cpu().numpy().astype(np.float64)
+    return normalised
+
+
+def _backwards(
+    encoder: Encoder, question: Question, read: TextPieces | WordPieces
+) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
+    """What the heads put out, and the gradient of the score there: [1, n, head, d_head] for each layer."""
+    states, tap = encoder.last_states(read, _Outputs)
+    assert isinstance(tap, _Outputs)
+    with cores.turn, torch.enable_grad():
+        gradients = torch.autograd.grad(_score(encoder, question, states[0]), tap.outputs)
+    return tap, gradients
 
 
 def _score(encoder: Encoder, question: Question, states: torch.Tensor) -> torch.Tensor:

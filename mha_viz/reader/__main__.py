@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mha_viz import process
@@ -26,6 +27,7 @@ from mha_viz.models.norms import norm_weighted
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
+PER_HEAD = MappingProxyType({"direct": contributions.direct, "importance": gradients.importance})
 MODEL_BYTES = 2_500_000_000  # of the weights of all loaded models
 
 
@@ -111,8 +113,8 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
         return _switched(models, request)
     if request["ask"] == "gradients":
         return wire.packed_attention(gradients.of_score(encoder, wire.question_of(request), text, pair, words))
-    if request["ask"] == "direct":
-        return wire.packed_numbers([contributions.direct(encoder, wire.question_of(request), text, pair)])
+    if request["ask"] in PER_HEAD:
+        return wire.packed_numbers([PER_HEAD[request["ask"]](encoder, wire.question_of(request), text, pair)])
     if request["ask"] == "norms":
         return wire.packed_attention(norm_weighted(encoder, text, pair, words))
     if request["ask"] == "trace":

@@ -69,9 +69,10 @@ class Reader:
         """Attention weighted by the gradient of an answer's score (``models.gradients``)."""
         return wire.attention_of(*self._ask_about("gradients", model, text, pair, words, question=question))
 
-    def direct(self, model: str, text: str, pair: str, question: Question) -> Array:
-        """What each head adds to a word's logit directly (``models.contributions``)."""
-        return self._ask_about("direct", model, text, pair, (), question=question)[1][0]
+    def per_head(self, what: str, model: str, text: str, pair: str, question: Question) -> Array:
+        """[layer, head]: "direct", what each head adds to a word's logit (``models.contributions``), or "importance"
+        (``models.gradients``)."""
+        return self._ask_about(what, model, text, pair, (), question=question)[1][0]
 
     def effects(
         self,

@@ -24,8 +24,8 @@ SEED = 0  # of random directions
 class Case:
     """A text, perhaps with a second one, and how heads are switched off on it: ``method`` and ``means`` as in
     :func:`mha_viz.models.ablation.substitute`. ``question``: what the model is asked
-    (:func:`mha_viz.models.answers.question_about`), if anything. ``words``: the sentence as words, in place of ``text``, for
-    several heads at once."""
+    (:func:`mha_viz.models.answers.question_about`), if anything. ``words``: the sentence as words, in place of
+    ``text``, for several heads at once."""
 
     text: str
     pair: str = ""

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class Office:
         self.together: Shelf[tuple[object, ...], Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
         self._questions: Shelf[tuple[object, ...], Question] = Shelf(QUESTIONS, lambda _: 1)
         self._answers: Shelf[tuple[object, ...], Answer] = Shelf(QUESTIONS, lambda _: 1)
+        self._per_head: Shelf[tuple[object, ...], Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
         self.removals: Shelf[tuple[object, ...], Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
         self._warming = False
         self._begin()
@@ -165,9 +166,16 @@ class Office:
 
         return self._kept_or(self.readings.get(key), work)
 
-    def direct(self, model: catalog.Model, text: str, pair: str, question: Question) -> Future[Numbers]:
-        """What each head adds to a word's logit directly; Futures and errors as of :meth:`reading`."""
-        return self._submit(lambda: self._reader.direct(model.name, text, pair, question))
+    def per_head(
+        self, what: Literal["direct", "importance"], model: catalog.Model, text: str, pair: str, question: Question
+    ) -> Future[Numbers]:
+        """A number of each head of ``model``, for what it is asked; Futures and errors as of :meth:`reading`."""
+        key = (_state(model), text, pair, what, question)
+
+        def work() -> Numbers:
+            return self._per_head.put(key, self._reader.per_head(what, model.name, text, pair, question))
+
+        return self._kept_or(self._per_head.get(key), work)
 
     def lost(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.analysis.effects import Together
+from mha_viz.analysis.effects import Effects, Together, agreement, ranked
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import COSINE, MASK, Answer, Question
 from mha_viz.errors import MhaVizError
@@ -123,6 +123,19 @@ def beside_random(effect: Together) -> str:
     )
 
 
+def importance(model: catalog.Model, attention: Attention, question: Question, effects: Effects) -> None:
+    """How far a measure without removal, by gradients, agrees with the effects."""
+    text = attention.text
+    by_gradient = inference.wait(office().per_head("importance", model, text.text, text.pair, question), WAITING)
+    alike = agreement(by_gradient, effects.answer)
+    first, by_effect = ranked(by_gradient)[0], effects.ranked("answer").index(ranked(by_gradient)[0]) + 1
+    st.markdown(
+        f"By gradients alone (importance, Michel et al. 2019) **{both(first)}** comes first; by its effect on the "
+        f"answer it is number {by_effect} of {by_gradient.size}. The rank correlation of the two is {decimal(alike)}. "
+        "Importance is normalised within each layer, and is a first-order estimate."
+    )
+
+
 def direct(model: catalog.Model, attention: Attention, question: Question) -> None:
     """What each head adds to the logit of the word directly, where that can be read off."""
     if question.kind == COSINE:
@@ -132,7 +145,7 @@ def direct(model: catalog.Model, attention: Attention, question: Question) -> No
             return
         text = attention.text
         try:
-            added = inference.wait(office().direct(model, text.text, text.pair, question), WAITING)
+            added = inference.wait(office().per_head("direct", model, text.text, text.pair, question), WAITING)
         except MhaVizError as error:
             complain(error)
             return

@@ -81,6 +81,8 @@ def show(what: PageRequest) -> None:
         if off:
             _changes(model, attention, effect, off, way)
         _looks(attention, effects, question, on)
+        if question is not None:
+            answering.importance(model, attention, question, effects)
         removal.show(model, attention, question, effects, what.where)
         removal.show_switch(model, attention, question, what.where)
         if question is not None:

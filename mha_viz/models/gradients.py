@@ -34,8 +34,7 @@ def gradient_weighted(
 
     It says by how much s would rise if the weight grew by its own size and everything above followed, to first order. A
     weight may matter and have a gradient near 0, where s is flat. ``words``: the sentence as words, in place of
-    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not a finite
-    number.
+    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
     question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
     return of_score(encoder, question, text, pair, words)

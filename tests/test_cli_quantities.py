@@ -32,7 +32,7 @@ def test_every_quantity_is_that_of_the_library(tmp_path: Path, capsys: pytest.Ca
         ("norm",): norm_weighted(toy, TEXT),
         ("rollout",): rollout(toy.encode(TEXT)),
         ("gradient",): gradient_weighted(toy, TEXT),
-        ("gradient", "--word", "saw", "--place", "3"): gradient_weighted(toy, TEXT, word="saw"),
+        ("gradient", "--word", "sees", "--place", "3"): gradient_weighted(toy, TEXT, word="sees"),
         ("gradient", "--other", "the cat ran ."): gradient_weighted(toy, TEXT, other="the cat ran ."),
         ("rollout", "--without", "L0H1"): rollout(ablation.without(toy, ["L0H1"], TEXT)),
     }
@@ -54,8 +54,8 @@ def test_heads_are_switched_off(method: str, tmp_path: Path, capsys: pytest.Capt
     ("options", "problem"),
     [
         (["--quantity", "mood"], "“mood” is not a value of --quantity"),
-        (["--word", "saw"], "--word goes with --quantity gradient"),
-        (["--quantity", "gradient", "--word", "saw", "--other", "One."], "A word and a second text"),
+        (["--word", "sees"], "--word goes with --quantity gradient"),
+        (["--quantity", "gradient", "--word", "sees", "--other", "One."], "A word and a second text"),
         (["--quantity", "norm", "--without", "L0H1"], "--without does not go with --quantity norm"),
         (["--method", "uniform"], "--method says how"),
         (["--without", "L9H1"], "L9H1 does not exist"),

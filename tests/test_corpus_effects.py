@@ -167,7 +167,7 @@ def test_what_was_read_has_a_result(trees: Corpus, tiny: Tiny) -> None:
     with pytest.raises(CorpusError, match="no sentence that can be measured"):
         run.result()
     next(run.sentences())
-    assert (run.result().cases, run.result().sentences) == (1, 0)
+    assert (run.result().cases, run.result().sentences) == (1, 1)
 
 
 # ---- The rule ----------------------------------------------------------------------------------------------------

@@ -230,10 +230,10 @@ def test_explore_draws_gradients_of_an_answer(no_hub: None) -> None:
         assert np.abs(matrix - reading.weights[divmod(number, 4)]).max() < 1e-4 * np.abs(reading.weights).max()
     question = question_about(toy, MASKED)
     assert f"log p of “{question.word}” at token 3" in page.said
-    page.at.text_input(key=f"word_{question.word}_3").set_value("saw").run()
+    page.at.text_input(key=f"word_{question.word}_3").set_value("sees").run()
     page.check()
-    assert page.url["word"] == "saw"
-    assert "log p of “saw” at token 3" in page.said
+    assert page.url["word"] == "sees"
+    assert "log p of “sees” at token 3" in page.said
 
 
 @pytest.mark.app
@@ -301,10 +301,10 @@ def test_a_packet_keeps_signs() -> None:
 
 def test_a_reading_of_gradients_is_saved_and_made_again(tmp_path: Path) -> None:
     toy = load("toy")
-    reading = gradient_weighted(toy, MASKED, word="saw")
+    reading = gradient_weighted(toy, MASKED, word="sees")
     assert open_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
     recipe = of_head(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
-    assert "mv.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='saw', place=3)" in recipe
+    assert "mv.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in recipe
     by_words = reading.by_words().without_special()
     assert by_words.quantity == "gradient"
     assert (by_words.hidden >= 0).all()

@@ -61,15 +61,15 @@ def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
 
 
 def test_before_and_after_heads_are_off(toy: Encoder) -> None:
-    page = visit(off="L1H1.L1H2", word="saw")
-    question = question_about(toy, MASKED, word="saw")
+    page = visit(off="L1H1.L1H2", word="sees")
+    question = question_about(toy, MASKED, word="sees")
     answer = study.answer(toy, [Head(1, 1), Head(1, 2)], Case(MASKED, question=question))
     bars = chart(page, "words")
     assert bars is not None
     assert [trace["name"] for trace in bars["data"]] == ["after", "before"]
     assert bars["data"][1]["customdata"] == list(answer.words)
     before, after = answer.followed
-    assert f"the probability of **saw** goes from {percent(before)} to {percent(after)}" in page.said
+    assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said
     assert f"{decimal(answer.divergence, 3)} nats (KL)" in page.said
     assert "On the answer the effect is" in page.said
 

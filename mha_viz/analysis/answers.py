@@ -18,7 +18,8 @@ def listed(before: Numbers, after: Numbers, piece: int) -> list[int]:
 
 def divergences(before: Numbers, after: Numbers) -> Numbers:
     """KL(before ‖ after) in nats over the last axis, of log-probabilities; rounding never makes it negative."""
-    terms = np.where(np.isfinite(before), np.exp(before) * (before - after), 0.0)
+    share = np.exp(before)
+    terms = share * (np.where(share > 0, before, 0.0) - np.where(share > 0, after, 0.0))
     nats: Numbers = np.maximum(0.0, terms.sum(axis=-1))
     return nats
 

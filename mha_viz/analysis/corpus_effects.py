@@ -97,7 +97,7 @@ def rows_of(variants: Sequence[Variant], effects: Numbers, units: Sequence[str],
     intervals = _intervals(effects, units)
     rows = []
     for at, variant in enumerate(variants):
-        row = Row(variant, float(means[at]), *map(float, intervals[:, at]))
+        row = Row(variant, float(means[at]), float(intervals[0, at]), float(intervals[1, at]))
         others = [
             number
             for number, other in enumerate(variants)

@@ -82,10 +82,10 @@ def together(changes: Changes, parts: Sequence[Numbers]) -> Together:
 def agreement(first: Numbers, second: Numbers) -> float:
     """Spearman's rank correlation of two numbers of every head; equal numbers share the mean of their ranks. NaN where
     all of one kind are equal."""
-    ranks = [_ranks(values.ravel()) for values in (first, second)]
-    if any(np.ptp(each) == 0 for each in ranks):
+    one, other = _ranks(first.ravel()), _ranks(second.ravel())
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _ranks(values: Numbers) -> Numbers:

@@ -15,7 +15,10 @@ export function unpack(bytes) {
   reading.matrices = new Map(
     full.map((head, i) => {
       const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, reading.signed ? ZERO : 0)];
+      return [
+        head,
+        decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, reading.signed ? ZERO : 0),
+      ];
     }),
   );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);

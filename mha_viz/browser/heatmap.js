@@ -81,7 +81,8 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-// A minus in every cell that is clearly less than 0, of a difference or another number with a sign: without colour its two ends are alike.
+// A minus in every cell that is clearly less than 0, of a difference or another number with a sign: without colour the
+// two ends of its scale are alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
   if (!largest || cell < MARKED) return;
@@ -97,9 +98,7 @@ function minuses(context, { head: { part, largest = part.signed ? part.max : 0 }
 /** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
 function picture({ part, shade }, look) {
   const { R, C } = part;
-  const [colours, levels] = part.signed
-    ? [look.signedColours, diverging(part, shade)]
-    : [look.colours, shade];
+  const [colours, levels] = part.signed ? [look.signedColours, diverging(part, shade)] : [look.colours, shade];
   const image = new ImageData(C, R);
   const target = new Uint32Array(image.data.buffer);
   for (let i = 0; i < R * C; i++) target[i] = colours[levels[i]];

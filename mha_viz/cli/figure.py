@@ -156,7 +156,8 @@ def run(args: argparse.Namespace) -> None:
 def _draw(args: argparse.Namespace) -> None:
     to = _checked(args)
     quantities.check(args)
-    args.scale = args.scale or quantities.default_scale(args.quantity)
+    takes_scale = args.kind not in ONLY_ON_PAGES["scale"]
+    args.scale = args.scale or (quantities.default_scale(args.quantity) if takes_scale else VIEW["scale"][0])
     settings = _settings(args, to.suffix)
     texts = [text_of(args.text), *args.others]
     model = choose_model(args.model)

@@ -110,7 +110,8 @@ def word_name(encoder: Encoder, piece: int) -> str:
     raw = str(tokenizer.convert_ids_to_tokens(piece))
     if raw.startswith("▁"):
         return raw.replace("▁", BLANK)
-    return str(tokenizer.decode([piece], clean_up_tokenization_spaces=False)).replace(" ", BLANK) or raw
+    name = str(tokenizer.decode([piece], clean_up_tokenization_spaces=False)).replace(" ", BLANK)
+    return name if name.isprintable() and name else raw
 
 
 def log_probabilities(encoder: Encoder, states: Any) -> Numbers:

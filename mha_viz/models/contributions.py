@@ -38,7 +38,7 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
     finally:
         hook.remove()
     assert isinstance(tap, _Outputs)
-    row = answers.word_head(encoder).get_output_embeddings().weight[question.piece].detach()
+    row = answers.word_head(encoder).lm_head.weight[question.piece].detach()
     direction = _before_norm(norm, given[-1][0, question.place], row)  # [d_model]
     added = [
         _moved(output[0, question.place], encoder.w_o(layer)) @ direction for layer, output in enumerate(tap.outputs)

@@ -80,8 +80,10 @@ def _backwards(
     """What the heads put out, and the gradient of the score there: [1, n, head, d_head] for each layer."""
     states, tap = encoder.last_states(read, _Outputs)
     assert isinstance(tap, _Outputs)
-    with cores.turn, torch.enable_grad():
-        gradients = torch.autograd.grad(_score(encoder, question, states[0]), tap.outputs)
+    with torch.enable_grad():
+        score = _score(encoder, question, states[0])  # it may read another text, in a turn of its own
+        with cores.turn:
+            gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients
 
 

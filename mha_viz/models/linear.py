@@ -60,13 +60,13 @@ class _Traced(torch.autograd.Function):
     """A packed layer through which gradients flow back to its input; oneDNN's operation has none of its own."""
 
     @staticmethod
-    def forward(context: Any, x: torch.Tensor, layer: PackedLinear) -> torch.Tensor:  # type: ignore[override]
+    def forward(context: Any, x: torch.Tensor, layer: PackedLinear) -> torch.Tensor:
         context.layer = layer
         context.save_for_backward(x)
         return layer.applied(x)
 
     @staticmethod
-    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         layer, weight = context.layer, context.layer.weight
         if layer.is_fused:
             before = nn.functional.linear(context.saved_tensors[0], weight, layer.bias)

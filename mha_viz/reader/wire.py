@@ -129,8 +129,8 @@ def answer_of(heading: Json, arrays: Sequence[Array]) -> Answer:
 
 def question_of(heading: Json) -> Question:
     """The question that a heading holds."""
-    *fields, places = heading["question"]
-    return Question(*fields, places=tuple(places))
+    kind, place, word, piece, other, places = heading["question"]
+    return Question(kind, place, word, piece, other, tuple(places))
 
 
 def packed_error(error: MhaVizError) -> Json:

@@ -12,6 +12,7 @@ import numpy as np
 from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, rows_of, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.attention import Weights
 from mha_viz.attention.answers import MASK, Question
 from mha_viz.corpus import grammar
 from mha_viz.corpus.sources import Source, open_corpus
@@ -231,14 +232,14 @@ def _measure(encoder: Encoder) -> str:
     return LOSS if encoder.causal else WORD
 
 
-def _followed(encoder: Encoder, states: Numbers, ids: Sequence[int]) -> Numbers:
+def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
     """[n − 1]: log p of every token but the first, given those before it; of last states [n, d_model]."""
     values = answers.log_probabilities(encoder, states[:-1])
     followed: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
     return followed
 
 
-def _means(encoder: Encoder) -> Numbers:
+def _means(encoder: Encoder) -> Weights:
     return ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
 
 

@@ -147,10 +147,10 @@ def answer(encoder: Encoder, heads: Sequence[Head], case: Case) -> Answer:
     values = _answers(encoder, question, _states(encoder, [(), off], by, case))
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
-    pieces = listed(*values, question.piece)
+    pieces = listed(values[0], values[1], question.piece)
     words = tuple(answers.word_name(encoder, piece) for piece in pieces)
     before, after = np.exp(values[:, pieces])
-    return Answer(question, words, before, after, float(divergences(*values)))
+    return Answer(question, words, before, after, float(divergences(values[0], values[1])))
 
 
 def values_without(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> Numbers:
@@ -171,8 +171,8 @@ def _states(
         words = case.words if (text, pair) == case.texts else ()
         off = [heads for heads in variants if heads]
         changed = iter(ablation.states_without(encoder, off, by, text, pair, words) if off else ())
-        whole = encoder.states(text, pair, words=words)[0] if len(off) < len(variants) else None
-        states.append(np.stack([next(changed) if heads else whole for heads in variants]))
+        whole = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
+        states.append(np.stack([next(changed) if heads else whole[0] for heads in variants]))
     return states
 
 

@@ -72,4 +72,5 @@ def _right(encoder: Encoder, sentence: Sentence, word: int, off: list[tuple[Head
     masked = (*sentence.forms[:word], mask, *sentence.forms[word + 1 :])
     question = Question(MASK, at, sentence.forms[word], read.ids[at], places=(at,))
     values = values_without(encoder, off, Case("", question=question, words=masked))
-    return (values.argmax(axis=1) == question.piece).astype(np.int64)
+    is_right: np.ndarray = (values.argmax(axis=1) == question.piece).astype(np.int64)
+    return is_right

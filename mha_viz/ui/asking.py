@@ -46,10 +46,11 @@ def controls(of: Question | None, where: Address) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if of is not None and of.kind == MASK and len(of.places) > 1:
             _places(of)
-        if of is not None and of.kind != COSINE:
-            key = f"word_{of.word}_{of.place}"
+        if where.word or (of is not None and of.kind != COSINE):
+            word, place = (of.word, of.place) if of is not None else (where.word, 0)
+            key = f"word_{word}_{place}"
             st.text_input(
-                "Word to follow", of.word, key=key, max_chars=MAX_WORD, width=180, on_change=_on_word, args=(key,)
+                "Word to follow", word, key=key, max_chars=MAX_WORD, width=180, on_change=_on_word, args=(key,)
             )
         second = where.second or ""
         key = f"second_{second}"

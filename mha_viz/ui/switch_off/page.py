@@ -20,7 +20,7 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, frame, inference
+from mha_viz.ui import address, asking, inference, navigation
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
@@ -272,7 +272,7 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
         chart = charts.head_grid(moved, "nats", off, theme())
         _chart(chart, "later_heads", "Change of each later head’s attention.")
     st.page_link(
-        frame.page("explore"),
+        navigation.page("explore"),
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )

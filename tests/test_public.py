@@ -42,7 +42,7 @@ PUBLIC = {
         *("Size", "Tap", "TextCutWarning", "View", "__version__", "compare", "difference", "iterate", "load"),
         *("establish", "norm_weighted", "open_attention", "open_corpus", "open_profile", "profile", "replicate"),
         *("rollout", "search"),
-        "without",
+        *("effect", "gradient_weighted", "without"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
     "mha_viz.corpus.sources": {"iterate", "open_corpus"},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mha_viz.attention import Attention, Head
+from mha_viz.cli import quantities
 from mha_viz.cli.terminal import downloading, warnings_as_lines
 from mha_viz.errors import UnknownHead
 from mha_viz.models import catalog, hub
@@ -47,13 +49,9 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
             )
 
 
-def read(model: Model, text: str, pair: str) -> Attention:
-    """The attention of every head on a text; a cut text is reported on stderr."""
-    return read_all(model, [text], pair)[0]
-
-
-def read_all(model: Model, texts: Sequence[str], pair: str) -> list[Attention]:
-    """The same for several texts, each with the pair."""
+def read_all(model: Model, texts: Sequence[str], args: argparse.Namespace) -> list[Attention]:
+    """What is asked for (``cli.quantities``) of every head on each of several texts, each with the pair; a cut text is
+    reported on stderr."""
     encoder = load_model(model)
     with warnings_as_lines():
-        return [encoder.encode(text, pair) for text in texts]
+        return [quantities.read_text(encoder, text, args.pair, args) for text in texts]

@@ -20,9 +20,9 @@ from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Result, Ru
 from mha_viz.training.statements import Statement, pair_names, pairs, statements
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui import address
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
+from mha_viz.ui.shelves import lasting
 
 CHARTS = 128  # finished ones that are kept: six show one training at one step
 RECORDINGS = 16  # finished ones that are kept, of 0.1 to 0.4 MB each

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together
+from mha_viz.analysis.effects import Effects, Together, batches, draws, joined, together
+from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import MhaVizError
+from mha_viz.attention.answers import Question
+from mha_viz.errors import Cancelled
+from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, navigation
+from mha_viz.ui import address, asking, inference, navigation
 from mha_viz.ui.address import Address
+from mha_viz.ui.cache import office
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, remark, say_complaint, theme
+from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
-from mha_viz.ui.switch_off.computed import Question, at_once, each_head
-from mha_viz.ui.switch_off.controls import controls, on_square
+from mha_viz.ui.shelves import Once
+from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.switch_off import answering, removal
+from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 
-CHANGE = "1 − cosine"
+EFFECTS = Rules(
+    one="study of effects",
+    many="studies of effects",
+    stop="Wait until it is done, or leave its page.",
+    places=16,
+    forgotten=lambda: 10.0,
+    one_per_tab=True,
+)
+Key = tuple[object, ...]  # of a reading, the way in which heads are switched off, and what is asked
 INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
@@ -41,36 +58,39 @@ def show(what: PageRequest) -> None:
         return
     inference.say_cut(attention, what.where)
     off = _existing(attention, what.where)
-    question = Question(catalog.resolve(attention.model), attention, what.where.how)
+    way = what.where.how
+    model = catalog.resolve(attention.model)
     left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
     with right:
-        controls(attention, off, question.way)
-    try:
-        _effects(question, off, left, right)
-    except MhaVizError as error:
-        complain(error)
-
-
-def _effects(question: Question, off: tuple[Head, ...], left: Any, right: Any) -> None:
-    """Each head alone in the left column, what there is to say in the right one, and what changes below both. Raises
-    what the model raises."""
-    with left:
-        effects = each_head(question)
-        if effects is not None:
-            _map(effects, off)
-    with right:
-        effect = at_once(question._replace(off=off)) if off else None
-        if effect is not None:
-            _summary(effects, effect, off)
-        elif effects is not None and not off:
-            _most(effects)
-    if effect is not None:
-        _changes(question, effect, off)
+        controls(attention, off, way)
+        question = asking.panel(model, attention, what.where)
+    with guarded(complain):
+        with left:
+            effects = _effects(model, attention, way, question)
+            on = _map(effects, off, question, what.where)
+        with right:
+            if not off:
+                _most(effects, on)
+            else:
+                effect = _effect(model, attention, off, way, question)
+                _summary(effects, effect, off)
+        if question is not None:
+            answering.show(model, attention, question, off, way)
+        if off:
+            _changes(model, attention, effect, off, way)
+        _looks(attention, effects, question, on)
+        if question is not None:
+            answering.importance(model, attention, question, effects)
+        removal.show(model, attention, question, effects, what.where)
+        removal.show_switch(model, attention, question, what.where)
+        if question is not None:
+            answering.direct(model, attention, question)
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     """Those of the heads of the URL that the model has, with a word on others and on what cannot be read."""
-    odd = [one for one in where.complaints if one.startswith(("off=", "how="))]
+    names = ("off", "how", *address.ASKED)
+    odd = [one for one in where.complaints if one.partition("=")[0] in names]
     every = set(attention.every_head())
     odd += [str(head) for head in where.off if head not in every]
     if odd:
@@ -78,55 +98,173 @@ def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     return tuple(head for head in where.off if head in every)
 
 
-def _map(effects: Effects, off: tuple[Head, ...]) -> None:
-    chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
-    head_grid(chart, "effects", "Effect of each head on the sentence vector.", on_square)
-    st.caption(
-        "How much the sentence vector, which is the mean of the last layer’s states, changes when that head alone is "
-        "off: 1 − cosine, in thousandths."
-    )
+# ---- What is known --------------------------------------------------------------------------------------
 
 
-def _most(effects: Effects) -> None:
+class _Parts:
+    """The studies of effects that run on this server: one place for each visitor, one study at a time."""
+
+    def __init__(self) -> None:
+        self._desk: Desk[Key] = Desk(EFFECTS)
+
+    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Job:
+        """Begin the study of a reading, or join the one under way. Raises Busy."""
+        work = partial(_study, key=key, model=model, attention=attention, way=way, question=question)
+        return self._desk.order(key, attention.text.text[:40], work)
+
+    def left(self, key: Key) -> bool:
+        """True when this visitor stopped the last study of this reading."""
+        return self._desk.left(key)
+
+
+@Once
+def _parts() -> _Parts:
+    return _Parts()
+
+
+def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> None:
+    """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
+    text = attention.text
+    batches_of_heads = list(batches(attention.layers, attention.heads, len(text)))
+    parts = []
+    for number, (layer, heads) in enumerate(batches_of_heads):
+        if job.stopped():
+            raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
+        future = office().some_effects(model, text.text, text.pair, way, layer, heads, question)
+        parts.append((layer, future.result()))
+        job.tell((number + 1) / len(batches_of_heads))
+    office().effects.put(key, joined(parts))
+
+
+def _effects(model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Effects:
+    """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
+    key = (attention.key, way, question)
+    effects = office().effects.get(key)
+    if effects is not None:
+        return effects
+    if way == "mean":
+        inference.measure_means(model)
+    order = partial(_parts().order, key, model, attention, way, question)
+    if _parts().left(key):
+        st.button("Go on", key="go_on_each_head", on_click=_go_on, args=(order,))
+        raise Cancelled("You stopped this.")
+    job = order()
+    wait_for(job, "Switching off one head after the other", "stop_each_head")
+    effects = office().effects.get(key)
+    if effects is None:
+        raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")
+    return effects
+
+
+@guarded()
+def _go_on(order: Callable[[], Job]) -> None:
+    order()
+
+
+def _effect(
+    model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str, question: Question | None
+) -> Together:
+    """The effect of heads that are off at once, and of random directions, draw by draw."""
+    key, text = (attention.key, off, way, question), attention.text
+    effect = office().together.get(key)
+    if effect is not None:
+        return effect
+    if way == "mean":
+        inference.measure_means(model)
+    waiting = "Reading the text without these heads…"
+    changes = inference.wait(office().lost(model, text.text, text.pair, way, [off], question), waiting)
+    random_draws = [
+        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some, question), waiting)
+        for some in draws(len(text))
+    ]
+    return office().together.put(key, together(changes, random_draws))
+
+
+def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:
+    """The effect of every head alone. Returns what it is on: "sentence" or "answer"."""
+    on = answering.effect_control(question, where.effect)
+    chart = charts.head_grid(effects.on(on), answering.unit(question, on), off, theme())
+    head_grid(chart, "effects", f"Effect of each head on {answering.ON[on]}.", on_square)
+    st.caption(answering.explained(question, on))
+    return on
+
+
+def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+    """A chart of a width of its own scrolls where the page is narrower."""
+    width = chart.layout.width
+    if width:
+        st.html(
+            f"<style>.st-key-wide_switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
+            "</style>"
+        )
+    selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"} if on_select else {}
+    with st.container(key=f"wide_switch_{key}"):
+        st.plotly_chart(
+            chart,
+            key=key,
+            theme=None,
+            config=CONFIG,
+            width=int(width) if width else "stretch",
+            alt=alt,
+            **selecting,
+        )
+
+
+def _most(effects: Effects, on: str) -> None:
     """What there is to see while no head is off."""
-    first, last = effects.ranked()[0], effects.ranked()[-1]
+    values, every = effects.on(on), effects.ranked(on)
+    first, last = every[0], every[-1]
     st.subheader("No head is off")
     st.markdown(
-        f"Without **{both(first)}** the sentence vector changes most ({_thousandths(effects.sentence[first])}), "
-        f"without **{both(last)}** least ({_thousandths(effects.sentence[last])}). {CAUTION}"
+        f"Without **{both(first)}** {answering.ON[on]} changes most ({_thousandths(values[first])}), "
+        f"without **{both(last)}** least ({_thousandths(values[last])}). {CAUTION}"
     )
+    flips = int(np.nansum(effects.changed))
+    if not np.isnan(effects.changed).any():
+        st.markdown(f"Another word becomes the most probable one without {flips} of {effects.changed.size} heads.")
 
 
-def _summary(effects: Effects | None, effect: Together, off: tuple[Head, ...]) -> None:
-    """The effect in words: its rank among heads, where these were measured, and beside as much taken away at random."""
+def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
+    """The effect in words: its rank among heads, and beside as much taken away at random."""
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
-    change = f"The sentence vector changes by **{_thousandths(effect.sentence)}**."
-    st.markdown(change if effects is None else f"{change} {_beside(effects, off)}")
+    if len(off) == 1:
+        rank = effects.ranked().index(off[0]) + 1
+        beside = f"Of {effects.sentence.size} heads, each off alone, it is number {rank}."
+    else:
+        alone = sum(float(effects.sentence[head]) for head in off)
+        beside = f"Off one at a time, they change it by {_thousandths(alone)} added up."
     weaker = int((effect.random < effect.sentence).sum())
+    st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
     st.markdown(
         f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
         f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
     )
+    st.markdown(answering.beside_random(effect))
     st.markdown(CAUTION)
 
 
-def _beside(effects: Effects, off: tuple[Head, ...]) -> str:
-    """Of one head its rank, of several what they change one at a time."""
-    if len(off) == 1:
-        return f"Of {effects.sentence.size} heads, each off alone, it is number {effects.ranked().index(off[0]) + 1}."
-    alone = sum(float(effects.sentence[head]) for head in off)
-    return f"Switched off one at a time, their changes add up to {_thousandths(alone)}."
+def _looks(attention: Attention, effects: Effects, question: Question | None, on: str) -> None:
+    """How specialised each head looks against how much it matters."""
+    st.subheader("Looks specialised, matters much?")
+    st.markdown(
+        "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
+        "attention. From bottom to top, the effect of switching it off."
+    )
+    looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
+    chart = answer_charts.looks_and_effects(
+        looks, effects.on(on), "1 − normalised entropy", answering.unit(question, on), theme()
+    )
+    _chart(chart, "looks", "Every head: how sharply it attends, and the effect of switching it off.", on_point)
 
 
 def _thousandths(value: float) -> str:
     return f"{1000 * value:.1f} thousandths"
 
 
-def _changes(question: Question, effect: Together, off: tuple[Head, ...]) -> None:
+def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
     """What changes in tokens and in other heads, and the way to see it in Explore."""
-    attention, text = question.attention, question.attention.text
-    reading = inference.without(question.model, text.text, text.pair, off, question.way)
-    without = inference.wait(reading, "Reading the text again…")
+    text = attention.text
+    without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
     moved = per_head(attention, without)
     moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")
@@ -134,8 +272,7 @@ def _changes(question: Question, effect: Together, off: tuple[Head, ...]) -> Non
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
         bars = charts.token_bars([token.text for token in text.tokens], effect.tokens, theme())
-        with st.container(key="wide_tokens"):
-            st.plotly_chart(bars, key="tokens", theme=None, config=CONFIG, alt="Change of each token.")
+        _chart(bars, "tokens", "Change of each token.")
     with right:
         st.subheader("Which heads attend differently")
         st.markdown(

@@ -119,20 +119,18 @@ def read(parameters: Mapping[str, str]) -> Address:
     view = {name: parameters[name] for name in VIEW if name in parameters}
     odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
     good = {name: value for name, value in view.items() if name not in odd}
-    pair = clean(parameters.get("pair", ""))
     off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
     heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
     fit_off = not off or 0 < len(heads) <= MOST_OFF
     case = _case(parameters.get("case"))
-    fits = {"off": fit_off, "how": how in METHODS, "case": case is not None or "case" not in parameters}
-    odd += [name for name, is_fit in fits.items() if not is_fit]
+    odd += _misfits(off=fit_off, how=how in METHODS, case=case is not None or "case" not in parameters)
     chosen = {name: parameters[name] for name in ASKED if name in parameters}
     odd += [name for name, value in chosen.items() if not re.fullmatch(ASKED[name], value, flags=re.ASCII)]
     chosen = {name: value for name, value in chosen.items() if name not in odd}
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
-        pair=pair if pair.strip() else "",
+        pair=clean(parameters.get("pair", "")) if clean(parameters.get("pair", "")).strip() else "",
         model=clean(parameters["model"]) if parameters.get("model") else None,
         before=clean(parameters["before"]) if parameters.get("before") else None,
         typed=_two(_numbers(parameters.get("typed"))),
@@ -248,6 +246,10 @@ def _head(name: str | None) -> Head | None:
         return Head.parse(name) if name else None
     except UnknownHead:
         return None
+
+
+def _misfits(**fits: bool) -> list[str]:
+    return [name for name, is_fit in fits.items() if not is_fit]
 
 
 def _case(value: str | None) -> Case | None:

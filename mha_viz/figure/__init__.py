@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from mha_viz.figure.bundle import archive, pin_for
+from mha_viz.figure.chart import chart
 from mha_viz.figure.figure import Figure, Page, suffixes
 from mha_viz.figure.kinds import compare, difference, grid, heatmap, links
 
@@ -15,6 +16,7 @@ __all__ = [
     "Figure",
     "Page",
     "archive",
+    "chart",
     "compare",
     "difference",
     "grid",

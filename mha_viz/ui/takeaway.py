@@ -15,12 +15,14 @@ import streamlit as st
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import defaults_of
+from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
+from mha_viz.figures.theme import Theme
 from mha_viz.figures.view import SETTINGS, View, focus, units
 from mha_viz.ui.parts import complain, remark
 
@@ -51,8 +53,34 @@ class Offer:
     file: str
     weights: int
     make: Callable[..., Figure]  # from a Size; of panels that stand in rows, also ``columns``
-    code: Callable[..., str]  # from a Size and the name of a file; likewise
+    code: Callable[..., str] | None  # from a Size and the name of a file; likewise; None where no lines make it
     panels: int = 0
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart of a page: what it shows, the name of its files, how it is drawn in the colours of a theme, and the
+    sentence that says of what it is. ``table`` holds its numbers where they are not those that it draws."""
+
+    label: str
+    file: str
+    draw: Callable[[Theme], Any]
+    about: str
+    table: Callable[[], Table] | None = None
+
+    def offer(self) -> Offer:
+        """The chart as a figure that can be taken away."""
+        return Offer(self.label, self.file, 0, self._figure, None)
+
+    def _figure(self, size: Size) -> Figure:
+        return figure_api.chart(self.draw, self.label, self.about, self.table, **_settings(size))
+
+
+def of_charts(charts: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
+    """What a page with charts can give: the figures that stand ``before`` them, and its charts."""
+    offers = [*before, *(chart.offer() for chart in charts)]
+    if offers:
+        _expander(offers)
 
 
 def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
@@ -87,10 +115,16 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
 
 
 def of_panels(
-    panels: Sequence[Panel], view: View, kind: As, pair: tuple[int, int] | None, pin_of: int, is_tray: bool
+    panels: Sequence[Panel],
+    view: View,
+    kind: As,
+    pair: tuple[int, int] | None,
+    pin_of: int,
+    is_tray: bool,
+    charts: Sequence[Chart] = (),
 ) -> None:
-    """What the Compare page can give: the comparison, the open difference, and the whole tray in one file. The pin of
-    ``view`` counts tokens of panel ``pin_of``."""
+    """What the Compare page can give: the comparison, the open difference, the page's charts, and the whole tray in one
+    file. The pin of ``view`` counts tokens of panel ``pin_of``."""
     view = _holding(panels[pin_of].attention, view)
     given: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
     beside = given | ({"diff": pair} if pair else {})
@@ -106,6 +140,7 @@ def of_panels(
     ]
     if pair is not None:
         offers.append(_difference(panels, view, pair, pin_of))
+    offers += [chart.offer() for chart in charts]
 
     def everything(size: Size, dpi: int, **rows: Any) -> bytes:
         diff = pair
@@ -200,6 +235,8 @@ def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: A
         remark(line)
     st.caption("Caption")
     st.code(figure.caption, language=None, wrap_lines=True)
+    if offer.code is None:
+        return
     st.caption("Reproduce in Python")
     st.code(offer.code(size, f"{offer.file}.svg", **rows), language="python", wrap_lines=True)
 
@@ -236,6 +273,9 @@ def _preview(figure: Figure) -> None:
 def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
     pictures = {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".html": "HTML, interactive"}
     numbers = {".csv": "CSV", ".npz": "NPZ", ".safetensors": "safetensors", ".json": "JSON"}
+    pictures, numbers = (
+        {suffix: label for suffix, label in some.items() if suffix in figure.suffixes} for some in (pictures, numbers)
+    )
     refused = _too_large(figure, dpi)
     if refused is not None:
         del pictures[".png"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.attention.trace import Trace
+from mha_viz.drawing.table import Table
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import decimal, percent
 from mha_viz.ui.parts import plain
@@ -60,6 +61,18 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
         lines.append([f"{len(left)} more", *between, _power(row.powers[left].sum()), percent(row.shares[left].sum())])
     lines.append(["**sum**", *between, f"**{_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
+    """The same numbers unrounded, of every token; no score and power where the query must not look."""
+    row = row_of(trace, head, query, divided)
+    columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
+    rows = []
+    for at, token in enumerate(trace.text.tokens):
+        score = None if trace.mask[query, at] else float(row.scores[at])
+        rest = (row.lowered, float(row.powers[at]), float(row.shares[at]))
+        rows.append((at, token.text, float(row.products[at]), score, *rest))
+    return Table(columns, tuple(rows), dict(about))
 
 
 def _power(value: float) -> str:

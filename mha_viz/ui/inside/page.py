@@ -10,10 +10,11 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, UnknownHead
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, request
+from mha_viz.quotes import shortened
+from mha_viz.ui import address, inference, request, takeaway
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.inside import calculator
@@ -87,12 +88,20 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
     if step == COST:
         return
     tokens = in_view(trace, head.head, query, key)
-    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme())
+    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), _about(attention, head, query, key))
     with st.container(key="inside_step"):
         held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)
     with text:
         _onward(step)
+    takeaway.of_charts(opened.charts)
+
+
+def _about(attention: Attention, head: Head, query: int, key: int) -> str:
+    """What charts of this page are of, for their captions."""
+    words = [f"{name} “{shortened(attention.text.tokens[t].text, 30)}” (token {t})" for name, t in
+             (("query", query), ("key", key))]  # fmt: skip
+    return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
 def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:

@@ -13,10 +13,10 @@ from mha_viz.analysis.effects import Effects, Together, batches, draws, joined
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures import effects as charts
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, frame, inference
+from mha_viz.ui import address, frame, inference, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
@@ -24,8 +24,10 @@ from mha_viz.ui.parts import complain, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.study_progress import wait_for
 from mha_viz.ui.switch_off.controls import controls, on_square
+from mha_viz.ui.takeaway import Chart
 
 CHANGE = "1 − cosine"
+ON_SENTENCE = "Effect of each head on the sentence vector"
 EFFECTS = Rules(
     one="study of effects",
     many="studies of effects",
@@ -70,8 +72,10 @@ def show(what: PageRequest) -> None:
             else:
                 effect = _effect(model, attention, off, way)
                 _summary(effects, effect, off)
+        drawn = [_effects_chart(attention, effects, off, way)]
         if off:
-            _changes(model, attention, effect, off, way)
+            drawn += _changes(model, attention, effect, off, way)
+        takeaway.of_charts(drawn)
     except MhaVizError as error:
         complain(error)
 
@@ -159,7 +163,18 @@ def _map(effects: Effects, off: tuple[Head, ...]) -> None:
         "off: 1 − cosine, in thousandths."
     )
     chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
-    _chart(chart, "effects", "Effect of each head on the sentence vector.", on_square)
+    _chart(chart, "effects", f"{ON_SENTENCE}.", on_square)
+
+
+def _effects_chart(attention: Attention, effects: Effects, off: tuple[Head, ...], way: str) -> Chart:
+    about = _about(attention, (), way)
+    return Chart(ON_SENTENCE, "effects", lambda theme: charts.head_grid(effects.sentence, CHANGE, off, theme), about)
+
+
+def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
+    """What charts of this page are of, for their captions."""
+    which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
+    return f"{which} ({way}); {reading(attention)}."
 
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
@@ -215,8 +230,10 @@ def _thousandths(value: float) -> str:
     return f"{1000 * value:.1f} thousandths"
 
 
-def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
-    """What changes in tokens and in other heads, and the way to see it in Explore."""
+def _changes(
+    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str
+) -> list[Chart]:
+    """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
     text = attention.text
     without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
     moved = per_head(attention, without)
@@ -225,8 +242,8 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
-        bars = charts.token_bars([token.text for token in text.tokens], effect.tokens, theme())
-        _chart(bars, "tokens", "Change of each token.")
+        tokens = [token.text for token in text.tokens]
+        _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     with right:
         st.subheader("Which heads attend differently")
         st.markdown(
@@ -240,6 +257,11 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )
+    about = _about(attention, off, way)
+    return [
+        Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
+        Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),
+    ]
 
 
 def _most_moved(moved: Any, off: tuple[Head, ...]) -> Head:

@@ -512,6 +512,12 @@ interface Example {
   look: string;
 }
 
+/** A sentence, maybe with a second one, as it was typed. */
+interface Typed {
+  text: string;
+  pair: string;
+}
+
 interface SentenceData {
   text: string;
   pair: string;

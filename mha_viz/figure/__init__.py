@@ -11,6 +11,7 @@ from mha_viz.figure.bundle import archive, pin_for
 from mha_viz.figure.chart import chart
 from mha_viz.figure.figure import Figure, Page, suffixes
 from mha_viz.figure.kinds import compare, difference, grid, heatmap, links
+from mha_viz.figure.publication import publication, publish
 
 __all__ = [
     "Figure",
@@ -23,5 +24,7 @@ __all__ = [
     "heatmap",
     "links",
     "pin_for",
+    "publication",
+    "publish",
     "suffixes",
 ]

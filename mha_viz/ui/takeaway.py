@@ -214,7 +214,8 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
         except MhaVizError as error:
             complain(error)
         if everything is not None:
-            _zip(partial(everything, size, dpi, **rows))
+            make = partial(everything, size, dpi, **rows)
+            download("All compared heads, one zip file", "mha_viz-tray.zip", make, "take_zip")
 
 
 def _rows(panels: int) -> dict[str, int]:
@@ -305,14 +306,7 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
     st.caption(title)
     with st.container(horizontal=True, gap="small"):
         for suffix, label in formats.items():
-            st.download_button(
-                label,
-                data=partial(_made, partial(figure.to_bytes, suffix, dpi)),
-                file_name=f"{offer.file}{suffix}",
-                mime=MIME[suffix],
-                key=f"take{suffix}",
-                on_click="ignore",
-            )
+            download(label, f"{offer.file}{suffix}", partial(figure.to_bytes, suffix, dpi), f"take{suffix}")
 
 
 def _made(make: Callable[[], bytes]) -> bytes:
@@ -321,12 +315,8 @@ def _made(make: Callable[[], bytes]) -> bytes:
         return make()
 
 
-def _zip(make: Callable[[], bytes]) -> None:
-    st.download_button(
-        "All compared heads, one zip file",
-        data=partial(_made, make),
-        file_name="mha_viz-tray.zip",
-        mime=MIME[".zip"],
-        key="take_zip",
-        on_click="ignore",
-    )
+def download(label: str, file: str, make: Callable[[], bytes], key: str) -> None:
+    """A button for one file, which is made when its turn comes."""
+    suffix = file[file.rindex(".") :]
+    data = partial(_made, make)
+    st.download_button(label, data=data, file_name=file, mime=MIME[suffix], key=key, on_click="ignore")

@@ -1,7 +1,18 @@
 // The sentence: typed large, with its examples, its second sentence and the model that reads it.
-import { showsRoles } from "../memory.js";
+import { forgetSentences, rememberSentence, showsRoles, typedSentences } from "../memory.js";
 import { post } from "../post.js";
-import { exampleOf, grow, offerModels, page, quietButton, showExamples, showIntro, showPair } from "./fields.js";
+import {
+  exampleOf,
+  grow,
+  listPast,
+  offerModels,
+  page,
+  quietButton,
+  showExamples,
+  showIntro,
+  showPair,
+  showPast,
+} from "./fields.js";
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -10,6 +21,7 @@ export function sentence(root, send) {
   const app = /** @type {SentenceApp} */ ({ send, last: {} });
   app.part = page(actions(app));
   root.replaceChildren(app.part.all);
+  drawPast(app);
   return { show: (data) => show(app, data) };
 }
 
@@ -26,8 +38,15 @@ const actions = (app) => ({
     if (!part.pairRow.hidden) part.pair.focus();
     follow(app);
   },
+  history: () => {
+    const { part } = app;
+    showExamples(part, false);
+    showPast(part, part.past.hidden);
+    if (!part.past.hidden) part.past.querySelector("button")?.focus();
+  },
   examples: () => {
     const { part } = app;
+    showPast(part, false);
     showExamples(part, part.list.hidden);
     if (!part.list.hidden) part.list.querySelector("button")?.focus();
   },
@@ -106,9 +125,35 @@ function hasChanged({ part, last }) {
 }
 
 /** @type {(app: SentenceApp) => void} */
-function read({ part, send }) {
+function read(app) {
+  const { part, send } = app;
+  if (hasChanged(app)) rememberSentence(typed(part));
+  drawPast(app);
   [part.text.sent, part.pair.sent] = [part.text.value, part.pair.value];
   send("read", typed(part));
+}
+
+/** @type {(app: SentenceApp) => void} */
+function drawPast(app) {
+  const { part } = app;
+  const clear = () => {
+    forgetSentences();
+    showPast(part, false);
+    drawPast(app);
+    part.text.focus();
+  };
+  listPast(part, typedSentences(), (one) => reopen(app, one), clear);
+}
+
+// A sentence of the history, as if it were typed again.
+/** @type {(app: SentenceApp, one: Typed) => void} */
+function reopen(app, { text, pair }) {
+  const { part } = app;
+  [part.text.value, part.pair.value] = [text, pair];
+  showPair(part, pair !== "");
+  showPast(part, false);
+  grow(part.text);
+  read(app);
 }
 
 /** @type {(app: SentenceApp) => void} */

@@ -20,6 +20,7 @@ from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, frame, inference, request, takeaway, tray
 from mha_viz.ui.cache import office, ready
+from mha_viz.ui.compare import publish
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.request import PageRequest
@@ -313,6 +314,7 @@ def _draw(
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"
     takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None, charts=charts)
+    publish.show(panels, view, pin_of)
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:

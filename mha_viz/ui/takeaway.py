@@ -83,8 +83,8 @@ def of_charts(charts: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
         _expander(offers)
 
 
-def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
-    """What the Explore page can give: the open heads as heatmap and links, and the grid."""
+def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[Chart] = ()) -> None:
+    """What the Explore page can give: the open heads as heatmap and links, the grid, and the charts that are shown."""
     first, named = heads[0], "-".join(map(str, heads))
     view = _holding(attention, view)
     settings, one = _settings(view), _weights(attention)
@@ -111,7 +111,7 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
             lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
         ),
     ]
-    _expander(offers)
+    _expander([*offers, *(chart.offer() for chart in charts)])
 
 
 def of_panels(

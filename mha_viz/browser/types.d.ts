@@ -518,14 +518,19 @@ interface Typed {
   pair: string;
 }
 
-interface SentenceData {
+/** What a link must say besides the address, and what the page can save for others. */
+interface LinkData {
+  full: Record<string, string>;
+  file: "html" | "figures" | "";
+}
+
+interface SentenceData extends LinkData {
   text: string;
   pair: string;
   look: string;
   intro: string;
+  plain: boolean;
   opens: { index: number; head: string } | null;
-  full: Record<string, string>;
-  file: boolean;
   model: string;
   label: string;
   models: { name: string; label: string }[];

@@ -24,6 +24,7 @@ from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.view import SETTINGS, View, focus, units
+from mha_viz.ui import address
 from mha_viz.ui.parts import complain, remark
 
 MIME = {
@@ -196,6 +197,8 @@ def _settings(of: View | Size) -> dict[str, Any]:
 
 
 def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None = None) -> None:
+    if address.in_class():
+        return
     with st.expander(
         "Download figure and numbers", on_change="rerun", key="takeaway", icon=":material/download:"
     ) as box:

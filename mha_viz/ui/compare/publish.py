@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.view import View
 from mha_viz.text import clean
-from mha_viz.ui import takeaway
+from mha_viz.ui import address, takeaway
 from mha_viz.ui.parts import guarded
 
 REMARKS = "publish_remarks"  # in the session: what was typed, by field; it is kept nowhere else
@@ -23,6 +23,8 @@ MOST_KEPT = 64  # remarks of one visit
 
 def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """The expander: a title, a remark on each head, and the button that makes the file."""
+    if address.in_class():
+        return
     with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
         if not box.open:
             return

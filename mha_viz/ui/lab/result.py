@@ -16,7 +16,7 @@ from mha_viz.training.look import limits
 from mha_viz.training.record import COUNT, EXPERIMENTS, PENALTY, Result, Run, Settings
 from mha_viz.training.statements import Statement, statements
 from mha_viz.training.tasks import RELATIONS
-from mha_viz.ui import address
+from mha_viz.ui import address, classroom
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.components.player import player
 from mha_viz.ui.lab import curves, downloads
@@ -53,8 +53,9 @@ def show(result: Result, theme: Theme) -> None:
         st.caption(formulas(plain(_origin(result))))
         for note in limits(result.settings):
             remark(note)
-        for statement in statements(result):
-            _say(statement)
+        with classroom.answer():
+            for statement in statements(result):
+                _say(statement)
     with left:
         _compared(result, theme)
         arm = _arm(result)

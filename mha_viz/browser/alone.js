@@ -29,7 +29,7 @@ export async function openAlone(create) {
       /* inside a notebook a page has no address */
     }
   };
-  const [app, bytes] = await drawn(create, root, content.packet, send, locate);
+  const [app, bytes] = await drawAlone(create, root, content.packet, send, locate);
   if (!app) return;
   window.addEventListener("hashchange", () => {
     changed = "";
@@ -47,13 +47,13 @@ export async function openParts(create) {
     const send = (name, value) => {
       if (name === "view") changed = addressOf(value);
     };
-    await drawn(create, root, content.packet, send, () => changed);
+    await drawAlone(create, root, content.packet, send, () => changed);
   }
   document.documentElement.dataset.painted = "yes";
 }
 
 /** @type {(create: Function, root: HTMLElement, packet: string, send: Send, locate: () => string) => Promise<any[]>} */
-async function drawn(create, root, packet, send, locate) {
+async function drawAlone(create, root, packet, send, locate) {
   try {
     const bytes = await inflated(packet);
     const app = create(root, send, locate);

@@ -141,9 +141,9 @@ def percentages(table: Any, names: Iterable[str]) -> Any:
     return table.assign(**{name: 100 * table[name] for name in names})
 
 
-def prose(name: str) -> None:
-    """A text of ours from ``assets/``, as Markdown."""
-    st.markdown(asset(name).read_text("utf-8"), width=760)
+def text_of(name: str) -> str:
+    """A text of ours from ``assets/``, in Markdown."""
+    return asset(name).read_text("utf-8")
 
 
 def model_table() -> None:

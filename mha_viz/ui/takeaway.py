@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -263,12 +264,16 @@ def _size() -> Size:
 
 
 def _preview(figure: Figure) -> None:
+    st.html(image(figure, "Preview of the figure"))
+
+
+def image(figure: Figure, alt: str) -> str:
     """The figure as an image, in which nothing can run; its letters are the file's own, whatever fonts are here."""
     from mha_viz.exports.preview import preview  # fontTools, for those who open this
 
     svg = base64.b64encode(preview(figure.drawing)).decode()
-    st.html(
-        f'<img alt="Preview of the figure" src="data:image/svg+xml;base64,{svg}" '
+    return (
+        f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{svg}" '
         f'style="max-width:100%;max-height:640px;width:auto;height:auto;'
         f'border:1px solid rgba(127,127,127,0.3);box-sizing:border-box">'
     )

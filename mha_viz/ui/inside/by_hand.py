@@ -84,7 +84,7 @@ def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], t
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         ring = {query: ("query and key", theme.heads[1])}
-    words = "".join(_word(trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
+    words = "".join(_word(token, trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
     weight = percent(float(trace.weights[head, query, key]))
     st.html(
         f'<p class="inside-held" aria-label="The held words">{words}'
@@ -92,8 +92,8 @@ def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], t
     )
 
 
-def _word(text: str, ring: tuple[str, str] | None) -> str:
+def _word(token: int, text: str, ring: tuple[str, str] | None) -> str:
     if ring is None:
-        return f"<bdi>{escape(text)}</bdi> "
+        return f'<bdi data-token="{token}">{escape(text)}</bdi> '
     name, colour = ring
-    return f'<b style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '
+    return f'<b data-token="{token}" style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '

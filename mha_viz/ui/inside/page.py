@@ -17,6 +17,7 @@ from mha_viz.quotes import shortened
 from mha_viz.ui import address, inference, request, takeaway
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
+from mha_viz.ui.components.pointed import follow
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
 from mha_viz.ui.inside.step_parts import Opened
@@ -53,6 +54,8 @@ _STYLE = """
 .inside-held b { border: 2px solid; border-radius: 4px; }
 .inside-held small { position: absolute; top: 100%; left: 0; font-size: 0.68rem; font-weight: 400; line-height: 1.1; }
 .inside-held span { margin-left: 1rem; opacity: 0.75; font-size: 0.94rem; }
+.inside-held .pointed { outline: 2px solid light-dark(#006f19, #67b36a); border-radius: 3px; }
+.st-key-wide_inside_by_hand tr.pointed td { background: light-dark(rgb(0 111 25 / 0.14), rgb(103 179 106 / 0.22)); }
 .inside-shapes span { white-space: nowrap; font-variant-numeric: tabular-nums; }
 </style>
 """
@@ -92,6 +95,7 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
     with st.container(key="inside_step"):
         held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)
+        follow(tokens, theme().heads[2])
     with text:
         _onward(step)
     takeaway.of_charts(opened.charts)

@@ -54,7 +54,8 @@ def publication(
 ) -> bytes:
     """The bytes of the page of :func:`publish`."""
     made = [panel_from(given) for given in panels]
-    _check(made, title, introduction, remarks)
+    _check(made, remarks)
+    check_texts(title, introduction, remarks)
     said = [*remarks, *[""] * (len(made) - len(remarks))]
     view, _, look = settings(options)
     parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(made, number, view, pin_of)})
@@ -74,11 +75,8 @@ def _name(panel: Panel) -> str:
     return f"{both(panel.head)}: {panel.name}" if panel.name else both(panel.head)
 
 
-def _check(panels: Sequence[Panel], title: str, introduction: str, remarks: Sequence[str]) -> None:
-    if isinstance(remarks, str):
-        raise SettingError("remarks is one text.", "Give a list with a text for each head.")
-    if len(remarks) > len(panels):
-        raise SettingError(f"There are {len(remarks)} remarks on {len(panels)} heads.", "Give one for each head.")
+def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
+    """Raise SettingError for a text that is too long."""
     for name, text, most in (
         ("title", title, MOST_TITLE),
         ("introduction", introduction, MOST_REMARK),
@@ -86,3 +84,12 @@ def _check(panels: Sequence[Panel], title: str, introduction: str, remarks: Sequ
     ):
         if len(text) > most:
             raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {most:,}.")
+
+
+def _check(panels: Sequence[Panel], remarks: Sequence[str]) -> None:
+    if isinstance(remarks, str):
+        raise SettingError("remarks is one text.", "Give a list with a text for each head.")
+    if not panels:
+        raise SettingError("No head was named.", "Give [(attention, 'L3H1'), …].")
+    if len(remarks) > len(panels):
+        raise SettingError(f"There are {len(remarks)} remarks on {len(panels)} heads.", "Give one for each head.")

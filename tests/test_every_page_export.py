@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
         is_whole(offer, ".svg", ".csv")
         assert "L3H1 (4-2) of minilm" in offer.make(Size()).caption
         assert "query “it” (token 10), key “animal” (token 2)" in offer.make(Size()).caption
+
+
+def test_the_lines_of_python_compute_the_numbers(offered: list[Offer]) -> None:
+    PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    row = next(offer for offer in offered if offer.file == "inside-row")
+    assert row.code is not None
+    known: dict[str, Any] = {}
+    exec(row.code(Size(), "row.svg"), known)
+    table = row.make(Size()).to_bytes(".csv").decode().splitlines()[1:]
+    shares = [float(line.rpartition(",")[2]) for line in table]
+    assert known["t"].weights[1, 10] == pytest.approx(shares, abs=1e-5)
 
 
 def test_the_row_by_hand_is_given_with_its_numbers(offered: list[Offer]) -> None:

@@ -50,17 +50,21 @@ class Item(NamedTuple):
 
 
 def inner_box(chart: Any, wide: float, items: Sequence[Item]) -> tuple[Box, float]:
-    """The room of the axes, and the height of the whole: a legend of several rows makes it higher."""
-    margin, more = chart.layout.margin, ROW * (items[-1].row if items else 0)
-    high = float(chart.layout.height or HEIGHT) + more
+    """The room of the axes, and the height of the whole: what a legend needs besides its margin makes it higher."""
+    margin, high = chart.layout.margin, float(chart.layout.height or HEIGHT)
     left, top, right, below = (float(side or 0) for side in (margin.l, margin.t, margin.r, margin.b))
     standing = [t for t in chart.data if t.type == "heatmap" and t.showscale and t.colorbar.orientation != "h"]
     right += BAR_ROOM if standing else 0
+    rows = items[-1].row + 1 if items else 0
+    inside = high - top - below
     if is_below(chart):
+        more = ROW * max(0, rows - 1)
         below += more
     else:
+        over = ((chart.layout.legend.y or 1) - 1) * inside
+        more = max(0.0, rows * ROW + over + 4 - top) if rows else 0.0
         top += more
-    return Box(left, top, wide - left - right, high - top - below), high
+    return Box(left, top, wide - left - right, inside), high + more
 
 
 def all_axes(chart: Any, inner: Box) -> dict[str, Axis]:

@@ -62,17 +62,19 @@ class Offer:
 @dataclass(frozen=True)
 class Chart:
     """One chart of a page: what it shows, the name of its files, how it is drawn in the colours of a theme, and the
-    sentence that says of what it is. ``table`` holds its numbers where they are not those that it draws."""
+    sentence that says of what it is. ``table`` holds its numbers where they are not those that it draws; ``code`` are
+    lines of Python that compute them, where there are any."""
 
     label: str
     file: str
     draw: Callable[[Theme], Any]
     about: str
     table: Callable[[], Table] | None = None
+    code: str = ""
 
     def offer(self) -> Offer:
         """The chart as a figure that can be taken away."""
-        return Offer(self.label, self.file, 0, self._figure, None)
+        return Offer(self.label, self.file, 0, self._figure, (lambda *_, **__: self.code) if self.code else None)
 
     def _figure(self, size: Size) -> Figure:
         return figure_api.chart(self.draw, self.label, self.about, self.table, **_settings(size))

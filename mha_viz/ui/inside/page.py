@@ -91,7 +91,8 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
     if step == COST:
         return
     tokens = in_view(trace, head.head, query, key)
-    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), _about(attention, head, query, key))
+    about = _about(attention, head, query, key)
+    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
     with st.container(key="inside_step"):
         held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)
@@ -99,6 +100,16 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
     with text:
         _onward(step)
     takeaway.of_charts(opened.charts)
+
+
+def _code(attention: Attention, head: Head, query: int) -> str:
+    """The lines of Python that compute the numbers of this page."""
+    text = attention.text
+    typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
+    return (
+        f"import mha_viz as mv\n\nt = mv.load({attention.model!r}).trace({typed}, layer={head.layer})\n"
+        f"t.weights[{head.head}, {query}]  # and t.x, t.q, t.k, t.v, t.scores, t.context, t.output\n"
+    )
 
 
 def _about(attention: Attention, head: Head, query: int, key: int) -> str:

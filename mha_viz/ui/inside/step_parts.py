@@ -22,7 +22,8 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 @dataclass(frozen=True)
 class Opened:
     """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: the
-    sentence on what is open, for captions; ``charts``: those that the step has drawn."""
+    sentence on what is open, for captions; ``code``: lines of Python that compute its numbers; ``charts``: those that
+    the step has drawn."""
 
     trace: Trace
     head: int
@@ -32,6 +33,7 @@ class Opened:
     divided: bool
     theme: Theme
     about: str = ""
+    code: str = ""
     charts: list[Chart] = field(default_factory=list)
 
     def word(self, token: int) -> str:
@@ -54,7 +56,7 @@ def chart(
 ) -> None:
     """A chart on the page, which can be taken away; ``table`` holds its numbers where it does not draw them all."""
     figure = draw(o.theme)
-    o.charts.append(Chart(alt, f"inside-{name}", draw, o.about, table))
+    o.charts.append(Chart(alt, f"inside-{name}", draw, o.about, table, o.code))
     with where, st.container(key=f"wide_inside_{name}"):
         st.plotly_chart(
             figure,

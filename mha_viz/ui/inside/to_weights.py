@@ -216,7 +216,9 @@ def _by_hand(o: Opened) -> Chart:
     label = "The row by hand: its scores, and the softmax of them"
     here = (o.trace, o.head, o.query, o.tokens, o.key)
     numbers = partial(row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
-    return Chart(label, "inside-row", lambda theme: draw.both_softmaxes(*here, theme, o.divided), o.about, numbers)
+    return Chart(
+        label, "inside-row", lambda theme: draw.both_softmaxes(*here, theme, o.divided), o.about, numbers, o.code
+    )
 
 
 def _as_shares(o: Opened) -> str:

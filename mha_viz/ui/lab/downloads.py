@@ -26,10 +26,20 @@ def charts(result: Result, arm: Run, at: int, origin: str) -> list[Chart]:
     """Every chart of the run, in the order of the page."""
     about = f"Experiment “{result.settings.experiment}”. {origin}"
     of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
-    made = [Chart(title, name, draw, about) for name, (title, draw) in curves.of_the_run(result).items()]
+    code = _code(result, arm)
+    made = [Chart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()]
     for name, title in curves.titles(arm).items():
-        made.append(Chart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm))
+        made.append(Chart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm, None, code))
     return made
+
+
+def _code(result: Result, arm: Run) -> str:
+    """The lines of Python that train again."""
+    number = result.runs.index(arm)
+    return (
+        "from mha_viz.training.experiments import run\nfrom mha_viz.training.record import Settings\n\n"
+        f"result = run({result.settings!r})\nresult.runs[{number}].loss  # and .accuracy, .maps, .gradients\n"
+    )
 
 
 def _drawing(name: str, result: Result, arm: Run, at: int) -> Any:

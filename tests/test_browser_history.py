@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
+from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
 
 SECRET = "The quokka whispered nothing."
@@ -44,6 +45,15 @@ def test_a_typed_sentence_is_found_again_and_can_be_forgotten(visitor: BrowserTa
     page.get_by_role("button", name="Clear the history").click()
     expect(history).to_be_hidden()
     assert page.evaluate(f"localStorage.getItem({KEY!r})") is None
+
+
+def test_the_server_keeps_nothing_that_was_typed(visitor: BrowserTab, server: AppServer) -> None:
+    visitor.explore()
+    visitor.read("Pangolins hum quietly.")
+    visitor.page.get_by_role("button", name="History").click()
+    files = [path for path in server.folder.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"Pangolins" in path.read_bytes()]
 
 
 def test_nothing_of_the_history_is_sent_but_the_sentence_that_is_chosen(newcomer: Callable[..., BrowserTab]) -> None:

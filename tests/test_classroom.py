@@ -46,8 +46,8 @@ def test_remarks_come_back_as_text(remark: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["x", "====", "é", packed({}), packed("a"), packed([1]), packed([["nowhere", "", ""]]), packed([["explore", 1, ""]]),
-     packed([["roles", "a=1&" * 30, ""]]), "A" * (MAX_ENCODED + 1), LINK[:-9]],
+    ["x", "====", "é", packed({}), packed("a"), packed([1]), packed([["nowhere", "", ""]]),
+     packed([["explore", 1, ""]]), packed([["roles", "a=1&" * 30, ""]]), "A" * (MAX_ENCODED + 1), LINK[:-9]],
 )  # fmt: skip
 def test_what_is_no_lesson_is_left_out_and_said(value: str) -> None:
     assert lesson.read(value) == ((), False)

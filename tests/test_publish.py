@@ -76,7 +76,7 @@ def test_the_page_of_the_app_publishes_what_is_compared(monkeypatch: pytest.Monk
     here.check()
     page = made["publish_page"].decode()
     assert "It finds &lt;b&gt;animal&lt;/b&gt;" in page
-    assert page.index("L3H1 (4-2)") < page.index("It finds") < page.index("L0H2 (1-3)")
+    assert page.index("<h2>L3H1") < page.index("It finds") < page.index("<h2>L0H2")
     assert "special=hide" in page
     here.at.switch_page("pages/10_explore.py").run()
     here.at.switch_page("pages/20_compare.py").run()

@@ -26,8 +26,8 @@ export function rememberRoles(isOn) {
 /** @type {() => Typed[]} */
 export function typedSentences() {
   try {
-    const known = JSON.parse(window.localStorage.getItem(SENTENCES) ?? "[]");
-    return Array.isArray(known) ? known.filter(isTyped).slice(0, MOST_SENTENCES) : [];
+    const entries = JSON.parse(window.localStorage.getItem(SENTENCES) ?? "[]");
+    return Array.isArray(entries) ? entries.filter(isTyped).slice(0, MOST_SENTENCES) : [];
   } catch {
     return [];
   }
@@ -40,7 +40,7 @@ const isTyped = (entry) => typeof entry?.text === "string" && typeof entry?.pair
 /** @type {(typed: Typed) => void} */
 export function rememberSentence({ text, pair }) {
   if (!text.trim() || text.length + pair.length > MOST_LETTERS) return;
-  const others = typedSentences().filter((known) => known.text !== text || known.pair !== pair);
+  const others = typedSentences().filter((one) => one.text !== text || one.pair !== pair);
   try {
     window.localStorage.setItem(SENTENCES, JSON.stringify([{ text, pair }, ...others].slice(0, MOST_SENTENCES)));
   } catch {

@@ -180,7 +180,7 @@ def suffixes() -> tuple[str, ...]:
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
 
 
-def _unknown(suffix: str, known: Sequence[str]) -> tuple[str, str]:
+def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:
     """What to say of any other."""
     problem = f"“{suffix[:40]}” is not a format of this figure." if suffix else "The file has no suffix."
-    return problem, f"Use one of {', '.join(known)}."
+    return problem, f"Use one of {', '.join(formats)}."

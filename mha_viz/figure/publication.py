@@ -56,10 +56,10 @@ def publication(
     made = [panel_from(given) for given in panels]
     _check(made, remarks)
     check_texts(title, introduction, remarks)
-    said = [*remarks, *[""] * (len(made) - len(remarks))]
+    texts = [*remarks, *[""] * (len(made) - len(remarks))]
     view, _, look = settings(options)
     parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(made, number, view, pin_of)})
-             for number, (panel, remark) in enumerate(zip(made, said, strict=True))]  # fmt: skip
+             for number, (panel, remark) in enumerate(zip(made, texts, strict=True))]  # fmt: skip
     if len(made) > 1:
         parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of}))
     return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)

@@ -12,7 +12,7 @@ from mha_viz.drawing.marks import Anchor, Cells, Mark, Polyline
 from mha_viz.figures.chart_axes import Axis
 from mha_viz.figures.chart_layout import ROW, SWATCH, Box, Item, is_below, letters_of_legend, spot
 from mha_viz.figures.chart_marks import LABEL, dashes, hexadecimal, shaded
-from mha_viz.figures.chart_text import text_marks, width
+from mha_viz.figures.chart_text import Block, text_marks, width
 from mha_viz.figures.theme import Theme
 
 SLANT = 50  # degrees, where names have no room side by side
@@ -21,6 +21,7 @@ TITLE_AWAY = 30  # pixels from an axis to its title
 LEVELS = 64  # shades of a scale of colours
 HANG = 24  # pixels of the lower margin below a scale of colours that lies: its numbers
 ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
+BLOCKS: dict[str, Block] = {"top": "top", "bottom": "bottom"}
 
 
 def grid(axis: Axis, name: str, other: Axis) -> Iterator[Mark]:
@@ -84,7 +85,7 @@ def _turn(ticks: Sequence[tuple[float, str]], size: float, angle: float | None) 
     return SLANT if any(width(text, size) > room - 4 for _, text in ticks) else 0.0
 
 
-def annotations(chart: Any, axes: dict[str, Axis], inner: Box, theme: Theme) -> Iterator[Mark]:
+def notes(chart: Any, axes: dict[str, Axis], inner: Box, theme: Theme) -> Iterator[Mark]:
     """The title, and texts such as the titles of parts."""
     title = chart.layout.title
     if title.text:
@@ -93,7 +94,7 @@ def annotations(chart: Any, axes: dict[str, Axis], inner: Box, theme: Theme) -> 
         x = spot(note.x, "x", note.xref, axes, inner)
         y = spot(note.y, "y", note.yref, axes, inner)
         anchor = ANCHORS.get(note.xanchor or "center", "middle")
-        block = note.yanchor if note.yanchor in ("top", "bottom") else "middle"
+        block = BLOCKS.get(note.yanchor or "", "middle")
         size = float(note.font.size or LABEL)
         yield from text_marks(note.text, x, y, size, note.font.color or theme.ink, anchor, block)
 
@@ -121,8 +122,8 @@ def _swatch(trace: Any, x: float, y: float, theme: Theme) -> Iterator[Mark]:
     fill, opacity = hexadecimal(colour if isinstance(colour, str) else theme.heads[0])
     half, middle = 5, x + 7
     square = ((-half, -half), (half, -half), (half, half), (-half, half))
-    own = 1.0 if trace.type == "scatter" or trace.marker.opacity is None else float(trace.marker.opacity)
-    yield Polyline(tuple((middle + dx, y + dy) for dx, dy in square), fill, opacity=opacity * own)
+    strength = 1.0 if trace.type == "scatter" or trace.marker.opacity is None else float(trace.marker.opacity)
+    yield Polyline(tuple((middle + dx, y + dy) for dx, dy in square), fill, opacity=opacity * strength)
 
 
 def colour_bar(trace: Any, inner: Box, high: float, theme: Theme) -> Iterator[Mark]:

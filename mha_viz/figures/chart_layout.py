@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha_viz.figures.chart_axes import Axis, axis
-from mha_viz.figures.chart_marks import LABEL
+from mha_viz.figures.chart_marks import LABEL, values
 from mha_viz.figures.chart_text import width
 
 HEIGHT = 450  # where a chart does not say
@@ -58,7 +58,7 @@ def inner_box(chart: Any, wide: float, items: Sequence[Item]) -> tuple[Box, floa
     rows = items[-1].row + 1 if items else 0
     inside = high - top - below
     if is_below(chart):
-        more = ROW * max(0, rows - 1)
+        more = float(ROW * max(0, rows - 1))
         below += more
     else:
         over = ((chart.layout.legend.y or 1) - 1) * inside
@@ -74,13 +74,17 @@ def all_axes(chart: Any, inner: Box) -> dict[str, Axis]:
     axes: dict[str, Axis] = {}
     for name in used:
         layout = _settings(chart, name)
-        box = inner.part(layout.domain, (0, 1)) if name[0] == "x" else inner.part((0, 1), layout.domain)
+        box = (
+            inner.part(layout.domain or (0, 1), (0, 1))
+            if name[0] == "x"
+            else inner.part((0, 1), layout.domain or (0, 1))
+        )
         ends = (box.left, box.right) if name[0] == "x" else (box.bottom, box.top)
         those = [trace for trace in chart.data if root[name] in {root[other] for other in names_of(trace)}]
         counted = any(_counts(trace, name[0]) for trace in those)
         has_bars = any(trace.type == "bar" and not _counts(trace, name[0]) for trace in those)
-        values = (_along(trace, name[0]) for trace in those)
-        axes[name] = axis(layout, values, *ends, 0.5 if counted else 0.0, has_bars)
+        places = (_along(trace, name[0]) for trace in those)
+        axes[name] = axis(layout, places, *ends, 0.5 if counted else 0.0, has_bars)
     return _squared(axes)
 
 
@@ -100,8 +104,7 @@ def _counts(trace: Any, letter: str) -> bool:
 def _along(trace: Any, letter: str) -> Iterable[Any]:
     if trace.type == "heatmap":
         return range(np.shape(trace.z)["yx".index(letter)])
-    values: Iterable[Any] = getattr(trace, letter)
-    return values
+    return values(trace, letter)
 
 
 def _squared(axes: dict[str, Axis]) -> dict[str, Axis]:

@@ -52,6 +52,14 @@ def each(value: Any, count: int, default: Any) -> list[Any]:
     return [default if value is None else value] * count
 
 
+def values(trace: Any, letter: str) -> Sequence[Any]:
+    """The numbers or names of a trace along an axis; marks that have none are counted."""
+    given: Sequence[Any] | None = getattr(trace, letter)
+    if given is not None:
+        return given
+    return range(len(getattr(trace, "y" if letter == "x" else "x")))
+
+
 # ---- Cells ------------------------------------------------------------------------------------------------
 
 
@@ -99,13 +107,13 @@ def bars(traces: Sequence[Any], place: Place, gap: float | None, theme: Theme) -
     """All bars between two axes: those at one place stand side by side."""
     lies = traces[0].orientation == "h"
     along, across = (place.y, place.x) if lies else (place.x, place.y)
-    places = [[along.number(value) for value in (trace.y if lies else trace.x)] for trace in traces]
+    places = [[along.number(value) for value in values(trace, "y" if lies else "x")] for trace in traces]
     together = len({value for some in places for value in some}) < sum(map(len, places))
     count = len(traces) if together else 1
     room = 1 - (BAR_GAP if gap is None else gap)
     for number, (trace, at) in enumerate(zip(traces, places, strict=True)):
         first = -room / 2 + (number if together else 0) * room / count
-        lengths = [across.number(value) for value in (trace.x if lies else trace.y)]
+        lengths = [across.number(value) for value in values(trace, "x" if lies else "y")]
         colours = each(trace.marker.color, len(at), theme.heads[0])
         opacity = float(trace.opacity or 1) * float(1 if trace.marker.opacity is None else trace.marker.opacity)
         labels = each(trace.text, len(at), "")
@@ -114,9 +122,9 @@ def bars(traces: Sequence[Any], place: Place, gap: float | None, theme: Theme) -
                 continue
             a, b = sorted((along.place(value + first), along.place(value + first + room / count)))
             c, d = sorted((across.place(0.0), across.place(length)))
-            fill, own = hexadecimal(colour)
+            fill, alpha = hexadecimal(colour)
             box = (c, a, d - c, b - a) if lies else (a, c, b - a, d - c)
-            yield Rect(*box, fill=fill, opacity=opacity * own)
+            yield Rect(*box, fill=fill, opacity=opacity * alpha)
             if label:
                 yield from text_marks(str(label), d + 3, (a + b) / 2, LABEL, theme.ink)
 

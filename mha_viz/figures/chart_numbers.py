@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mha_viz.drawing.table import Table, Value
+from mha_viz.figures.chart_marks import values
 from mha_viz.figures.chart_text import plain
 
 COLUMNS = ("part", "series", "x", "y", "value")
@@ -23,18 +24,18 @@ def _rows(chart: Any, trace: Any) -> Iterator[tuple[Value, ...]]:
     part = _part(chart, trace)
     if trace.type == "heatmap":
         across, down = (_names(chart, trace, letter) for letter in "xy")
-        for row, values in enumerate(np.array(trace.z, float).tolist()):
-            for column, value in enumerate(values):
+        for row, line in enumerate(np.array(trace.z, float).tolist()):
+            for column, value in enumerate(line):
                 if not np.isnan(value):
                     yield part, "", across.get(column, column), down.get(row, row), value
         return
-    if trace.marker.opacity == 0 or trace.x is None:
+    if trace.marker.opacity == 0:
         return
     lies = trace.type == "bar" and trace.orientation == "h"
-    at, values = (trace.y, trace.x) if lies else (trace.x, trace.y)
+    at, lengths = (values(trace, letter) for letter in ("yx" if lies else "xy"))
     named = _names(chart, trace, "y" if lies else "x")
     shown = trace.customdata if trace.customdata is not None and np.ndim(trace.customdata) == 1 else at
-    for place, label, value in zip(at, shown, values, strict=True):
+    for place, label, value in zip(at, shown, lengths, strict=True):
         if value is not None and not (isinstance(value, float) and np.isnan(value)):
             name = named.get(place) if shown is at else label
             yield part, plain(trace.name or ""), _value(place if name is None else name), None, _value(value)

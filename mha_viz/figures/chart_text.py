@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Anchor, Strength, Text
 
+Block = Literal["top", "middle", "bottom"]  # the part of a text that stands at its place
 TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
 BREAK = re.compile(r"<br ?/?>")
 INDEX = 0.7  # of the size, for letters that stand lower
@@ -67,7 +68,7 @@ def text_marks(
     size: float,
     colour: str,
     anchor: Anchor = "start",
-    block: Literal["top", "middle", "bottom"] = "middle",
+    block: Block = "middle",
     turn: float = 0,
 ) -> Iterator[Text]:
     """The marks of a text at (x, y): ``anchor`` says which part of its lines stands there, ``block`` which part of its

@@ -12,7 +12,7 @@ from typing import Any
 from mha_viz.drawing.marks import Drawing, Mark
 from mha_viz.errors import ExportError
 from mha_viz.figures.chart_axes import Axis
-from mha_viz.figures.chart_furniture import annotations, colour_bar, grid, labels, legend_marks
+from mha_viz.figures.chart_furniture import colour_bar, grid, labels, legend_marks, notes
 from mha_viz.figures.chart_layout import all_axes, corners, inner_box, legend, names_of, partner
 from mha_viz.figures.chart_marks import Place, bars, cells, scatter, shape
 from mha_viz.figures.layout import Size, sheet
@@ -36,7 +36,7 @@ def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Dra
         *_traces(chart, axes, theme),
         *(shape(given, corners(given, axes, inner)) for given in chart.layout.shapes),
         *(mark for name in axes for mark in labels(axes[name], name, partner(axes, name), theme)),
-        *annotations(chart, axes, inner, theme),
+        *notes(chart, axes, inner, theme),
         *legend_marks(chart, items, inner, high, theme),
         *(mark for trace in chart.data for mark in colour_bar(trace, inner, high, theme)),
     )

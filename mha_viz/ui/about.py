@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from mha_viz import figure as figure_api
@@ -47,10 +49,13 @@ def show() -> None:
 
 
 @lasting(2)
-def _pictures(look: str) -> tuple[str, str]:
+def _pictures(look: Literal["light", "dark"]) -> tuple[str, str]:
     """The head as links and as a matrix, drawn as files are."""
     attention = first_reading()
-    options = {"pin": PIN, "width_mm": 110, "font_pt": 11, "look": look, "transparent": True}
-    links = figure_api.links(attention, heads=[HEAD], special="hide", **options)
-    matrix = figure_api.heatmap(attention, heads=[HEAD], special="hide", **options)
-    return tuple(takeaway.image(figure, figure.drawing.alt) for figure in (links, matrix))
+    links = figure_api.links(
+        attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True
+    )
+    matrix = figure_api.heatmap(
+        attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True
+    )
+    return takeaway.image(links, links.drawing.alt), takeaway.image(matrix, matrix.drawing.alt)

@@ -81,8 +81,8 @@ def write(lesson: Sequence[View]) -> str | None:
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
     """The lesson with one more view at its end. Raises LessonFull."""
-    own = {name: value for name, value in parameters.items() if name not in OF_THE_CLASS}
-    more = (*lesson, View(page, own, " ".join(clean(remark).split())[:MAX_REMARK]))
+    shown = {name: value for name, value in parameters.items() if name not in OF_THE_CLASS}
+    more = (*lesson, View(page, shown, " ".join(clean(remark).split())[:MAX_REMARK]))
     if len(more) > MOST:
         raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
     if len(write(more) or "") > MAX_ENCODED:

@@ -69,7 +69,7 @@ function markAll(pointed, listed, colour) {
 /** @type {(chart: any, pointed: Set<number>, colour: string) => void} */
 function drawBands(chart, pointed, colour) {
   const sheet = chart.querySelector(".svg-container");
-  sheet?.querySelectorAll(".mha-band").forEach((band) => band.remove());
+  sheet?.querySelectorAll(".mha-band").forEach((drawn) => drawn.remove());
   const { tokens = [], axes = [] } = chart.layout?.meta ?? {};
   const places = tokens.flatMap((token, i) => (pointed.has(token) ? [i] : []));
   for (const name of axes) {
@@ -78,7 +78,7 @@ function drawBands(chart, pointed, colour) {
 }
 
 // Where the band of a place along an axis lies: as long as the axis across it.
-/** @type {(layout: any, name: string, place: number) => { left: number, top: number, width: number, height: number }} */
+/** @type {(layout: any, name: string, place: number) => Record<string, number>} */
 export function bandBox(layout, name, place) {
   const axisOf = (id) => layout[`${id[0]}axis${id.slice(1)}`];
   const along = axisOf(name);

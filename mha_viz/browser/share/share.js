@@ -8,7 +8,7 @@ export default function ({ data, parentElement }) {
   const root = /** @type {any} */ (parentElement.querySelector(".mha-share"));
   root.linkData = data;
   if (root.firstChild) return;
-  const said = make("span", { role: "status" });
-  const onclick = async () => said.replaceChildren(...(await copiedLink(root.linkData)));
-  root.append(make("button", { type: "button", class: "quiet", onclick }, "Copy link"), " ", said);
+  const note = make("span", { role: "status" });
+  const onclick = async () => note.replaceChildren(...(await copiedLink(root.linkData)));
+  root.append(make("button", { type: "button", class: "quiet", onclick }, "Copy link"), " ", note);
 }

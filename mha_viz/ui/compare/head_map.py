@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from mha_viz.analysis.distance import farthest, nearest
+from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
@@ -47,9 +47,7 @@ def show(attention: Attention, head: Head) -> list[Chart]:
     close = nearest(distances[index], index, listed)
     with left:
         st.html(NARROW)
-        description = (
-            f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
-        )
+        words = f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
         for name in MAPS:
             with st.container(key=f"{name}_box"):
                 st.plotly_chart(
@@ -59,7 +57,7 @@ def show(attention: Attention, head: Head) -> list[Chart]:
                     selection_mode="points",
                     theme=None,
                     config=CONFIG,
-                    alt=description,
+                    alt=words,
                 )
     with right:
         _list(f"Most similar to {both(head)}", attention, heads, close, distances[index].tolist())
@@ -67,6 +65,13 @@ def show(attention: Attention, head: Head) -> list[Chart]:
     with st.expander("Divergence of every pair of heads", on_change="rerun", key="matrix") as box:
         if box.open:
             st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
+    return _charts(attention, heads, distances, drawn, index, close)
+
+
+def _charts(
+    attention: Attention, heads: list[Head], distances: Matrix, drawn: Map, index: int, close: list[int]
+) -> list[Chart]:
+    """What can be taken away."""
     about = f"Jensen–Shannon divergences of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."
     return [
         Chart("Map of all heads", "head-map", lambda theme: scatter(heads, drawn, index, close, theme), about),

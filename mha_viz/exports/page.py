@@ -90,8 +90,9 @@ def published(parts: Sequence[Part], *, title: str, introduction: str = "", look
     body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
     for part in parts:
         body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _remark(part.remark)]
-        body += ['<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
-        body += [f'<script type="application/json">{_content(part.packet, part.start)}</script>\n']
+        # A form of its own keeps the choices of one drawing apart from those of the next.
+        body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
+        body += [f'<script type="application/json">{_content(part.packet, part.start)}</script>\n</form>\n']
         body += [f'<p class="caption">{escape(part.caption)}</p>\n</section>\n']
     made = f'<p class="caption">Made with mha_viz {__version__}. This page needs no network and sends nothing.</p>\n'
     return _document("compare", "openParts", title, [*body, made, "</main>\n"], look, _PUBLISHED)

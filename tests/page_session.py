@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
@@ -17,6 +19,9 @@ from tests.packets import Unpacked, unpack
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 180  # seconds for one run of the script: the first one that reads waits for torch, on whatever machine
+
+# AppTest looks through every installed package, for every session anew, which takes longer than a page.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 def _apart(data: bytes) -> tuple[bytes, bytes]:

@@ -128,7 +128,7 @@ def _swatch(trace: Any, x: float, y: float, theme: Theme) -> Iterator[Mark]:
 
 def colour_bar(trace: Any, inner: Box, high: float, theme: Theme) -> Iterator[Mark]:
     """The scale of colours of a heatmap with its numbers: at the right, or below where it lies."""
-    if trace.type != "heatmap" or not trace.showscale:
+    if trace.type != "heatmap" or trace.showscale is False:
         return
     bar = trace.colorbar
     thick, lies = float(bar.thickness or 10), bar.orientation == "h"

@@ -53,7 +53,8 @@ def inner_box(chart: Any, wide: float, items: Sequence[Item]) -> tuple[Box, floa
     """The room of the axes, and the height of the whole: what a legend needs besides its margin makes it higher."""
     margin, high = chart.layout.margin, float(chart.layout.height or HEIGHT)
     left, top, right, below = (float(side or 0) for side in (margin.l, margin.t, margin.r, margin.b))
-    standing = [t for t in chart.data if t.type == "heatmap" and t.showscale and t.colorbar.orientation != "h"]
+    scaled = [t for t in chart.data if t.type == "heatmap" and t.showscale is not False]
+    standing = [t for t in scaled if t.colorbar.orientation != "h"]
     right += BAR_ROOM if standing else 0
     rows = items[-1].row + 1 if items else 0
     inside = high - top - below

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from mha_viz.drawing.marks import Drawing, Mark
+from mha_viz.drawing.marks import Drawing, Mark, moved
 from mha_viz.errors import ExportError
 from mha_viz.figures.chart_axes import Axis
 from mha_viz.figures.chart_furniture import colour_bar, grid, labels, legend_marks, notes
@@ -41,7 +41,9 @@ def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Dra
         *(mark for trace in chart.data for mark in colour_bar(trace, inner, high, theme)),
     )
     background = None if size.transparent else theme.paper
-    return sheet(Drawing(wide, high, marks, background, caption, alt, {"figure": "chart"}), size)
+    aside = max(0.0, size.pixels - wide) / 2  # a chart of a width of its own stands in the middle
+    placed = moved(marks, aside, 0)
+    return sheet(Drawing(wide + 2 * aside, high, placed, background, caption, alt, {"figure": "chart"}), size)
 
 
 def _traces(chart: Any, axes: dict[str, Axis], theme: Theme) -> Iterator[Mark]:

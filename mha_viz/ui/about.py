@@ -36,9 +36,9 @@ def show() -> None:
         with columns[2]:
             st.markdown(
                 f"**One head, two pictures.** Both show head {HEAD} of MiniLM on the same sentence, with the word *it* "
-                "held. **Left**: a line from each word that looks (*query*) to the word that it looks at (*key*); the "
-                "stronger the line, the larger the weight. **Middle**: the same weights as a matrix; the framed row is "
-                "*it*. Its weights add up to 1, and most of them are on *animal*."
+                "held. **First**: a line from each word that looks (*query*) to the word that it looks at (*key*); the "
+                "stronger the line, the larger the weight. **Second**: the same weights as a matrix; the framed row is "
+                "*it*, whose weight is mostly on *animal*. `[CLS]` and `[SEP]` are left out in both."
             )
             parameters = {"head": HEAD, "pin": PIN}
             st.page_link(frame.page("explore"), label="Open it in Explore", query_params=parameters)

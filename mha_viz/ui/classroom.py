@@ -22,8 +22,11 @@ MODULE = 3  # pixels of a QR code's square: a camera at the back of a room needs
 WITH_A_TEXT = ("explore", "compare", "inside_a_head", "switch_off")  # pages whose sentence and head a link must name
 _STYLE = """
 <style>
-html { font-size: 19px !important; }
-.st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player { zoom: 1.2; }
+@media (min-width: 641px) {
+  html { font-size: 19px !important; }
+  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player { zoom: 1.2; }
+}
+@media (max-width: 640px) { .st-key-class_code { display: none; } }
 .st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 6px 14px; gap: 0.3rem; }
 .st-key-classroom img { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%; }
 .st-key-classroom .mha-lesson { margin: 0; font-size: 1.15rem; max-width: 70ch; overflow-wrap: anywhere; }
@@ -68,7 +71,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
             _remark(views, url)
             _ways(pages, here, views, url)
             _builder(pages, here, views)
-        with right:
+        with right, st.container(key="class_code"):
             _code(here)
 
 

@@ -53,6 +53,10 @@ class PageSession:
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
 
+    def forge(self, widget: str, **value: Any) -> None:
+        """What no browser sends: a value of another kind for the widget of this ``id``; it may break the widget."""
+        self.at._run(WidgetStates(widgets=[WidgetState(id=widget, **value)]))
+
     def pick(self, chart: str, *points: dict[str, object]) -> None:
         """A click on marks of the chart with this key."""
         name = next(c.proto.id for c in self.at.get("plotly_chart") if c.proto.id.endswith(f"-{chart}"))

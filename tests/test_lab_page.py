@@ -480,3 +480,9 @@ def test_faults_of_a_training_are_said_and_the_desk_lives_on(monkeypatch: pytest
         until(lambda: office.under_way(of_seed(1)) is None)
     with pytest.raises(SettingError):
         office.start(replace(of_seed(1), steps=0))
+
+
+def test_a_forged_width_is_left_to_the_control(caplog: pytest.LogCaptureFixture) -> None:
+    page = visit()
+    page.forge(page.at.selectbox(key="lab_identical_d_model").proto.id, bytes_value=b"48")
+    assert "unsupported operand" not in caplog.text

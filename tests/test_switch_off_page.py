@@ -277,3 +277,10 @@ def test_numbers_of_cells() -> None:
     assert figure.data[1].text == ("", "500", "0.0", "off")
     assert "1.00000 nats" in figure.data[1].hovertext[3]
     assert len(figure.layout.shapes) == 1
+
+
+def test_forged_heads_are_refused_in_one_sentence() -> None:
+    page = visit()
+    page.forge(next(box.proto.id for box in page.at.multiselect if box.label == "Heads that are off"), bytes_value=b"4")
+    assert "'52' is not a head." in page.said
+    assert "off" not in page.url

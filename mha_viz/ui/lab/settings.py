@@ -10,6 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.costs import divisors
 from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.heads import is_number
 from mha_viz.numerals import counted
 from mha_viz.training import record
 from mha_viz.training.look import limits
@@ -76,8 +77,9 @@ def _choices(experiment: str) -> Mapping[Field, Sequence[int]]:
     return choices
 
 
-def _nearest(choices: Sequence[int], value: int | None) -> int:
-    return min(choices, key=lambda choice: abs(choice - (value or 0)))
+def _nearest(choices: Sequence[int], value: object) -> int:
+    number = int(value) if is_number(value) else 0  # a forged message holds anything
+    return min(choices, key=lambda choice: abs(choice - number))
 
 
 def _control(experiment: str, name: Field, choices: Mapping[Field, Sequence[int]]) -> float:

@@ -58,7 +58,7 @@ def _heads(attention: Attention, names: list[str], key: str) -> None:
         [str(head) for head in attention.every_head()],
         default=names,
         key=key,
-        format_func=lambda name: both(Head.parse(name)),
+        format_func=lambda name: both(Head.of(name)),
         placeholder="None: choose here, or click a square",
         on_change=_on_chosen,
         args=(key,),
@@ -90,7 +90,7 @@ def _go(off: Sequence[Head]) -> None:
 
 @guarded()
 def _on_chosen(key: str) -> None:
-    _go([Head.parse(name) for name in st.session_state[key]])
+    _go([Head.of(name) for name in st.session_state[key]])
 
 
 @guarded()

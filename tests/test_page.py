@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page, expect
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.exports.page import embedded, packed, page
-from mha_viz.figure import Figure
 from mha_viz.figures.packet import packet
+from mha_viz.options import AnyFigure
 from tests import hostile
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading, reading
@@ -65,7 +65,7 @@ def tab(browser: Browser) -> Iterator[Tab]:
     context.close()
 
 
-def saved(figure: Figure, folder: Path) -> Path:
+def saved(figure: AnyFigure, folder: Path) -> Path:
     return figure.save(folder / "figure.html")
 
 
@@ -151,22 +151,42 @@ def test_the_page_follows_the_readers_light(browser: Browser, tmp_path: Path, sc
     context.close()
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
-def test_hostile_tokens_and_titles_run_nothing(tab: Tab, tmp_path: Path, text: str) -> None:
-    attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)], [text[:300], "x"], model=text[:50])
-    other = Attention.from_tensors([np.eye(2)[None]], ["y", text[:300]], model=text[:50])
-    panel = (attention, "L0H0", text[:300])
-    figures = {
+def _of_hostile_tokens() -> dict[str, AnyFigure]:
+    """Every kind of figure with every hostile text as a token, by a canvas of its page."""
+    tokens = [text[:300] for text in hostile.TEXTS.values()]
+    attention = Attention.from_tensors([np.full((1, len(tokens), len(tokens)), 1 / len(tokens))], tokens)
+    other = Attention.from_tensors([np.eye(len(tokens))[None]], tokens[::-1])
+    return {
         ".links canvas": attention.links(layer=0, head=0),
         ".heat canvas": attention.heatmap(layer=0, head=0, pin="q0"),
         ".grid canvas": attention.grid(),
-        "article.panel canvas": mv.compare([panel, (other, "L0H0")], kind="links"),
-        ".difference canvas": mv.difference(panel, (attention, "L0H0")),
+        "article.panel canvas": mv.compare([(attention, "L0H0"), (other, "L0H0")], kind="links"),
+        ".difference canvas": mv.difference((attention, "L0H0"), (attention, "L0H0")),
     }
-    for canvas, figure in figures.items():
-        page_ = tab.open(saved(figure, tmp_path))
-        assert tab.colours(canvas) > 1
-        assert page_.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("canvas", _of_hostile_tokens())
+def test_hostile_tokens_run_nothing(tab: Tab, tmp_path: Path, canvas: str) -> None:
+    page_ = tab.open(saved(_of_hostile_tokens()[canvas], tmp_path))
+    assert tab.colours(canvas) > 1
+    assert page_.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_hostile_titles_and_names_of_models_run_nothing(tab: Tab, tmp_path: Path, text: str) -> None:
+    attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)], [text[:300], "x"], model=text[:50])
+    page_ = tab.open(saved(mv.compare([(attention, "L0H0", text[:300])], kind="links"), tmp_path))
+    assert tab.colours("article.panel canvas") > 1
+    assert page_.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
+def test_hostile_titles_of_a_difference_run_nothing(tab: Tab, tmp_path: Path, text: str) -> None:
+    attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)], ["x", "y"], model=text[:50])
+    other = Attention.from_tensors([np.eye(2)[None]], ["x", "y"], model=text[:50])
+    page_ = tab.open(saved(mv.difference((attention, "L0H0", text[:300]), (other, "L0H0")), tmp_path))
+    assert tab.colours(".difference canvas") > 1
+    assert page_.locator("script").count() == 2
 
 
 def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_explorer", "view"): ({"head": "L1H1", "pin": "q2"}, {"special": "hide", "unit": "pieces"}),
     ("mha_explorer", "tray"): ({"model": "minilm", "head": "L0H1"},),
     ("mha_explorer", "measure"): ({},),
+    ("mha_explorer", "card"): ("L3H1",),
+    ("mha_search", "query"): ("subject", "4-2", "it animal"),
+    ("mha_search", "open"): ({"typed": "pronoun", "index": 0}, {"typed": "it animal", "index": 1}),
     ("mha_compare", "view"): ({"scale": "head", "diff": "0-1"},),
     ("mha_compare", "edit"): (
         {"action": "pin", **HEAD},

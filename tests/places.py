@@ -37,6 +37,7 @@ PLACES = {
     "questions": Place("pages/80_questions.py", {"tour": "2"}),
     "questions, a class": Place("pages/80_questions.py", {"class": "1", "task": "1", "answer": "L3H1"}),
     "explore, a class": Place(None, {"class": "1"}),
+    "about": Place("pages/90_about.py"),
 }
 NOT_PRESSED = (
     "lab_run",

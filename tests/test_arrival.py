@@ -16,7 +16,7 @@ PAGES = (
     ("", "mha_explorer"),
     ("explore", "mha_explorer"),
     ("compare", "mha_compare"),
-    ("roles", "role_map"),
+    ("roles", "role_map_None"),
     ("inside_a_head", "mha_block"),
     ("why_heads_differ", "lab_guess_identical"),
     ("switch_off", "at_random"),

@@ -140,3 +140,29 @@ def test_the_navigation_shows_where_the_keyboard_is(visitor: BrowserTab) -> None
         page.keyboard.press("Tab")
     expect(link).to_have_css("outline-style", "solid")
     expect(link).to_have_css("outline-width", "2px")
+
+
+@pytest.mark.parametrize(
+    ("path", "chosen", "other"),
+    [
+        ("/compare", ".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])"),
+        ("/roles", ".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])"),
+        ("/inside_a_head", ".step[aria-current]", ".step:not([aria-current])"),
+        ("/inside_a_head", ".chip[aria-pressed=true]", ".chip[aria-pressed=false]"),
+        ("/compare?show=layer", ".segments input:checked + span", ".segments input:not(:checked) + span"),
+    ],
+)
+def test_forced_colours_keep_what_is_chosen_on_every_page(
+    newcomer: Callable[..., BrowserTab], path: str, chosen: str, other: str
+) -> None:
+    page = newcomer(forced_colors="active").visit(path)
+    background = "element => getComputedStyle(element).backgroundColor"
+    expect(page.locator(chosen).first).to_be_visible()
+    assert page.locator(chosen).first.evaluate(background) != page.locator(other).first.evaluate(background)
+
+
+def test_forced_colours_keep_the_colours_that_are_numbers(newcomer: Callable[..., BrowserTab]) -> None:
+    page = newcomer(forced_colors="active").visit("/why_heads_differ", experiment="output", guess="skip", step="300")
+    expect(page.locator(".cell").first).to_be_visible()
+    colours = page.locator(".cell").evaluate_all("all => all.map(cell => getComputedStyle(cell).backgroundColor)")
+    assert len(set(colours)) > 1

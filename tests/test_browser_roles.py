@@ -14,13 +14,23 @@ from mha_viz.corpus.conllu import as_conllu
 from tests.browser_tab import PHONE, BrowserTab
 
 
-def test_a_click_on_the_map_opens_the_head(visitor: BrowserTab) -> None:
+def test_a_click_on_the_map_opens_the_card_of_the_head_in_place(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", tray="[]", roles="on")
     chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
-    expect(chart.locator("text", has_text="prev").first).to_be_visible()
-    chart.locator("text", has_text="prev").first.click(force=True)
+    for _ in range(2):
+        expect(chart.locator("text", has_text="prev").first).to_be_visible()
+        chart.locator("text", has_text="prev").first.click(force=True)
+        expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_be_visible()
+        visitor.asked(head="L0H2")
+        expect(chart).to_have_count(1)
+        page.go_back()
+        visitor.asked(head=None)
+        expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_have_count(0)
+        expect(chart).to_have_count(1)
+    page.go_forward()
+    page.get_by_role("link", name="Open in Explore").click()
     expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")
-    expect(page.locator(".one .chip").first).to_contain_text("prev")
+    expect(page.locator(".one .chip").first).to_contain_text("previous token")
     page.go_back()
     expect(chart).to_be_visible()
 
@@ -129,7 +139,7 @@ def test_a_cell_of_a_filtered_map_opens_the_head(visitor: BrowserTab) -> None:
     chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
     expect(chart.locator("text", has_text="prev")).to_have_count(0)
     chart.locator("text", has_text="obj").first.click(force=True)
-    expect(page.locator(".explorer h2 code")).to_be_visible()
+    expect(page.get_by_role("link", name="Open in Explore")).to_be_visible()
     assert visitor.address["kinds"] == "syntax"
 
 

@@ -237,6 +237,8 @@ def test_only_what_is_on_this_machine_is_offered() -> None:
     assert [m.name for m in offered()] == ["minilm", "toy", "gpt2"]
     assert resolve("gpt2") is resolve("openai-community/gpt2") is CATALOG["gpt2"]
     assert resolve("toy@400").path == "toy@400"
+    assert resolve("toy@400").label == "Toy, after 400 steps of training"
+    assert resolve("toy@0").label == "Toy, before training"
 
 
 @pytest.mark.usefixtures("here")

@@ -125,6 +125,14 @@ def test_open_leads_to_the_head_on_explore() -> None:
     assert "pin" not in here.url
 
 
+def test_two_compared_heads_open_with_their_difference_where_it_can_be_taken() -> None:
+    other = Pin("Cats sleep.", "", "minilm", Head(3, 1))
+    assert panels(visit(tray=tray.write([L3H1, L0H2])))["start"] == {"diff": "0-1"}
+    assert panels(visit(tray=tray.write([L3H1, Pin(WIDE, "", "minilm", Head(3, 1))])))["start"] == {"diff": "0-1"}
+    for pins in ([L3H1], [L3H1, other], [L3H1, L0H2, L3H1]):
+        assert "start" not in panels(visit(tray=tray.write(pins)))
+
+
 def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) -> None:
     here = visit(tray=tray.write([L3H1, Pin("Cats sleep.", "Dogs too.", "minilm", Head(0, 0), "<b>mine</b>")]))
     header = panels(here)

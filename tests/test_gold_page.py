@@ -203,9 +203,7 @@ def test_a_position_earned_by_the_largest_weights_shows_by_them() -> None:
 def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
     sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
     with_gold = {
-        role["short"]: role
-        for role in PageSession({"text": told(sentence)}).badges["roles"]
-        if role["role"] == "syntax"
+        role["name"]: role for role in PageSession({"text": told(sentence)}).badges["roles"] if role["role"] == "syntax"
     }
     assert all("According to this sentence’s annotation" in role["words"] for role in with_gold.values())
     assert all(role["active"] != ("0 of" in role["words"]) for role in with_gold.values())

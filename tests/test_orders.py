@@ -13,7 +13,15 @@ from tests.places import NOT_PRESSED, PLACES, Place
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
 OFTEN = ("explore", "compare", "roles", "inside", "lab", "switch off")  # places in every run of the tests
-ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_", "map_standing")  # as their neighbours
+ALIKE = (
+    "mha_search.query",
+    "inside_head",
+    "inside_k",
+    "costs_h",
+    "costs_n",
+    "pin_",
+    "map_standing",
+)  # as their neighbours
 
 
 def pairs(place: Place, things: Sequence[Act]) -> int:

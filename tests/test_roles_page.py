@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -16,13 +17,17 @@ from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Busy, Cancelled, CorpusError
+from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import standing_with_numbers
+from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import cache, jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
+from mha_viz.ui.roles import score_rows
+from mha_viz.ui.roles.score_rows import Row
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from tests import hostile
 from tests.page_session import PageSession, press
@@ -139,10 +144,48 @@ def test_two_numbers_ask_which_numbering_is_meant() -> None:
     page.at.text_input(key="find").set_value("4-2").run()
     page.check()
     assert "#### L3H1 (4-2)" in page.said  # papers count from 1
-    page.at.radio(key="numbering").set_value("zero").run()
+    page.at.radio(key="numbering").set_value("counted from 0").run()
     assert "#### L4H2 (5-3)" in page.said
     page.at.text_input(key="find").set_value("0-3").run()  # nothing counts from 1 to 0
     assert page.at.radio(key="numbering").options == ["L0H3 (counted from 0)"]
+
+
+def tables_at_a_glance(page: PageSession) -> list[str]:
+    return [html.proto.body for html in page.at.get("html") if html.proto.body.startswith('<table class="mha-rows">')]
+
+
+def test_tables_begin_with_three_columns_in_plain_words() -> None:
+    page = visit(find="L1H0", tray="[]")
+    relations, mentions = tables_at_a_glance(page)
+    assert re.findall("<th>(.*?)</th>", relations) == ["Relation", "Best head", "Right"]
+    (line,) = [row for row in relations.split("<tr>") if "subject → its verb (nsubj)" in row]
+    assert '<a href="?tray=%5B%5D&amp;head=L2H8" target="_self">L2H8 (3-9)</a>' in line
+    assert "best fixed offset 33.8%, part-of-speech rule 69.6%, best untrained head 9.5%" in line
+    assert '<i style="width:58.4%"></i>' in line
+    assert "<b>58.4%</b>" in line
+    assert "nearest mention" in mentions
+    assert {"All numbers of the relations", "All numbers of coreference"} <= {box.label for box in page.at.expander}
+
+
+def test_relations_that_were_uploaded_are_never_markup() -> None:
+    row = Row("<b>x</b>", Head(0, 0), 0.5, (math.nan, 0.25))
+    line = score_rows._line(row, ("<i>", "rule"), {"text": '"><script>'})
+    assert "<script" not in line
+    assert "<b>x" not in line
+    assert "rule 25.0%" in line
+    assert line.count("<s ") == 1  # no tick for what was not measured
+
+
+def test_the_label_of_a_cell_is_what_people_look_for() -> None:
+    roles = given("minilm").findings()
+    cells = role_map(roles, (6, 12), None, LIGHT).data[-1].text
+    assert cells[2 * 12 + 4] == "coref +1"  # and not [CLS], to which it gives more of its attention
+    assert cells[0 * 12 + 2] == "prev"
+
+
+def test_sentences_begin_with_a_relation_that_has_some() -> None:
+    for head in ("L2H4", "L1H5", "L5H0"):
+        assert "The built-in sentences have no case" not in visit(head=head).said
 
 
 def test_only_chosen_roles_are_listed() -> None:
@@ -200,11 +243,26 @@ def test_a_click_after_a_filter_works_and_keeps_the_filter(looked_for: str) -> N
     assert page.url == {**before, "corpus": "file"}
 
 
-def test_a_cell_of_a_filtered_map_opens_the_head_in_explore() -> None:
+def test_a_cell_of_the_map_opens_the_card_of_its_head_in_place() -> None:
     page = chosen("kinds", ["syntax"])
-    page.pick("role_map", {"customdata": "L3H1"})
-    assert page.picture is not None
+    page.pick("role_map_None", {"customdata": "L3H1"})
     assert page.url == {"kinds": "syntax", "head": "L3H1"}
+    assert "#### L3H1 (4-2)" in page.said
+    (link,) = [link.proto for link in page.at.get("page_link") if link.proto.label == "Open in Explore"]
+    assert "head=L3H1" in link.query_string
+    page.pick("role_map_L3H1", {"customdata": "L2H4"})
+    assert "#### L2H4 (3-5)" in page.said
+    page.at.query_params.clear()  # the browser's Back to where nothing was open: the same cell can be clicked again
+    page.at.run()
+    page.pick("role_map_None", {"customdata": "L3H1"})
+    assert "#### L3H1 (4-2)" in page.said
+
+
+def test_a_cell_opens_its_head_though_another_one_was_typed() -> None:
+    page = typed("find", "L1H0")
+    page.pick("role_map_L1H0", {"customdata": "L3H1"})
+    assert page.url == {"head": "L3H1"}
+    assert "#### L3H1 (4-2)" in page.said
 
 
 def test_another_model_is_chosen_while_a_head_is_looked_for() -> None:

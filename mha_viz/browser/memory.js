@@ -3,6 +3,7 @@ const ROLES = "mha_viz.roles";
 const SENTENCES = "mha_viz.sentences";
 const MOST_SENTENCES = 20;
 const MOST_LETTERS = 2000; // of one sentence that is remembered
+const SHORTCUTS = "mha_viz.shortcuts";
 
 /** @type {() => boolean} */
 export function remembersRoles() {
@@ -62,4 +63,23 @@ export function forgetSentences() {
 export function showsRoles(params) {
   const wanted = params.getAll("roles").at(-1);
   return wanted === "on" || (wanted !== "off" && remembersRoles());
+}
+
+// Whether "/" and "?" are keys of every page: so it begins, and who dictates to the machine can end it.
+/** @type {() => boolean} */
+export function remembersShortcuts() {
+  try {
+    return window.localStorage.getItem(SHORTCUTS) !== "off";
+  } catch {
+    return true;
+  }
+}
+
+/** @type {(isOn: boolean) => void} */
+export function rememberShortcuts(isOn) {
+  try {
+    window.localStorage.setItem(SHORTCUTS, isOn ? "on" : "off");
+  } catch {
+    // a private window: they stay on
+  }
 }

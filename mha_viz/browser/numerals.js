@@ -2,6 +2,14 @@
 
 const MINUS = "−";
 
+// A number with this many decimals, never a negative zero: "−0.06".
+/** @type {(value: number, digits: number) => string} */
+export const decimal = (value, digits) =>
+  value
+    .toFixed(digits)
+    .replace(/^-(?=0(\.0*)?$)/, "")
+    .replace("-", MINUS);
+
 // A weight as every picture writes it: three decimals.
 /** @type {(weight: number) => string} */
 export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));

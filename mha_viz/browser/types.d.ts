@@ -264,7 +264,7 @@ type Parts = Record<string, any>;
 interface Role {
   head: number;
   role: string;
-  short: string;
+  name: string;
   words: string;
   standing: string;
   active: boolean;
@@ -288,6 +288,7 @@ interface ExplorerApp {
   layouts: { grid: GridLayout; links: LinksLayout; heat: HeatmapLayout };
   look: Look;
   tour: string;
+  opened: number;
   roles: Roles;
   sought: string | null;
   stage: import("./stage.js").Stage<ReadingView>;
@@ -379,13 +380,15 @@ interface CompareOnPage {
   stop: () => void;
 }
 
-/** What the server knows of the roles of heads, and the step of the tour that the page says. */
+/** What the server knows of the roles of heads; the step of the tour that the page says, and how often the search has
+ * opened a head. */
 interface HeadRoles {
   kinds: Record<string, number>;
   on: string;
   measured: boolean;
   roles: Role[];
   tour: string;
+  opened: number;
 }
 
 interface Rank {
@@ -542,6 +545,37 @@ interface SentenceApp {
   send: Send;
   part: Parts;
   last: Partial<SentenceData>;
+}
+
+/** A head that answers a search (ui/search_field.py). */
+interface SearchAnswer {
+  head: string;
+  paper: string;
+  does: string;
+  score: string;
+  baseline: string;
+  rule: string;
+  standing: string;
+  href: string;
+}
+
+interface SearchData {
+  typed: string;
+  problem: string;
+  groups: { title: string; note: string; answers: SearchAnswer[] }[];
+}
+
+interface SearchApp {
+  root: HTMLElement;
+  send: Send;
+  data: SearchData | null;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  part: Parts;
+}
+
+interface SearchOnPage {
+  show: (data: SearchData) => void;
+  stop: () => void;
 }
 
 /** What Streamlit gives to a component. */

@@ -181,6 +181,12 @@ def labelled(relation: str) -> str:
     return f"{meaning.name} ({relation})" if meaning else relation
 
 
+def linked(relation: str) -> str:
+    """ "subject → its verb (nsubj)"; the relation alone where it has no gloss."""
+    meaning = gloss(relation)
+    return f"{meaning.link} ({relation})" if meaning else relation
+
+
 def asked_for(typed: str) -> tuple[str, ...]:
     """The relations and details that plain words ask for, best first: "subject", "looks at commas", "word before".
 

@@ -26,8 +26,8 @@ def role_map(
     chosen: Head | None,
     theme: Theme,
 ) -> go.Figure:
-    """Layers × heads, coloured by the role with the largest gain; the stronger the gain, the stronger the colour, and
-    faint where a simple rule does as well. Small squares are roles of another kind. A cell's ``customdata`` is the
+    """Layers × heads, coloured by the role that people look for first; the stronger its gain, the stronger the colour,
+    and faint where a simple rule does as well. Small squares are roles of another kind. A cell's ``customdata`` is the
     head's name.
     """
     roles = by_head(findings)

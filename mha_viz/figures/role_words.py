@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.profile import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.glosses import labelled
+from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.numerals import percent
 
 WITHIN_WORDS = 0.25  # from this share on a role of position says how much of its attention stays within words
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
+SOUGHT = ("coreference", "syntax", "position", "broad", "delimiter")  # what people look for in a head, first
 SHORT = {
     "cls": "[CLS]",
     "sep": "[SEP]",
@@ -37,6 +38,12 @@ DIRECTIONS = {
 def short(finding: Finding) -> str:
     """A word that fits into a cell of the map."""
     return SHORT.get(finding.detail, finding.detail.split()[0])
+
+
+def plain_name(finding: Finding) -> str:
+    """ "subject (nsubj)", "previous token": a role in as few words as a student knows."""
+    meaning = None if finding.role == "syntax" else gloss(finding.detail)
+    return meaning.name if meaning else labelled(finding.detail.split()[0])
 
 
 def standing(finding: Finding) -> str:
@@ -107,14 +114,30 @@ def _interval(finding: Finding) -> str:
     return f"95% interval {percent(finding.low)} to {percent(finding.high)}"
 
 
+def best_baseline(finding: Finding) -> tuple[str, float]:
+    """The simple rule that a role is compared with, of several the best one: its name and its score."""
+    if finding.role == "syntax":
+        rules = {"best fixed offset": finding.baseline}
+        if finding.upos_rule:
+            rules[finding.upos_rule] = finding.upos
+        return max(rules.items(), key=lambda rule: rule[1])
+    names = {"coreference": "better of two simple rules", "broad": "mean of all heads"}
+    return names.get(finding.role, "if it looked everywhere equally"), finding.baseline
+
+
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
     """The roles by gain; those that a simple rule matches come last."""
     return sorted(findings, key=lambda f: (f.beats_upos is False, -f.gain))
 
 
+def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The roles by what people look for in a head, those of one kind by gain; what a simple rule matches comes last."""
+    return sorted(strongest_first(findings), key=lambda f: (f.beats_upos is False, SOUGHT.index(f.role)))
+
+
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
-    """The roles of each head that has any, the strongest first."""
+    """The roles of each head that has any, in the order of :func:`most_sought_first`."""
     grouped: dict[Head, list[Finding]] = {}
-    for finding in strongest_first(findings):
+    for finding in most_sought_first(findings):
         grouped.setdefault(finding.head, []).append(finding)
     return grouped

@@ -16,6 +16,7 @@ from typing import Literal
 from mha_viz.errors import ModelNotAllowed, SettingError, UnknownModel
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots, storage
+from mha_viz.numerals import counted
 from mha_viz.quotes import quoted
 
 DEFAULT = "minilm"
@@ -264,9 +265,9 @@ def _snapshot(name: str) -> Model | None:
     if match is None or row is None or row.kind != "own" or int(match[2]) not in snapshots.steps(asset(row.path)):
         return None
     step = int(match[2])
-    return replace(
-        row, name=f"{row.name}@{step}", label=f"{row.label}, after {step:,} steps", path=f"{row.path}@{step}"
-    )
+    trained = f"after {counted(step, 'step')} of training" if step else "before training"
+    label = f"{row.label.partition(',')[0]}, {trained}"
+    return replace(row, name=f"{row.name}@{step}", label=label, path=f"{row.path}@{step}")
 
 
 def _check_step(name: str) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.figures.theme import DARK
-from mha_viz.ui import frame, parts, takeaway
+from mha_viz.ui import navigation, parts, takeaway
 from mha_viz.ui.cache import first_reading, lasting
 
 HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
@@ -41,7 +41,7 @@ def show() -> None:
                 "*it*, whose weight is mostly on *animal*. `[CLS]` and `[SEP]` are left out in both."
             )
             parameters = {"head": HEAD, "pin": PIN}
-            st.page_link(frame.page("explore"), label="Open it in Explore", query_params=parameters)
+            st.page_link(navigation.page("explore"), label="Open it in Explore", query_params=parameters)
     with st.container(key="about_text"):
         st.markdown(parts.text_of("about.md"))
     st.header("Models")

@@ -7,7 +7,6 @@ import warnings
 from contextlib import suppress
 from contextvars import ContextVar
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -16,17 +15,20 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 
 from mha_viz import process
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
-from mha_viz.files.assets import app_root, page_files, page_name
+from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
-from mha_viz.ui import address, classroom, request, tour, tray
+from mha_viz.ui import address, classroom, navigation, request, search_field, tour, tray
 from mha_viz.ui.components import scheme
 from mha_viz.ui.components.share import share
+from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
 # What pages without a field for a sentence can save for others; the field has a "Copy link" of its own.
 SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "questions": "", "about": ""}
 _inside: ContextVar[bool] = ContextVar("inside_frame")
+
+OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
 
 _STYLE = """
 <style>
@@ -37,7 +39,11 @@ _STYLE = """
 header[data-testid="stHeader"] { height: 3rem; background: none; pointer-events: none; }
 header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-mast { gap: 0.4rem; min-height: 2.2rem; }
-.mha-mark { font: italic 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-search_box) {
+  flex: 0 1 270px; min-width: 200px; margin-left: auto; position: relative; z-index: 70;
+}
+@media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 100%; } }
+.mha-mark { font: 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }
 .mha-about span { font: 400 0.95rem "Source Sans", sans-serif; opacity: 0.7; white-space: nowrap; margin-left: 1rem; }
 .mha-problem, .mha-remark { padding: 2px 0 2px 14px; border-left: 3px solid #b3541e; }
@@ -70,20 +76,12 @@ a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-vis
 }
 @media (forced-colors: active) {
   a[data-testid="stPageLink-NavLink"][aria-current] { outline: 1px solid; }
+  .stButtonGroup button[data-selected] { forced-color-adjust: none; background: Highlight; color: HighlightText; }
+  .stButtonGroup button[data-selected] p { color: inherit; }
 }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """
-
-
-def pages() -> list[st.Page]:
-    """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
-    return [_page(file) for file in page_files()]
-
-
-def page(name: str) -> st.Page:
-    """The page called ``name``, as in its file's name."""
-    return next(_page(file) for file in page_files() if page_name(file) == name.replace(" ", "_"))
 
 
 def show() -> None:
@@ -93,20 +91,21 @@ def show() -> None:
     st.set_page_config(page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
     every_page = pages()
-    page = st.navigation(every_page, position="hidden")
+    here = st.navigation(every_page, position="hidden")
+    navigation.depart()
     st.html(_STYLE)
-    entitle(page.title, *_subject())
-    _mast(every_page, page)
-    st.html(f'<h1 class="mha-heading">mha_viz</h1><h2 class="mha-heading">{escape(page.title)}</h2>')
+    entitle(here.title, *_subject())
+    _mast(every_page, here)
+    st.html(f'<h1 class="mha-heading">mha_viz</h1><h2 class="mha-heading">{escape(here.title)}</h2>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
-    tour.show(every_page, page)
-    classroom.show(every_page, page)
+    tour.show(every_page, here)
+    classroom.show(every_page, here)
     token = _inside.set(True)
     try:
         with guarded(complain):
-            page.run()
+            here.run()
     finally:
         _inside.reset(token)
     say_complaint()  # of a callback, where the page had no place for it
@@ -155,14 +154,19 @@ def _forget_unreadable(context: ScriptRunContext) -> None:
 
 
 def _mast(every_page: list[st.Page], here: st.Page) -> None:
-    """Name and pages. The links carry the address along: a visit to another page forgets nothing."""
-    parameters = address.now()
+    """Name, pages and the search. The links carry the address along: a visit to another page forgets nothing."""
+    parameters, name = address.now(), here.title.lower()
+    open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
-        for page in every_page:
-            set_aside = len(tray.read(parameters.get("tray"))[0]) if page.url_path == "compare" else 0
-            label = f"{page.title} ({set_aside})" if set_aside else page.title
-            st.page_link(page, label=label, query_params=parameters)
+        for other in every_page:
+            compared = len(tray.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
+            label = f"{other.title} ({compared})" if compared else other.title
+            carried = open_first if other.url_path in OF_A_HEAD else {}
+            st.page_link(other, label=label, query_params=parameters | carried)
+        if not address.in_class():
+            with st.container(key="search_box"), guarded(complain):
+                search_field.show(name)
         tour.link(every_page, here)
         classroom.link()
         _share(here)
@@ -187,8 +191,3 @@ def view() -> None:
     except LookupError:
         st.navigation(pages(), position="hidden")
         st.rerun()
-
-
-def _page(file: Path) -> st.Page:
-    name = page_name(file)
-    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=file == page_files()[0])

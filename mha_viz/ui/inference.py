@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from typing import TypeVar
 
 import streamlit as st
@@ -12,7 +13,7 @@ import streamlit as st
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import MeansMissing, MhaVizError
+from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.ui import address, downloads
@@ -42,6 +43,8 @@ def requested_reading(text: str, where: Address) -> Attention | None:
             return _await(model, text, where.pair)
     except MhaVizError as error:
         complain(error)
+        if isinstance(error, ModelError):
+            _way_back(where)
         return _meanwhile(text, where, model)
     download(model)
     return _meanwhile(text, where, model)
@@ -164,12 +167,15 @@ def download(model: catalog.Model) -> None:
     failure = office().failed(model)
     if failure is not None:
         complain(failure)
-        st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
+        with st.container(horizontal=True):
+            st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
+            _way_back(address.read(address.now()))
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
         complain(error)
+        _way_back(address.read(address.now()))
         return
     _progress(job, model)
 
@@ -198,7 +204,24 @@ def _progress(job: Job, model: catalog.Model) -> None:
 @guarded()
 def _cancel(job: Job) -> None:
     job.let_go()
-    address.go(model=address.read(st.query_params.to_dict()).before, before=None)
+    _go_back(address.read(st.query_params.to_dict()).before)
+
+
+def _way_back(where: Address) -> None:
+    """A button to the model read before, else to the default one, where another one was asked for and cannot be had."""
+    for name in dict.fromkeys((where.before, None)):
+        with suppress(MhaVizError):
+            model = catalog.resolve(name) if name else catalog.default()
+            if where.model and model.name != where.model and ready(model):
+                label = f"Back to {plain(model.label.partition(',')[0])}"
+                st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
+                return
+
+
+@guarded()
+def _go_back(name: str | None) -> None:
+    """To the model read before, whose picture and view have stayed; None: the default one."""
+    address.go(model=name, before=None)
 
 
 # ---- What is said of a text ---------------------------------------------------------------------------

@@ -98,9 +98,7 @@ def _look(what: PageRequest, model: str) -> dict[str, object]:
 def full(what: PageRequest) -> dict[str, str]:
     """What a link must say, besides what the URL says already, to show the same where other things are usual."""
     model = inference.shown_model(what.where) or catalog.default().name
-    begin = _opened_first(what, model)
-    head = {} if what.where.head else {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
-    return {"text": what.text, "model": model} | head
+    return {"text": what.text, "model": model} | open_on_first_view()
 
 
 def _label(name: str) -> str:
@@ -151,6 +149,17 @@ def _on_model() -> None:
             address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
             return
     address.go(model=chosen, before=inference.shown_model(page_request().where))
+
+
+def open_on_first_view() -> dict[str, str]:
+    """What the Explore page shows though the URL says nothing of it: the head, and what is held in it."""
+    what = page_request()
+    if what.where.head or what.where.quantity == "rollout":  # whose heads are layers
+        return {}
+    with suppress(MhaVizError):  # of a server whose list of models is wrong, which the page says
+        begin = _opened_first(what, inference.shown_model(what.where) or catalog.default().name)
+        return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    return {}
 
 
 def opened_first(what: PageRequest, attention: Attention) -> Start:

@@ -11,6 +11,14 @@ import {
   playFrom,
   shadeOf,
 } from "../../mha_viz/browser/player/frames.js";
+import { decimal } from "../../mha_viz/browser/numerals.js";
+
+test("numbers have a minus sign and no negative zero", () => {
+  assert.equal(decimal(-0.061, 2), "−0.06");
+  assert.equal(decimal(-0.004, 2), "0.00");
+  assert.equal(decimal(0.5, 3), "0.500");
+  assert.equal(decimal(-0.4, 0), "0");
+});
 
 test("cells between two recorded steps change evenly and are exact at each", () => {
   const cells = bytesOf(btoa(String.fromCharCode(0, 100, 200, 50)));

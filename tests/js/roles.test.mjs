@@ -6,10 +6,10 @@ import { byHead, counted, spoken } from "../../mha_viz/browser/explorer/roles.js
 const message = {
   kinds: { syntax: 0, coreference: 3, broad: 5 },
   roles: [
-    { head: 4, role: "syntax", short: "obj", words: "…", active: true, standing: "active here" },
-    { head: 4, role: "syntax", short: "det", words: "…", active: false, standing: "not triggered here" },
-    { head: 4, role: "coreference", short: "coref", words: "…", active: false, standing: "not triggered here" },
-    { head: 7, role: "syntax", short: "nsubj", words: "…", active: true, standing: "active here" },
+    { head: 4, role: "syntax", name: "obj", words: "…", active: true, standing: "active here" },
+    { head: 4, role: "syntax", name: "det", words: "…", active: false, standing: "not triggered here" },
+    { head: 4, role: "coreference", name: "coref", words: "…", active: false, standing: "not triggered here" },
+    { head: 7, role: "syntax", name: "nsubj", words: "…", active: true, standing: "active here" },
   ],
 };
 
@@ -17,7 +17,7 @@ test("roles are kept by head, in the order given", () => {
   const { ofHead } = byHead(message);
   assert.deepEqual([...ofHead.keys()], [4, 7]);
   assert.deepEqual(
-    ofHead.get(4).map((role) => role.short),
+    ofHead.get(4).map((role) => role.name),
     ["obj", "det", "coref"],
   );
 });

@@ -25,6 +25,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     layouts: /** @type {any} */ ({}), // of each drawing, once it is drawn
     look: /** @type {Look} */ ({}),
     tour: "", // the step that the page says
+    opened: 0, // how often the page has opened a head by itself
     roles: { kinds: {}, on: "", measured: false, ofHead: new Map() }, // ofHead: what each is known for
     sought: null, // the kind of role that is looked for
   });
@@ -86,13 +87,14 @@ function turnRoles({ part, stage }) {
 /** @type {(app: ExplorerApp, bytes: Uint8Array, headRoles: HeadRoles | null) => void} */
 function show(app, bytes, headRoles) {
   const next = unpack(bytes);
-  const isLed = headRoles?.tour && headRoles.tour !== app.tour; // another step: the address holds its view
-  if (headRoles) Object.assign(app, { roles: byHead(headRoles), tour: headRoles.tour });
+  const isStep = headRoles?.tour && headRoles.tour !== app.tour;
+  const isLed = isStep || (headRoles && headRoles.opened !== app.opened); // the address holds another view
+  if (headRoles) Object.assign(app, { roles: byHead(headRoles), tour: headRoles.tour, opened: headRoles.opened });
   const isSame = app.reading?.key === next.key;
   if (isSame) keep(app, next);
   else Object.assign(app, { reading: next, hoveredHead: null });
   if (!isSame || isLed) app.stage.adopt();
-  if (isLed && app.stage.view.roles) rememberRoles(true); // the tour has explained them
+  if (isStep && app.stage.view.roles) rememberRoles(true); // the tour has explained them
   draw(app);
 }
 
@@ -124,5 +126,8 @@ const IN_STREAMLIT = {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-explorer", IN_STREAMLIT);
+  const leave = mounted(component, ".mha-explorer", IN_STREAMLIT);
+  const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
+  host?.toggleAttribute("data-drawn", true); // what stood in its place may go
+  return leave;
 }

@@ -20,7 +20,7 @@ import { pointOn, reveal } from "../stage.js";
 import { hiddenNote, readout, table } from "../words.js";
 import { drawn, headColour, headDash, isComparable, layerOf, showAlone, toggleHead } from "./heads.js";
 import { setControls } from "./page.js";
-import { chips, shownRoles } from "./roles.js";
+import { drawChips } from "./roles.js";
 
 const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // as the dashes of figures/theme.py
 
@@ -74,12 +74,12 @@ function headingOf(reading, head) {
 
 /** @type {(app: ExplorerApp) => void} */
 export function drawControls(app) {
-  const { reading, roles, look, part } = app;
+  const { reading, part } = app;
   const { view } = app.stage;
   part.title.replaceChildren(...headingOf(reading, view.head));
   part.compare.hidden = !isComparable(app);
   part.shownBox.hidden = !!app.root.dataset.alone; // only a server computes other quantities
-  part.roles.replaceChildren(...chips(shownRoles(app, view.head), roles, look.heads));
+  drawChips(part.roles, app, view.head);
   setControls(part, view, isPair(reading));
   drawBegun(app);
   drawHeadBar(app);

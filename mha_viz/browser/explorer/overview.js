@@ -4,7 +4,7 @@ import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
-import { chips, drawBadges, drawKinds, shownRoles } from "./roles.js";
+import { drawBadges, drawChips, drawKinds } from "./roles.js";
 
 /** @type {(app: ExplorerApp) => void} */
 export function drawOverview(app) {
@@ -71,7 +71,7 @@ function mark(app, head, kind) {
 
 /** @type {(app: ExplorerApp) => void} */
 function drawPreview(app) {
-  const { reading, roles, look, part, stage, hoveredHead, cursor } = app;
+  const { reading, part, stage, hoveredHead, cursor } = app;
   const head = hoveredHead ?? cursor;
   place(app, part.hovered, head);
   part.hovered.hidden = hoveredHead === null;
@@ -79,7 +79,8 @@ function drawPreview(app) {
   const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
   const name = make("b", {}, headName(reading, head));
   part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`, make("span", { class: "soft" }, hint));
-  part.rolesHere.replaceChildren(...chips(shownRoles(app, head), roles, look.heads));
+  part.rolesHere.hidden = head === stage.view.head; // beside its name they stand already
+  drawChips(part.rolesHere, app, head);
   part.numbers.replaceChildren(...reading.metrics.map((metric) => bar(reading, metric, head)));
 }
 

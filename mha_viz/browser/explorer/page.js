@@ -42,6 +42,7 @@ function overviewOf(p, on) {
   p.numbers = make("dl");
   p.kinds = make("div", { class: "kinds", role: "group", "aria-label": "Heads with a role" });
   p.rolesHere = make("div", { class: "chips" });
+  p.rolesHere.dataset.name = "role_here";
   const preview = make("div", { class: "preview" }, p.previewName, p.rolesHere, p.numbers);
   const header = make("header", {}, make("h2", {}, "Every head"), p.count, ...rolesOf(p, on));
   return [header, p.kinds, p.gridBox, preview, askOf(p, on)];
@@ -83,6 +84,7 @@ function headOf(p, on) {
   const controls = controlsOf(p, on);
   drawingsOf(p);
   p.roles = make("div", { class: "chips" });
+  p.roles.dataset.name = "role_open";
   p.readout = make("p", { class: "readout" });
   p.begun = make("p", { class: "begun", hidden: true });
   p.note = make("p", { class: "note soft" });

@@ -1,5 +1,6 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
+import { headName } from "../geometry.js";
 
 // {kinds: role → place among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
 /** @type {(headRoles: HeadRoles) => Roles} */
@@ -72,21 +73,59 @@ export function drawKinds(box, roles, sought, colours, choose) {
   );
 }
 
-// The roles of one head as short labels, the whole sentence in the title.
-/** @type {(list: Role[], roles: Roles, colours: string[]) => HTMLElement[]} */
-export function chips(list, roles, colours) {
-  return list.map((role) => {
-    const chip = make(
-      "span",
-      { class: role.active ? "chip active" : "chip", title: role.words },
-      make("s", { class: role.active ? "active" : "" }),
-      make("b", {}, role.short),
-      make("span", { class: "soft" }, role.standing),
-    );
-    chip.style.setProperty("--colour", colourOf(roles, role.role, colours));
-    return chip;
-  });
+// The roles of a head as short labels that lead to its card. Those that stand there already keep the keyboard.
+/** @type {(box: HTMLElement, app: ExplorerApp, head: number) => void} */
+export function drawChips(box, app, head) {
+  const list = shownRoles(app, head);
+  const key = JSON.stringify([list, app.look.theme]);
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  box.replaceChildren(...list.map((role, i) => chipOf(app, role, `${box.dataset.name}_${i}`)));
+}
+
+// A label with what it means: to be read by pointer and keyboard, and by touch at the first tap.
+/** @type {(app: ExplorerApp, role: Role, id: string) => HTMLElement} */
+function chipOf(app, role, id) {
+  const tip = make(
+    "span",
+    { class: "tip", role: "tooltip", id },
+    role.words,
+    make("i", {}, " Tap again for its card."),
+  );
+  const box = make("span", { class: "chip" });
+  let isTouch = false;
+  const button = make(
+    "button",
+    {
+      type: "button",
+      class: role.active ? "active" : "",
+      "aria-describedby": id,
+      onpointerdown: (event) => (isTouch = event.pointerType === "touch"),
+      onclick: () => {
+        if (isTouch && !box.classList.contains("open")) box.classList.add("open");
+        else app.send("card", headName(app.reading, role.head));
+      },
+      onkeydown: (event) => hideTip(box, event),
+      onblur: () => box.classList.remove("open", "shut"),
+    },
+    make("s", { class: role.active ? "active" : "" }),
+    make("b", {}, role.name),
+    make("span", { class: "soft" }, role.standing),
+  );
+  box.onpointerleave = () => box.classList.remove("shut");
+  box.append(button, tip);
+  box.style.setProperty("--colour", colourOf(app.roles, role.role, app.look.heads));
+  return box;
+}
+
+// Escape closes the explanation alone: a held word stays.
+/** @type {(box: HTMLElement, event: KeyboardEvent) => void} */
+function hideTip(box, event) {
+  if (event.key !== "Escape" || box.classList.contains("shut")) return;
+  event.stopPropagation();
+  box.classList.remove("open");
+  box.classList.add("shut");
 }
 
 /** @type {(list: Role[]) => string} */
-export const spoken = (list) => list.map((role) => `Known for ${role.short}, ${role.standing}. `).join("");
+export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");

@@ -1,4 +1,5 @@
 // The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head.
+import { decimal } from "../numerals.js";
 import { svg } from "./svg.js";
 
 const [WIDTH, TOP] = [760, 58];
@@ -18,10 +19,7 @@ export function flowOf(data) {
       const [size, likeness] = [data.flow.norms[at][h], data.flow.cosines[at][h]];
       arrow.setAttribute("stroke-width", String(thickness(size, largest, row)));
       norm.textContent = significant(size);
-      cosine.textContent = likeness
-        .toFixed(2)
-        .replace(/^-0\.00$/, "0.00")
-        .replace("-", "−");
+      cosine.textContent = decimal(likeness, 2);
     });
     root.setAttribute("aria-label", spoken(data, at));
   };

@@ -1,5 +1,6 @@
 // Every two heads compared at one recorded step: a square of cells, and a legend that says what they mean.
 import { make } from "../dom.js";
+import { decimal } from "../numerals.js";
 import { cssColour, inkOn, shadeOf } from "./frames.js";
 
 const NUMBERED = 8; // heads whose cells have room for a number
@@ -28,7 +29,7 @@ function matrixOf(matrix, heads, say) {
     const i = cells.indexOf(/** @type {HTMLElement} */ (event.target));
     if (i < 0) return;
     const [a, b] = [heads[Math.floor(i / count)].name, heads[i % count].name];
-    say(`${a} and ${b}: ${matrix.values[shown.at][i].toFixed(3)}`);
+    say(`${a} and ${b}: ${decimal(matrix.values[shown.at][i], 3)}`);
   });
   square.addEventListener("pointerleave", () => say(""));
   /** @type {(at: number, colours: Palettes) => void} */
@@ -52,12 +53,7 @@ function paintCell(cell, value, range, shades, numbered) {
   const colour = shades[shadeOf(value, range.low, range.high)];
   cell.style.background = cssColour(colour);
   cell.style.color = inkOn(colour);
-  cell.textContent = numbered
-    ? value
-        .toFixed(2)
-        .replace(/^-0\.00$/, "0.00")
-        .replace("-", "−")
-    : "";
+  cell.textContent = numbered ? decimal(value, 2) : "";
 }
 
 /** @type {(value: number, words: string, range: PlayerMatrix, shades: Uint32Array) => HTMLElement} */

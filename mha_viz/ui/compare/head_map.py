@@ -11,7 +11,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
-from mha_viz.ui import address, frame, request, tray
+from mha_viz.ui import address, navigation, request, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
 from mha_viz.ui.takeaway import Chart
@@ -101,7 +101,7 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
     for i in listed:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
             parameters = {**st.query_params.to_dict(), "head": str(heads[i])}
-            st.page_link(frame.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=parameters)
+            st.page_link(navigation.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=parameters)
             st.button(
                 "+",
                 key=f"pin_{title[:1]}_{heads[i]}",

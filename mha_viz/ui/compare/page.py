@@ -14,11 +14,11 @@ from mha_viz.attention import Attention, Head, called
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
-from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame, inference, request, takeaway, tray
+from mha_viz.ui import address, inference, navigation, request, takeaway, tray
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.compare import publish
 from mha_viz.ui.components.compare import compare as component
@@ -42,11 +42,6 @@ TWIN = ("The animal didn't cross the street because it was too tired.", "tired",
 
 def show(what: PageRequest) -> None:
     """The choice of what to compare, and the comparison."""
-    place = st.session_state.pop("open", None)
-    if place is not None:
-        view = set(address.VIEW) - set(address.OF_THIS_MODEL)
-        parameters = {name: value for name, value in st.query_params.to_dict().items() if name in {"tray", *view}}
-        st.switch_page(frame.page("explore"), query_params=parameters | place)
     say_complaint()
     pins, whole = tray.read(what.where.tray)
     chosen = _choice(pins)
@@ -82,7 +77,9 @@ def _about(attention: Attention, head: Head | None = None) -> None:
         )
         if head:
             parameters = st.query_params.to_dict()
-            st.page_link(frame.page("explore"), label="Change sentence or head on Explore", query_params=parameters)
+            st.page_link(
+                navigation.page("explore"), label="Change sentence or head on Explore", query_params=parameters
+            )
 
 
 def _choice(pins: Tray) -> str:
@@ -130,7 +127,12 @@ def _tray(pins: Tray) -> None:
     if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
-        _draw(list(panels.values()), tuple(panels))
+        _draw(list(panels.values()), tuple(panels), diff="0-1" if _is_a_pair(tuple(panels.values())) else "")
+
+
+def _is_a_pair(panels: tuple[Panel, ...]) -> bool:
+    """Two panels whose difference can be taken: it is what everybody who compares two wants to see."""
+    return len(panels) == 2 and not mismatch(panels[0].attention, panels[1].attention, View())
 
 
 def _panel_of(pin: Pin, number: int) -> Panel | None:
@@ -160,7 +162,7 @@ def _missing(model: catalog.Model, who: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{who} {model.label}, which is not on this machine yet.")
         parameters = {**st.query_params.to_dict(), "model": model.name}
-        st.page_link(frame.page("explore"), label="Download it on the Explore page", query_params=parameters)
+        st.page_link(navigation.page("explore"), label="Download it on the Explore page", query_params=parameters)
 
 
 @guarded()
@@ -169,7 +171,7 @@ def _on_edit() -> None:
     event = message("compare", "edit")
     try:
         if event.get("action") == "open":
-            st.session_state["open"] = _place(_pin(event))
+            navigation.leave("explore", _kept_on_explore() | _place(_pin(event)))
             return
         pins, _ = tray.read(st.query_params.get("tray"))
         view = event.get("view")
@@ -183,6 +185,12 @@ def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
     text, pair, model, head = (str(event.get(name) or "") for name in ("text", "pair", "model", "head"))
     return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
+
+
+def _kept_on_explore() -> dict[str, str]:
+    """The parameters of this page's link that are as true of another head on the Explore page."""
+    names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
+    return {name: value for name, value in st.query_params.to_dict().items() if name in names}
 
 
 def _place(pin: Pin) -> dict[str, str]:

@@ -12,7 +12,7 @@ from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.role_words import COLOURS, short, standing, standing_with_numbers, strongest_first
+from mha_viz.figures.role_words import COLOURS, most_sought_first, plain_name, standing, standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui.cache import office
@@ -29,10 +29,10 @@ WHY = {
 }
 
 
-def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
+def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) -> bytes:
     """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
     roles were measured on; ``measured``, whether they were; ``roles``, one by one; ``tour``, the step of the tour
-    that is open.
+    that is open; ``opened``, how often the search has opened a head.
 
     ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
     """
@@ -46,14 +46,15 @@ def badges(attention: Attention, gold: Sentence | None, tour: str) -> bytes:
 
     def make() -> bytes:
         roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
-        return json.dumps({"kinds": COLOURS, "on": on, "measured": measured, "roles": roles, "tour": tour}).encode()
+        measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
+        return json.dumps({**measures, "tour": tour, "opened": opened}).encode()
 
-    return office().badges(attention, (findings, on, measured, gold, tour), make)
+    return office().badges(attention, (findings, on, measured, gold, tour, opened), make)
 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
-    """The roles one by one, the strongest first."""
-    findings = tuple(strongest_first(findings))
+    """The roles one by one; of each head first what people look for."""
+    findings = tuple(most_sought_first(findings))
     hits = _hits(findings, attention, gold)
     badges = []
     for finding, shows in zip(findings, active(findings, attention), strict=True):
@@ -62,7 +63,7 @@ def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Senten
             {
                 "head": finding.head.place(attention.heads),
                 "role": finding.role,
-                "short": short(finding),
+                "name": plain_name(finding),
                 "words": f"{finding.role}, {standing_with_numbers(finding)}. {why}",
                 "active": state != REST,
                 "standing": f"{standing(finding)}, {state}",

@@ -12,14 +12,14 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, takeaway, tour, tray
+from mha_viz.ui import address, inference, navigation, search_field, takeaway, tour, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import averages, gold, measuring
 from mha_viz.ui.explore.badges import badges
-from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint, sent
 from mha_viz.ui.request import PageRequest, opened_first, page_request
 from mha_viz.ui.tray import Pin
 
@@ -56,13 +56,15 @@ def draw(what: PageRequest, attention: Attention) -> None:
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()
     measuring.show(attention.model)
+    step, opened = st.query_params.get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     explorer(
         office().packet(attention, wanted, link, begin),
-        badges(attention, annotation.sentence if annotation else None, st.query_params.get(tour.PARAMETER, "")[:20]),
+        badges(attention, annotation.sentence if annotation else None, step, opened),
         "explorer",
-        _on_view,
-        _on_tray,
-        measuring.start,
+        on_view=_on_view,
+        on_tray=_on_tray,
+        on_card=_on_card,
+        on_measure=measuring.start,
     )
     say_complaint()
     if attention.quantity != "weight":
@@ -138,6 +140,15 @@ def _on_tray() -> None:
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:
         complain_later(error)
+
+
+@guarded()
+def _on_card() -> None:
+    """What a head is known for, in full."""
+    with suppress(UnknownHead):
+        head = Head.parse(str(sent("explorer", "card")))
+        here = {name: value for name, value in address.now().items() if name not in ("on", "corpus", "find")}
+        navigation.leave("roles", {**here, "head": str(head)})
 
 
 def warm_up() -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.files.assets import asset
-from mha_viz.ui import classroom, frame
+from mha_viz.ui import classroom, navigation
 from mha_viz.ui.lab import small_tasks
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
@@ -66,7 +66,7 @@ def _show(number: int, question: Question) -> None:
             st.markdown(formulas(question.answer))
             st.caption(f"Source: {formulas(question.source)}")
         st.page_link(
-            frame.page(question.page),
+            navigation.page(question.page),
             label=f":primary[**→ {formulas(question.see)}**]",
             query_params=question.parameters,
         )

@@ -19,7 +19,7 @@ from mha_viz.figures.frames import Recording, frames
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
-from mha_viz.ui import address, classroom, frame, inference
+from mha_viz.ui import address, classroom, inference, navigation
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import guarded, plain, theme
 
@@ -89,7 +89,7 @@ def _open(task: SmallTask) -> None:
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}
-            st.page_link(frame.page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
+            st.page_link(navigation.page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
 
 
 @guarded()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -11,12 +12,13 @@ from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import labelled
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head, standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
-from mha_viz.ui import address, frame
+from mha_viz.ui import address, navigation
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable
@@ -47,7 +49,7 @@ def summary(evidence: Evidence, head: Head) -> None:
     sentences = [f"* {f.role}, {plain(standing_with_numbers(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
     parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
-    st.page_link(frame.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
+    st.page_link(navigation.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -135,14 +137,30 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
         width="stretch",
         column_config={name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in numbers.items()},
     )
-    options = list(zip(table["relation"], table["direction"], strict=True))
+    return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
+
+
+def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """The relation and direction that is chosen of those with sentences; None where none has any."""
+    options = [pair for pair in relations if _has_sentences(pair[0])]
+    if not options:
+        return None
     chosen = st.selectbox(
         "Sentences for",
         options,
         key=f"card_relation_{head}",
-        format_func=lambda pair: f"{pair[0]}, {DIRECTIONS[pair[1]]}",
+        format_func=lambda pair: f"{labelled(pair[0])}, {DIRECTIONS[pair[1]]}",
     )
     return (str(chosen[0]), str(chosen[1])) if chosen else None
+
+
+def _has_sentences(relation: str) -> bool:
+    return relation.startswith("all") or relation in _relations_of_built_in()
+
+
+@cache
+def _relations_of_built_in() -> frozenset[str]:
+    return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
 
 
 def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
@@ -207,7 +225,7 @@ def _listed(title: str, cases: Sequence[Case], head: Head) -> None:
         parameters = {k: v for k, v in st.query_params.to_dict().items() if k in ("model", "tray")}
         label = f"{text}  ({case.right} of {len(case.arcs)})"
         st.page_link(
-            frame.page("explore"), label=plain(label), query_params={**parameters, "text": text, "head": str(head)}
+            navigation.page("explore"), label=plain(label), query_params={**parameters, "text": text, "head": str(head)}
         )
         missed = [arc for arc in case.arcs if not arc.right][:3]
         for arc in missed:

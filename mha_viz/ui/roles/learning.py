@@ -20,7 +20,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps
-from mha_viz.ui import address, frame
+from mha_viz.ui import address, navigation
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.components.player import player
@@ -78,7 +78,7 @@ def show() -> None:
         "never saw in training. Press *Play*, or move the slider.",
         width=900,
     )
-    _at_a_step(list(saved_steps), theme(), frame.page("explore"))
+    _at_a_step(list(saved_steps), theme(), navigation.page("explore"))
 
 
 @st.fragment

@@ -12,7 +12,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import Source
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, frame
+from mha_viz.ui import address, navigation
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles.measuring import FILES
@@ -127,7 +127,7 @@ def _result(result: dict[str, Any], head: Head) -> None:
             if target is None:
                 st.markdown(text)
             else:
-                st.page_link(frame.page("explore"), label=text, query_params=target)
+                st.page_link(navigation.page("explore"), label=text, query_params=target)
             ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
             st.caption(plain(f"{ends}, weight {one.weight:.2f}{f', {one.relation[0]}' if one.relation[0] else ''}"))
     if result["counts"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,9 +14,8 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
-from mha_viz.ui import address, frame
 from mha_viz.ui.cache import lasting
-from mha_viz.ui.parts import picked_head, plain, theme
+from mha_viz.ui.parts import guarded, picked_head, plain, theme
 from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence
 
@@ -29,20 +29,18 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
         "<style>.st-key-wide_role_map .stElementContainer:has(.stPlotlyChart) "
         f"{{ min-width: {int(chart.layout.width)}px; }}</style>"
     )
+    key = f"role_map_{chosen}"  # with another head the chart is another one, in which nothing has been clicked
     with st.container(key="wide_role_map"):
-        picked = st.plotly_chart(
+        st.plotly_chart(
             chart,
-            key="role_map",
-            on_select="rerun",
+            key=key,
+            on_select=partial(_on_cell, key),
             selection_mode="points",
             theme=None,
             config=CONFIG,
             width=int(chart.layout.width),
             alt="Map of roles, layers by heads; “All roles as a table” below lists the same.",
         )
-    head = picked_head(picked)
-    if head is not None:
-        st.switch_page(frame.page("explore"), query_params={**_view(), "head": str(head)})
     with st.expander("All roles as a table"):
         _listed(evidence, kinds)
 
@@ -58,8 +56,11 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-def _view() -> dict[str, str]:
-    return {name: value for name, value in address.now().items() if name not in ("on", "pin", "corpus")}
+@guarded()
+def _on_cell(key: str) -> None:
+    head = picked_head(st.session_state.get(key))
+    if head is not None:
+        filters.go(head=str(head), find=None, on=None, pin=None, link=None)
 
 
 def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
@@ -87,7 +88,7 @@ def show_strongest(evidence: Evidence) -> None:
     strongest: dict[str, Finding] = {}
     for finding in strongest_first(evidence.findings()):
         strongest.setdefault(finding.role, finding)
-    st.markdown("The strongest of each kind. Click a cell to open the head in Explore.")
+    st.markdown("The strongest of each kind. Click a cell of the map to open the head’s card.")
     for role in COLOURS:
         if role in strongest:
             finding = strongest[role]

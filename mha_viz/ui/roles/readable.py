@@ -22,7 +22,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
-from mha_viz.ui import address, frame
+from mha_viz.ui import address, navigation
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.parts import complain, plain
 from mha_viz.ui.roles.measuring import FILES
@@ -130,7 +130,7 @@ def _case(example: Example) -> None:
     if query is None:
         st.markdown(plain(_around(example)))
     else:
-        st.page_link(frame.page("explore"), label=plain(_around(example)), query_params=query)
+        st.page_link(navigation.page("explore"), label=plain(_around(example)), query_params=query)
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from types import MappingProxyType
@@ -15,12 +16,13 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import asked_for, gloss
+from mha_viz.figures.glosses import asked_for, gloss, linked
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
-from mha_viz.ui.roles import filters
+from mha_viz.ui.roles import filters, score_rows
+from mha_viz.ui.roles.score_rows import Row
 from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed
@@ -66,8 +68,15 @@ def _syntax(evidence: Evidence) -> None:
         matches = f" that matches “{typed[:40]}”" if typed else ""
         remark(f"No relation{matches} has at least {FEWEST} held-out cases.")
         return
-    shown = percentages(table, SHARES)
-    st.dataframe(shown, hide_index=True, width="stretch", column_config=_columns(), key="relations")
+    columns = {
+        "best fixed offset": "offset",
+        "part-of-speech rule": "part of speech",
+        "best untrained head": "untrained",
+    }
+    score_rows.draw("Relation", columns, _rows(table, table["relation"].map(linked), tuple(columns.values())))
+    with st.expander("All numbers of the relations"):
+        shown = percentages(table, SHARES)
+        st.dataframe(shown, hide_index=True, width="stretch", column_config=_columns(), key="relations")
     beaten = table[table["better"] != "the head"]
     if len(beaten):
         st.markdown(
@@ -107,6 +116,13 @@ def readable(evidence: Evidence, level: str) -> Any:
     return table.sort_values("gain", ascending=False)
 
 
+def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[Row]:
+    """A line for each of a table with the columns "best head", "score" and these baselines."""
+    for what, (_, line) in zip(words, table.iterrows(), strict=True):
+        head = Head.parse(line["best head"].split()[0])
+        yield Row(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
+
+
 def _columns() -> dict[str, Any]:
     number = st.column_config.NumberColumn
     return {
@@ -134,8 +150,11 @@ def _coreference(evidence: Evidence) -> None:
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
     columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
-    shares = percentages(shown, numbers)
-    st.dataframe(shares, hide_index=True, width="stretch", column_config={**columns, "better": better})
+    names = {"nearest mention": "nearest", "same form": "same form", "best untrained head": "untrained"}
+    score_rows.draw("Mention", names, _rows(shown, shown["mention"], tuple(names.values())))
+    with st.expander("All numbers of coreference"):
+        shares = percentages(shown, numbers)
+        st.dataframe(shares, hide_index=True, width="stretch", column_config={**columns, "better": better})
     beaten = shown[shown["better"] != "the head"]
     if len(beaten):
         listed = ", ".join(plain(name) for name in beaten["mention"])

@@ -16,7 +16,7 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, frame, inference, takeaway
+from mha_viz.ui import address, inference, navigation, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import Once, office
 from mha_viz.ui.jobs import Desk, Job, Rules
@@ -253,7 +253,7 @@ def _changes(
         chart = charts.head_grid(moved, "nats", off, theme())
         _chart(chart, "later_heads", "Change of each later head’s attention.")
     st.page_link(
-        frame.page("explore"),
+        navigation.page("explore"),
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )

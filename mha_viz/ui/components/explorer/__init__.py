@@ -15,14 +15,23 @@ def explorer(
     key: str,
     on_view: Callable[[], None],
     on_tray: Callable[[], None],
+    on_card: Callable[[], None],
     on_measure: Callable[[], None],
 ) -> None:
     """Draw one reading (``figures.packet``), with the roles of its heads (``ui.badges``, JSON).
 
     ``on_view`` runs when the person changed the view; ``st.session_state[key].view`` then holds the URL
     parameters that differ from their defaults (None: the parameter leaves the URL). ``on_tray`` runs when the person
-    set a head aside to compare: ``tray`` holds its ``model`` and ``head``. ``on_measure`` runs when the person asked
-    for the roles of a model that was never measured.
+    added a head to the compared heads: ``tray`` holds its ``model`` and ``head``. ``on_card`` runs when the person
+    asked what a head is known for: ``card`` holds its name. ``on_measure`` runs when the person asked for the roles of
+    a model that was never measured.
     """
     data = packet + roles + len(roles).to_bytes(4, "little")  # bytes travel only by themselves
-    _mount(key=key, data=data, on_view_change=on_view, on_tray_change=on_tray, on_measure_change=on_measure)
+    _mount(
+        key=key,
+        data=data,
+        on_view_change=on_view,
+        on_tray_change=on_tray,
+        on_card_change=on_card,
+        on_measure_change=on_measure,
+    )

@@ -1,0 +1,40 @@
+// The heads that answer a search, in groups; each is a link.
+import { make } from "../dom.js";
+
+// `open` is told the place of an answer among all.
+/** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
+export function answersOf({ groups, problem }, open) {
+  let index = 0;
+  const sections = groups.map(({ title, note, answers }) => {
+    const links = answers.map((answer) => make("li", {}, linkOf(answer, open, index++)));
+    const remark = note ? [make("p", { class: "soft" }, note)] : [];
+    return make("section", {}, make("h2", {}, title), ...remark, make("ul", {}, ...links));
+  });
+  return problem ? [make("p", { class: "soft" }, problem), ...sections] : sections;
+}
+
+/** @type {(answer: SearchAnswer, open: (index: number) => void, index: number) => HTMLElement} */
+function linkOf(answer, open, index) {
+  const { head, paper, does, score, baseline, rule, standing, href } = answer;
+  const onclick = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // another tab or window
+    event.preventDefault();
+    open(index);
+  };
+  const measured = score ? [make("b", {}, score), ` baseline ${baseline} (${rule})`] : [];
+  const trust = standing ? [make("i", { class: standing === "established" ? "sure" : "" }, standing)] : [];
+  return make(
+    "a",
+    { href, onclick },
+    make("span", { class: "head" }, make("b", {}, head), ` (${paper})`),
+    make("span", { class: "does" }, does),
+    make("span", { class: "measured" }, ...measured, ...trust),
+  );
+}
+
+// How many heads an answer has, to be read aloud.
+/** @type {(data: SearchData) => string} */
+export function counted({ groups, problem }) {
+  const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);
+  return problem || (count === 1 ? "1 head" : `${count} heads`);
+}

@@ -1,0 +1,39 @@
+// The keys of the page, in a list that "?" opens.
+import { make } from "../dom.js";
+import { remembersShortcuts, rememberShortcuts } from "../memory.js";
+
+const KEYS = [
+  ["/", "Find a head, from anywhere on the page"],
+  ["?", "Open this list"],
+  ["Esc", "Close what is open; then let go of the held word"],
+  ["Enter", "In the sentence: show its attention. In the grid: open the head. In a drawing: hold the word"],
+  ["Shift Enter", "In the sentence: begin a new line"],
+  ["← ↑ → ↓", "In the grid: from head to head. In a drawing: from word to word"],
+  ["c", "In the grid: add the head to the compared heads"],
+  ["Tab", "From control to control; the first one skips to the page"],
+];
+
+// A dialog with the keys.
+/** @type {() => HTMLDialogElement} */
+export function keyList() {
+  const rows = KEYS.map(([key, does]) =>
+    make("div", {}, make("dt", {}, ...key.split(" ").map((name) => make("kbd", {}, name))), make("dd", {}, does)),
+  );
+  const shortcuts = make("input", { type: "checkbox", checked: remembersShortcuts() });
+  shortcuts.onchange = () => rememberShortcuts(shortcuts.checked);
+  const dialog = make(
+    "dialog",
+    { "aria-label": "Keys" },
+    make("h2", {}, "Keys"),
+    make("dl", {}, ...rows),
+    make("label", { class: "switch" }, shortcuts, make("span", {}, "Use / and ? as keys on every page")),
+    make("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close"),
+  );
+  dialog.onkeydown = (event) => {
+    if (event.key === "Escape") event.stopPropagation(); // it closes the list alone
+  };
+  dialog.onclick = (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  };
+  return dialog;
+}

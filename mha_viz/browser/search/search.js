@@ -1,0 +1,165 @@
+// "Find a head that …", from anywhere on the page: "/" brings the keyboard to the field, "?" opens the list of keys.
+import { make } from "../dom.js";
+import { remembersShortcuts } from "../memory.js";
+import { post } from "../post.js";
+import { answersOf, counted } from "./answers.js";
+import { keyList } from "./keys.js";
+
+const ASK_AFTER = 250; // milliseconds of quiet before the server is asked
+const TYPED_INTO =
+  "textarea, select, [contenteditable], dialog, dialog *, input:not([type=checkbox], [type=radio], [type=range])";
+
+/** @type {(root: HTMLElement, send: Send) => SearchOnPage} */
+export function search(root, send) {
+  const app = /** @type {SearchApp} */ ({ root, send, data: null, timer: undefined, part: {} });
+  page(app);
+  const onKey = (event) => onAnyKey(app, event);
+  const onPress = (event) => {
+    if (!event.composedPath().includes(root)) close(app);
+  };
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("pointerdown", onPress);
+  return {
+    show: (data) => show(app, data),
+    stop: () => {
+      clearTimeout(app.timer);
+      document.removeEventListener("keydown", onKey);
+      document.removeEventListener("pointerdown", onPress);
+    },
+  };
+}
+
+/** @type {(app: SearchApp) => void} */
+function page(app) {
+  const { part: p } = app;
+  const name = "Find a head that …";
+  p.field = make("input", {
+    type: "search",
+    placeholder: name,
+    "aria-label": name,
+    maxLength: 80,
+    autocomplete: "off",
+  });
+  p.field.oninput = () => typed(app);
+  p.field.onkeydown = (event) => onFieldKey(app, event);
+  p.field.onfocus = () => app.data?.typed === wanted(app) && open(app);
+  p.answers = make("div", { class: "answers", role: "region", "aria-label": "Heads that answer", hidden: true });
+  p.answers.onkeydown = (event) => onAnswerKey(app, event);
+  p.status = make("p", { class: "status", role: "status" });
+  p.keys = keyList();
+  p.ask = make("button", { type: "button", class: "ask", "aria-label": "Keys", title: "Keys (?)" }, "?");
+  p.ask.onclick = () => p.keys.showModal();
+  const box = make("div", { class: "box" }, p.field, make("kbd", { "aria-hidden": "true" }, "/"));
+  const all = make("div", { class: "search", role: "search" }, box, p.ask, p.answers, p.status);
+  app.root.replaceChildren(all, p.keys);
+}
+
+/** @type {(app: SearchApp) => string} */
+const wanted = ({ part }) => part.field.value.trim().replace(/\s+/g, " ");
+/** @type {(app: SearchApp) => HTMLElement[]} */
+const links = ({ part }) => [...part.answers.querySelectorAll("a")];
+
+// ---- The server's answer ------------------------------------------------------------------------------------------
+
+/** @type {(app: SearchApp, data: SearchData) => void} */
+function show(app, data) {
+  if (!data.typed) return; // the page was drawn for another reason
+  app.data = data;
+  const { part } = app;
+  part.answers.replaceChildren(...answersOf(data, (index) => choose(app, index)));
+  if (data.typed !== wanted(app)) return;
+  part.field.removeAttribute("aria-busy");
+  part.status.textContent = counted(data);
+  open(app);
+}
+
+/** @type {(app: SearchApp) => void} */
+function open({ part }) {
+  part.answers.hidden = false;
+}
+
+/** @type {(app: SearchApp) => void} */
+function close({ part }) {
+  part.answers.hidden = true;
+  part.status.textContent = "";
+}
+
+// ---- What the person does -----------------------------------------------------------------------------------------
+
+/** @type {(app: SearchApp) => void} */
+function typed(app) {
+  clearTimeout(app.timer);
+  if (!wanted(app)) close(app);
+  else app.timer = setTimeout(() => query(app), ASK_AFTER);
+}
+
+/** @type {(app: SearchApp) => void} */
+function query(app) {
+  clearTimeout(app.timer);
+  if (!wanted(app)) return;
+  app.part.field.setAttribute("aria-busy", "true");
+  app.send("query", wanted(app));
+}
+
+/** @type {(app: SearchApp, index: number) => void} */
+function choose(app, index) {
+  close(app);
+  app.part.field.value = "";
+  post(app.send, "open", { typed: app.data.typed, index });
+}
+
+/** @type {(app: SearchApp, event: KeyboardEvent) => void} */
+function onFieldKey(app, event) {
+  const { part, data } = app;
+  const isAnswered = !part.answers.hidden && data?.typed === wanted(app);
+  if (event.key === "Enter" && isAnswered && links(app).length) choose(app, 0);
+  else if (event.key === "Enter") query(app);
+  else if (event.key === "ArrowDown" && isAnswered) links(app)[0]?.focus();
+  else if (event.key === "Escape" && !part.answers.hidden) close(app);
+  else if (event.key === "Escape" && part.field.value) part.field.value = "";
+  else if (event.key === "Escape") part.field.blur();
+  else return;
+  event.preventDefault();
+  event.stopPropagation(); // one thing at a time: the held word stays
+}
+
+/** @type {(app: SearchApp, event: KeyboardEvent) => void} */
+function onAnswerKey(app, event) {
+  const all = links(app);
+  const at = all.indexOf(/** @type {HTMLElement} */ (event.target));
+  if (event.key === "ArrowDown") all[Math.min(at + 1, all.length - 1)]?.focus();
+  else if (event.key === "ArrowUp" && at > 0) all[at - 1].focus();
+  else if (event.key === "ArrowUp") app.part.field.focus();
+  else if (event.key === "Escape") {
+    app.part.field.focus();
+    close(app);
+  } else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+// "/" and "?" wherever nothing is typed into, unless the visitor wants no such keys.
+/** @type {(app: SearchApp, event: KeyboardEvent) => void} */
+function onAnyKey({ part }, event) {
+  if (!["/", "?"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts())
+    return;
+  const target = /** @type {Element} */ (event.composedPath()[0]);
+  if (target.matches?.(TYPED_INTO)) return;
+  event.preventDefault();
+  if (event.key === "?") return part.keys.showModal();
+  part.field.focus();
+  part.field.select();
+}
+
+// Streamlit calls this on the same page elements at every change of the data.
+/** @param {StreamlitComponent} component */
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = /** @type {any} */ (parentElement.querySelector(".mha-search"));
+  root.send = setTriggerValue;
+  root.app ??= search(root, (name, value) => root.send(name, value));
+  root.app.show(data);
+  return () => {
+    root.app?.stop();
+    root.app = null;
+  };
+}

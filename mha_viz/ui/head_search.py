@@ -1,0 +1,214 @@
+"""Heads that a person looks for: by name, by what they do in plain words, or by two words of the sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.profile import Finding
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.glosses import asked_for, gloss, linked
+from mha_viz.figures.role_words import best_baseline, standing, standing_with_numbers, strongest_first
+from mha_viz.numerals import counted, percent, weight
+
+LISTED = 6  # heads in an answer
+FEWEST = 20  # held-out cases of a relation that is listed
+NO_ROLE = "no role"
+WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
+RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "best untrained head": "untrained_odd"}
+# What other roles than relations are measured by: a table, its column, and the offset that its rows are for.
+MEASURES: Mapping[str, tuple[str, str, int | None]] = MappingProxyType(
+    {
+        **{name: ("delimiter", name, None) for name in ("cls", "sep", "punctuation")},
+        "previous": ("position", "mass", -1),
+        "same": ("position", "mass", 0),
+        "next": ("position", "mass", 1),
+        "entropy": ("entropy", "normalised", None),
+    }
+)
+_NAME = re.compile(r"[Ll](\d{1,3})\s*[Hh](\d{1,3})", re.ASCII)
+_NUMBERS = re.compile(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", re.ASCII)
+_ARROW = re.compile(r"→|[-–=]+>")
+
+
+class Answer(NamedTuple):
+    """A head with what it does in plain words. ``score``, and ``baseline`` by which ``rule``, are written with their
+    signs, empty where nothing was measured; ``standing`` says how far the role can be trusted, ``words`` all of that in
+    a sentence. Of a link in the sentence, ``link`` holds its two tokens."""
+
+    head: Head
+    does: str
+    score: str = ""
+    baseline: str = ""
+    rule: str = ""
+    standing: str = ""
+    words: str = ""
+    link: tuple[int, int] | None = None
+
+
+class Group(NamedTuple):
+    """Answers of one kind, the best first, with what is to be known about them."""
+
+    title: str
+    answers: tuple[Answer, ...] = ()
+    note: str = ""
+
+
+# ---- By name ------------------------------------------------------------------------------------------
+
+
+def named(typed: str) -> dict[str, Head]:
+    """The heads that ``typed`` can mean, by how they are counted: "L3H1" is one, "4-2" counts from 1 or from 0."""
+    name, numbers = _NAME.fullmatch(typed.strip()), _NUMBERS.fullmatch(typed.strip())
+    if name:
+        return {"": Head(int(name[1]), int(name[2]))}
+    if not numbers:
+        return {}
+    first, second = int(numbers[1]), int(numbers[2])
+    papers = {"counted from 1, as in papers": Head(first - 1, second - 1)} if first and second else {}
+    return {**papers, "counted from 0": Head(first, second)}
+
+
+def of_names(
+    typed: str, heads: dict[str, Head], exists: Callable[[Head], bool], findings: Sequence[Finding]
+) -> list[Group]:
+    """A group for each way to read the name of a head; one that says so where no such head exists."""
+    groups = [
+        Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings))
+        for counting, head in heads.items()
+        if exists(head)
+    ]
+    return groups or [Group(typed.strip(), note="This model has no such head.")]
+
+
+def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[Answer, ...]:
+    of_head = tuple(_of_finding(finding) for finding in strongest_first(findings) if finding.head == head)
+    return _once(of_head) or (Answer(head, "No role was found for this head."),)
+
+
+# ---- By what it does ----------------------------------------------------------------------------------
+
+
+def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> Group | None:
+    """The heads that do what plain words ask for; None where the words ask for nothing.
+
+    Where no head has a role for what is meant, the head that comes closest in the ``table`` of a profile of this name
+    (None where there is none) comes first, with what it is compared with.
+    """
+    details = asked_for(typed)
+    meaning = gloss(details[0]) if details else None
+    if meaning is None:
+        return None
+    roles = [finding for finding in strongest_first(findings) if _detail(finding) in details]
+    roles.sort(key=lambda finding: details.index(_detail(finding)))
+    answers = [_of_finding(finding) for finding in roles]
+    note = ""
+    if not roles or _detail(roles[0]) != details[0]:
+        note = f"No head has a role for “{meaning.link}” here."
+        answers = [*_closest(details[0], table), *answers]
+    return Group(f"{meaning.name[:1].upper()}{meaning.name[1:]}", _once(answers)[:LISTED], note)
+
+
+def _detail(finding: Finding) -> str:
+    return finding.detail.split()[0]
+
+
+def _of_finding(finding: Finding) -> Answer:
+    rule, baseline = best_baseline(finding)
+    does, words = _in_words(finding.detail), f"{finding.role}, {standing_with_numbers(finding)}"
+    return Answer(finding.head, does, percent(finding.score), percent(baseline), rule, standing(finding), words)
+
+
+def _in_words(detail: str) -> str:
+    """ "object → its verb (obj)"; with the arrow turned round for a head that looks from the verb to its object."""
+    name, _, direction = detail.partition(" ")
+    meaning = gloss(name)
+    if not direction and meaning is not None:
+        return meaning.link
+    return linked(name) if direction == "dep_to_head" else linked(name).replace("→", "←")
+
+
+def _closest(detail: str, table: Callable[[str], Any]) -> list[Answer]:
+    """The head that comes closest to a role that no head has."""
+    measure = MEASURES.get(detail)
+    return _best_at(detail, table("syntax_chosen")) if measure is None else _highest(detail, *measure, table)
+
+
+def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[Answer]:
+    """The head with the highest value of a measure; the baseline is the mean of all heads."""
+    rows = table(name)
+    if rows is None:
+        return []
+    rows = rows if offset is None else rows[rows["offset"] == offset]
+    row, mean = rows.loc[rows[column].idxmax()], percent(float(rows[column].mean()))
+    score, head = percent(float(row[column])), Head(int(row["layer"]), int(row["head"]))
+    words = f"The head that comes closest: {score}; mean of all heads {mean}"
+    return [Answer(head, _in_words(detail), score, mean, "mean of all heads", NO_ROLE, words)]
+
+
+def _best_at(relation: str, chosen: Any) -> list[Answer]:
+    """The head that is right most often for a relation without a role, on the half that it was not chosen on."""
+    if chosen is None:
+        return []
+    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= FEWEST)].sort_values("level")
+    if not len(rows):
+        return []
+    row = rows.iloc[0]  # "base" before "full"
+    rule, baseline = max(((name, float(row[column])) for name, column in RULES.items()), key=lambda pair: pair[1])
+    score, cases = percent(row["accuracy_odd"]), counted(int(row["n_odd"]), "held-out case")
+    words = f"The best head for this relation, right in {score} of {cases}; {rule} {percent(baseline)}"
+    detail = f"{relation} {row['direction']}"
+    head = Head(int(row["layer"]), int(row["head"]))
+    return [Answer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE, words)]
+
+
+def _once(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    """Each head once for each relation, in whichever direction it is better."""
+    first = {(answer.head, answer.does.replace("←", "→")): answer for answer in reversed(answers)}
+    return tuple(answer for answer in answers if answer in first.values())
+
+
+# ---- By two words of the sentence ---------------------------------------------------------------------
+
+
+def has_arrow(typed: str) -> bool:
+    """Whether a link is meant and nothing else."""
+    return _ARROW.search(typed) is not None
+
+
+def two_words(typed: str) -> tuple[str, str] | None:
+    """The words of "it → animal", "it animal" and "from it to animal", in small letters; None for anything else."""
+    words = [word.strip("“”\"'").casefold() for word in _ARROW.sub(" ", typed).split()]
+    words = words[1:] if len(words) == 4 and words[0] == "from" else words
+    words = [words[0], words[2]] if len(words) == 3 and words[1] == "to" else words
+    return (words[0], words[1]) if len(words) == 2 and all(words) else None
+
+
+def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
+    """The heads with the strongest link from the first word to the second, wherever they stand in the text; None where
+    the text does not have both. The baseline is the mean of all heads."""
+    units = list(zip(attention.text.by_words().tokens, attention.text.groups, strict=True))
+    queries, keys = ([group for token, group in units if token.text.casefold() == word] for word in words)
+    pairs = [(query, key) for query in queries for key in keys if query != key]
+    if not pairs:
+        return None
+    shares = np.stack([_share(attention, *pair) for pair in pairs])  # [pair, layer, head]
+    strongest = shares.max(axis=0)  # [layer, head]
+    mean = weight(float(strongest.mean()))
+    answers = []
+    for place in np.argsort(-strongest, axis=None, kind="stable")[:LISTED]:
+        head = Head(*map(int, np.unravel_index(place, strongest.shape)))
+        query, key = pairs[int(shares[:, head.layer, head.head].argmax())]
+        score, link = weight(float(strongest[head])), (query[0], key[0])
+        answers.append(Answer(head, " → ".join(words), score, mean, "mean of all heads", link=link))
+    return Group(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
+
+
+def _share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:
+    """The weight of one word on another, [layer, head]: the mean over the pieces of the first, the sum over those of
+    the second, as :meth:`Attention.by_words`."""
+    return attention.weights[:, :, list(query)][..., list(key)].sum(axis=-1).mean(axis=-1)

@@ -1,0 +1,171 @@
+"""*Find a head that …*, on every page: the field is the browser's, the answers are of the model that the URL names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import Busy, MhaVizError
+from mha_viz.models import catalog
+from mha_viz.text import clean
+from mha_viz.ui import address, head_search, navigation
+from mha_viz.ui.annotated import built_in
+from mha_viz.ui.cache import office, ready
+from mha_viz.ui.components.search import search
+from mha_viz.ui.head_search import Answer, Group
+from mha_viz.ui.parts import guarded, message, sent, whole
+from mha_viz.ui.request import PageRequest, page_request
+from mha_viz.ui.studies import given, studies
+
+KEY = "search"
+LONGEST = 80  # characters of what is typed
+PATIENCE = 20  # seconds for the reading of the sentence
+STAYS = ("explore", "roles", "inside a head")  # pages that show the head that the URL names; others lead to Explore
+OPENED = "heads_opened"  # how often a head was opened from here: the drawing then follows the URL
+_QUERY, _CHOICE = "search_query", "search_choice"
+
+
+@st.fragment
+def show(here: str) -> None:
+    """The field on the page called ``here``, with the answer to what was typed a moment ago."""
+    chosen = st.session_state.pop(_CHOICE, None)
+    if isinstance(chosen, Answer):
+        _open(chosen, here)
+    typed = st.session_state.pop(_QUERY, "")
+    search(_content(typed, here), KEY, _on_query, _on_open)
+
+
+@guarded()
+def _on_query() -> None:
+    st.session_state[_QUERY] = _typed(sent(KEY, "query"))
+
+
+@guarded()
+def _on_open() -> None:
+    event = message(KEY, "open")
+    answers = [answer for group in answer_groups(_typed(event.get("typed"))) for answer in group.answers]
+    index = whole(event.get("index"))
+    if index is not None and 0 <= index < len(answers):
+        st.session_state[_CHOICE] = answers[index]
+
+
+def _typed(value: object) -> str:
+    return " ".join(clean(str(value or "")[:LONGEST]).split())
+
+
+def _content(typed: str, here: str) -> dict[str, Any]:
+    """For the browser: what was typed, what cannot be answered, and the answers in groups."""
+    if not typed:
+        return {"typed": "", "problem": "", "groups": []}
+    try:
+        groups = answer_groups(typed)
+    except MhaVizError as error:
+        return {"typed": typed, "problem": str(error), "groups": []}
+    problem = (
+        "" if groups else f"Nothing here is called “{typed[:40]}”. Type {head_search.WHAT}, or two words of the text."
+    )
+    return {"typed": typed, "problem": problem, "groups": [_group(group, here) for group in groups]}
+
+
+def _group(group: Group, here: str) -> dict[str, Any]:
+    answers = [
+        {
+            "head": str(answer.head),
+            "paper": answer.head.paper,
+            **{name: getattr(answer, name) for name in ("does", "score", "baseline", "rule", "standing")},
+            "href": _href(answer, here),
+        }
+        for answer in group.answers
+    ]
+    return {"title": group.title, "note": group.note, "answers": answers}
+
+
+# ---- Answers ------------------------------------------------------------------------------------------
+
+
+def answer_groups(typed: str) -> list[Group]:
+    """What the model on the page has for what was typed, the surest kind of answer first. Raises what the model
+    raises, and Busy."""
+    what = page_request()
+    model = catalog.resolve(what.where.model) if what.where.model else catalog.default()
+    findings = studies().roles(model)
+    heads = head_search.named(typed)
+    if heads:
+        return head_search.of_names(typed, heads, lambda head: _exists(head, model), findings)
+    linked = _linked(typed, model, what)
+    role = None if head_search.has_arrow(typed) else head_search.by_role(typed, findings, _tables(model))
+    return [group for group in (linked, role) if group is not None]
+
+
+def _exists(head: Head, model: catalog.Model) -> bool:
+    return not model.heads or (head.layer < model.layers and head.head < model.heads)
+
+
+def _tables(model: catalog.Model) -> Callable[[str], Any]:
+    """The tables of what was measured of a model by their names, None for those that there are not; read when asked."""
+
+    def table(name: str) -> Any:
+        if model.kind in ("bundled", "own"):
+            evidence = given(model.name)
+            return evidence.table(name) if evidence else None
+        profile = studies().profile(model, built_in().digest)
+        return profile.tables.get(name) if profile else None
+
+    return table
+
+
+def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None:
+    words = head_search.two_words(typed)
+    text = f"{what.sentence} {what.where.pair}".casefold()
+    if words is None or not all(word in text for word in words):
+        return None
+    return head_search.between_words(words, _reading(model, what))
+
+
+def _reading(model: catalog.Model, what: PageRequest) -> Attention:
+    if not (office().has_reading(model, what.text, what.where.pair) or ready(model)):
+        model = catalog.default()  # whose picture stands there meanwhile
+    future = office().reading(model, what.text, what.where.pair)
+    try:
+        return future.result(PATIENCE)
+    except NotYet:
+        future.cancel()
+        raise Busy("The text is still being read.", "Search again in a moment.") from None
+
+
+# ---- The way to a head --------------------------------------------------------------------------------
+
+
+def _place(answer: Answer, here: str) -> tuple[str, dict[str, str | None]]:
+    """The page that shows a head, and what changes in the URL."""
+    page = here if here in STAYS and (answer.link is None or here != "roles") else "explore"
+    link: dict[str, str | None] = {"pin": None, "link": None}
+    if answer.link is not None:
+        query, key = answer.link
+        link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
+    rollout = {"shown": None} if address.now().get("shown") == "rollout" else {}  # whose heads are layers
+    return page, {"head": str(answer.head), "on": None, "find": None, **link, **rollout}
+
+
+def _parameters(changes: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**address.now(), **changes}.items() if value is not None}
+
+
+def _href(answer: Answer, here: str) -> str:
+    name, changes = _place(answer, here)
+    return f"./{navigation.page(name).url_path}?{urlencode(_parameters(changes))}"
+
+
+def _open(answer: Answer, here: str) -> None:
+    """The head on its page. Ends the run."""
+    name, changes = _place(answer, here)
+    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+    if name != here:
+        st.switch_page(navigation.page(name), query_params=_parameters(changes))
+    address.go(**changes)
+    st.rerun()

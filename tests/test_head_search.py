@@ -1,0 +1,194 @@
+"""Heads that a person looks for: by name in both numberings, in plain words, by two words of the text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from mha_viz.analysis.profile import Finding
+from mha_viz.attention import Head
+from mha_viz.figures.role_words import best_baseline, plain_name
+from mha_viz.ui import head_search
+from mha_viz.ui.head_search import LISTED, NO_ROLE, Answer
+from tests.readings import ducks
+
+
+def finding(name: str, role: str, detail: str, score: float, baseline: float, **more: object) -> Finding:
+    usual = Finding(Head.parse(name), role, detail, score, baseline, score - baseline, 200, 0.5, 0.7)
+    return usual._replace(**more)
+
+
+OBJECT = finding("L3H1", "syntax", "obj head_row", 0.7, 0.4, upos=0.6, upos_rule="nearest NOUN to the right")
+OBJECT_TOO = finding("L3H1", "syntax", "obj dep_to_head", 0.6, 0.4)
+WEAK = finding("L2H8", "syntax", "nsubj dep_to_head", 0.58, 0.33, beats_upos=False, upos=0.69, upos_rule="nearest VERB")
+PRONOUN = finding("L2H4", "coreference", "third_person", 0.734, 0.5)
+BEFORE = finding("L0H2", "position", "previous", 0.997, 0.054, low=math.nan, high=math.nan)
+BROAD = finding("L0H0", "broad", "entropy", 0.87, 0.53, low=math.nan, high=math.nan)
+FINDINGS = (OBJECT, OBJECT_TOO, WEAK, PRONOUN, BEFORE, BROAD)
+NAMES = ["level", "relation", "direction", "layer", "head", "n_odd", "accuracy_odd", "offset_odd", "upos_odd"]
+ROWS = [
+    ("full", "vocative", "dep_to_head", 9, 9, 30, 0.1, 0.2, 0.3, 0.0),
+    ("base", "vocative", "dep_to_head", 1, 5, 40, 0.25, 0.125, 0.375, 0.05),
+    ("base", "list", "dep_to_head", 1, 5, 19, 0.25, 0.125, 0.375, 0.05),
+]
+CHOSEN = pd.DataFrame(ROWS, columns=[*NAMES, "untrained_odd"])
+
+
+PUNCTUATION = pd.DataFrame({"layer": [0, 1, 1], "head": [0, 0, 2], "punctuation": [0.1, 0.2, 0.6]})
+OFFSETS = pd.DataFrame(
+    {"layer": [0, 0, 1, 1], "head": [0, 0, 0, 0], "offset": [0, 1, 0, 1], "mass": [0.4, 0.1, 0.2, 0.9]}
+)
+TABLES = {"syntax_chosen": CHOSEN, "delimiter": PUNCTUATION, "position": OFFSETS}
+
+
+def table(name: str) -> Any:
+    return TABLES.get(name)
+
+
+def answers(typed: str) -> tuple[Answer, ...]:
+    group = head_search.by_role(typed, FINDINGS, table)
+    assert group is not None
+    return group.answers
+
+
+# ---- By name --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "heads"),
+    [
+        ("L3H1", ["L3H1"]),
+        (" l12 h0 ", ["L12H0"]),
+        ("4-2", ["L3H1", "L4H2"]),
+        ("4–2", ["L3H1", "L4H2"]),
+        ("4.2", ["L3H1", "L4H2"]),
+        ("0-3", ["L0H3"]),  # nothing counts from 1 to 0
+        ("L3", []),
+        ("L3H1 and", []),
+        ("1234-1", []),
+        ("²-1", []),
+        ("", []),
+    ],
+)
+def test_names_are_read_in_both_numberings(typed: str, heads: list[str]) -> None:
+    assert [str(head) for head in head_search.named(typed).values()] == heads
+
+
+def test_each_way_to_read_a_name_is_a_group_with_the_roles_of_its_head() -> None:
+    groups = head_search.of_names("4-2", head_search.named("4-2"), lambda head: True, FINDINGS)
+    assert [group.title for group in groups] == ["4-2, counted from 1, as in papers", "4-2, counted from 0"]
+    assert [answer.does for answer in groups[0].answers] == ["object ← its verb (obj)"]  # once, not in both directions
+    assert groups[1].answers == (Answer(Head(4, 2), "No role was found for this head."),)
+
+
+def test_a_head_that_the_model_lacks_is_not_offered() -> None:
+    (group,) = head_search.of_names("9-9", head_search.named("9-9"), lambda head: False, FINDINGS)
+    assert group.answers == ()
+    assert group.note == "This model has no such head."
+
+
+# ---- By what it does ------------------------------------------------------------------------------------------------
+
+
+def test_plain_words_give_score_baseline_and_standing() -> None:
+    (answer,) = answers("pronoun")
+    assert answer.head == Head(2, 4)
+    assert answer.does == "pronoun → what it refers to"
+    assert (answer.score, answer.baseline, answer.rule) == ("73.4%", "50.0%", "better of two simple rules")
+    assert answer.standing == "suggested"
+
+
+def test_a_rule_that_does_better_than_the_head_is_its_baseline() -> None:
+    answer = answers("subject")[0]
+    assert (str(answer.head), answer.score, answer.baseline) == ("L2H8", "58.0%", "69.0%")
+    assert answer.rule == "nearest VERB"
+    assert answer.standing == "no better than a simple rule"
+
+
+@pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])
+def test_other_roles_answer_too(typed: str, head: str) -> None:
+    assert str(answers(typed)[0].head) == head
+
+
+def test_without_a_role_the_best_head_of_the_relation_answers() -> None:
+    (answer,) = answers("vocative")
+    assert (str(answer.head), answer.standing) == ("L1H5", NO_ROLE)
+    assert (answer.score, answer.baseline, answer.rule) == ("25.0%", "37.5%", "part-of-speech rule")
+    group = head_search.by_role("vocative", FINDINGS, table)
+    assert group is not None
+    assert group.note == "No head has a role for “person spoken to → the clause” here."
+
+
+@pytest.mark.parametrize(
+    ("typed", "head", "score", "baseline"),
+    [("looks at commas", "L1H2", "60.0%", "30.0%"), ("the same token", "L0H0", "40.0%", "30.0%")],
+)
+def test_without_a_role_the_head_with_the_highest_measure_answers(
+    typed: str, head: str, score: str, baseline: str
+) -> None:
+    answer = answers(typed)[0]
+    assert (str(answer.head), answer.score, answer.baseline) == (head, score, baseline)
+    assert (answer.rule, answer.standing) == ("mean of all heads", NO_ROLE)
+
+
+@pytest.mark.parametrize(("typed", "tables"), [("list", table), ("list", {}.get), ("looks at commas", {}.get)])
+def test_few_cases_and_no_table_give_no_head(typed: str, tables: Callable[[str], Any]) -> None:
+    group = head_search.by_role(typed, FINDINGS, tables)
+    assert group is not None
+    assert group.answers == ()
+    assert group.note
+
+
+def test_words_that_say_nothing_ask_for_nothing() -> None:
+    assert head_search.by_role("zzz", FINDINGS, table) is None
+
+
+def test_names_of_roles_are_plain() -> None:
+    assert [plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
+    assert best_baseline(OBJECT) == ("nearest NOUN to the right", 0.6)
+    assert best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
+
+
+# ---- By two words of the text ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("it animal", ("it", "animal")),
+        ("It → animal", ("it", "animal")),
+        ("it -> animal", ("it", "animal")),
+        ("it->animal", ("it", "animal")),
+        ("it to animal", ("it", "animal")),
+        ("from “it” to animal", ("it", "animal")),
+        ("to to to", ("to", "to")),
+        ("animal", None),
+        ("a b c", None),
+        ("→", None),
+        ("", None),
+    ],
+)
+def test_two_words_are_read_with_and_without_an_arrow(typed: str, words: tuple[str, str] | None) -> None:
+    assert head_search.two_words(typed) == words
+
+
+def test_heads_are_ranked_by_the_link_between_two_words() -> None:
+    attention = ducks()
+    group = head_search.between_words(("ducks", "=x"), attention)
+    assert group is not None
+    assert len(group.answers) == LISTED == 6
+    by_words = attention.by_words().weights[:, :, 1, 5]  # [layer, head]; [CLS] Ducks , +1 [SEP] =x [SEP]
+    order = sorted(range(6), key=lambda place: -by_words.flat[place])
+    assert [answer.head for answer in group.answers] == [Head(*divmod(place, 3)) for place in order]
+    assert group.answers[0].score == f"{by_words.max():.3f}"
+    assert group.answers[0].baseline == f"{by_words.mean():.3f}"
+    assert group.answers[0].link == (1, 6)  # tokens: the first piece of each word
+
+
+def test_words_that_the_text_lacks_have_no_link() -> None:
+    assert head_search.between_words(("ducks", "geese"), ducks()) is None
+    assert head_search.between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself

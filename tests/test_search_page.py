@@ -1,0 +1,177 @@
+"""The search for a head on every page: what it answers, and where an answer leads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from mha_viz.files.assets import page_files, page_name
+from tests.page_session import PageSession, press
+
+pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
+
+PAGES = {page_name(file): f"pages/{file.name}" for file in page_files()}
+
+
+def visit(page: str, **url: Any) -> PageSession:
+    return PageSession(url, None if page == "explore" else PAGES[page])
+
+
+def asked(page: PageSession, typed: str) -> dict[str, Any]:
+    """What the browser is told after this was typed."""
+    page.send("mha_search", "query", typed)
+    content: dict[str, Any] = json.loads(page._drawn()["mha_search"].json)
+    return content
+
+
+def heads(content: dict[str, Any]) -> list[str]:
+    return [answer["head"] for group in content["groups"] for answer in group["answers"]]
+
+
+def opened(page: PageSession, typed: str, index: object) -> PageSession:
+    page.send("mha_search", "open", {"typed": typed, "index": index})
+    return page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_answers_plain_words(name: str) -> None:
+    content = asked(visit(name), "pronoun")
+    assert heads(content)[:2] == ["L2H4", "L3H1"]
+    first = content["groups"][0]["answers"][0]
+    assert first["paper"] == "3-5"
+    assert first["score"].endswith("%")
+    assert first["baseline"].endswith("%")
+
+
+def test_nothing_is_answered_before_something_is_typed() -> None:
+    content = json.loads(visit("explore")._drawn()["mha_search"].json)
+    assert content == {"typed": "", "problem": "", "groups": []}
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("subject", "L2H8"),
+        ("looks at commas", "L"),
+        ("previous word", "L0H2"),
+        ("L3H1", "L3H1"),
+        ("4-2", "L3H1"),
+        ("it → animal", "L3H1"),
+    ],
+)
+def test_plain_words_names_and_links_find_heads(typed: str, first: str) -> None:
+    assert heads(asked(visit("about"), typed))[0].startswith(first)
+
+
+def test_two_words_of_the_text_come_before_what_they_mean_elsewhere() -> None:
+    titles = [group["title"] for group in asked(visit("explore"), "it animal")["groups"]]
+    assert titles == ["From “it” to “animal” in this text", "Pronoun"]
+
+
+@pytest.mark.parametrize("typed", ["zzz", "<img src=x>", "L99H99", "zzz → it", "[", "\u202e", "9" * 400])
+def test_what_is_not_there_is_said(typed: str) -> None:
+    content = asked(visit("explore"), typed)
+    assert heads(content) == []
+    assert content["problem"] or content["groups"][0]["note"]
+    assert content["typed"] == typed[:80]
+
+
+def test_a_sentence_that_cannot_be_read_says_why() -> None:
+    assert "Back" not in asked(visit("explore", model="nobody/nothing"), "pronoun")["problem"]
+    assert asked(visit("explore", text="", model="minilm"), "it → animal")["problem"]
+
+
+# ---- Where it leads -------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_opens_the_head_on_the_explore_page() -> None:
+    page = visit("explore", pin="q3")
+    before = page.badges["opened"]
+    opened(page, "pronoun", 0)
+    assert page.url == {"head": "L2H4"}
+    assert page.badges["opened"] == before + 1  # the drawing follows the address
+
+
+def test_an_answer_opens_the_card_on_the_roles_page() -> None:
+    page = opened(visit("roles", find="L1H0", kinds="syntax"), "pronoun", 0)
+    assert page.url == {"head": "L2H4", "kinds": "syntax"}
+    assert "#### L2H4 (3-5)" in page.said
+
+
+def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for() -> None:
+    page = opened(visit("questions", tray="[]"), "it → animal", 0)
+    assert page.picture is not None
+    assert page.url == {"head": "L3H1", "pin": "q10k2", "link": "10-2", "tray": "[]"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_link_of_an_answer_says_what_a_click_does(name: str) -> None:
+    page = visit(name, text="The animal slept because it was tired.", shown="rollout")
+    (answer, *_) = [a for group in asked(page, "pronoun")["groups"] for a in group["answers"]]
+    target = urlsplit(answer["href"])
+    opened(page, "pronoun", 0)
+    assert dict(parse_qsl(target.query)) == page.url
+    stays = name in ("explore", "roles", "inside_a_head")
+    assert target.path == ("./" if not stays or name == "explore" else f"./{name}")
+
+
+@pytest.mark.parametrize("index", [None, -1, 99, "x", [], 0.5])
+def test_an_answer_that_is_not_there_opens_nothing(index: object) -> None:
+    page = opened(visit("explore"), "pronoun", index)
+    assert page.url == {}
+
+
+# ---- The head of the first view -------------------------------------------------------------------------------------
+
+
+def links(page: PageSession) -> dict[str, dict[str, str]]:
+    return {link.proto.label: dict(parse_qsl(link.proto.query_string)) for link in page.at.get("page_link")}
+
+
+def test_the_head_of_the_first_view_goes_along() -> None:
+    ways = links(visit("explore"))
+    for name in ("Compare", "Roles", "Inside a head"):
+        assert ways[name] == {"head": "L3H1", "pin": "q10"}
+    assert ways["Questions"] == ways["Explore"] == {}
+    assert links(visit("explore", head="L1H1"))["Roles"] == {"head": "L1H1"}
+    assert links(visit("explore", shown="rollout"))["Roles"] == {"shown": "rollout"}  # its heads are layers
+    assert links(visit("about"))["Roles"] == {}
+
+
+def test_a_chip_opens_the_card_of_its_head() -> None:
+    page = visit("explore", roles="on", on="1.2")
+    page.send("mha_explorer", "card", "L2H4")
+    assert page.url == {"head": "L2H4", "roles": "on"}
+    assert "#### L2H4 (3-5)" in page.said
+
+
+def test_chips_speak_plain_words() -> None:
+    names = {role["name"] for role in visit("explore").badges["roles"]}
+    assert {"object (obj)", "pronoun", "previous token", "[CLS]"} <= names
+
+
+@pytest.mark.parametrize("name", ["explore", "compare", "roles", "inside_a_head", "switch_off"])
+def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: str) -> None:
+    from mha_viz.errors import ModelUnreachable
+    from mha_viz.models import catalog
+    from mha_viz.ui.cache import office
+
+    model = catalog.resolve("bert-base-uncased")
+    office().fail(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
+    page = visit(name, model=model.name, show="similar", head="L3H1")
+    assert {"Try again", "Back to MiniLM"} <= {button.label for button in page.at.button}
+    press(page, "back_to_model")
+    assert "model" not in page.url
+    assert page.url["head"] == "L3H1"
+    office().forget_failure(model)
+
+
+def test_a_model_that_is_none_has_a_way_back_too() -> None:
+    page = visit("explore", model="no such model")
+    press(page, "back_to_model")
+    assert page.url == {}
+    empty = visit("explore", model="toy", text="")
+    assert "back_to_model" not in {button.key for button in empty.at.button}

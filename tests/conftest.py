@@ -113,6 +113,7 @@ def browser() -> Iterator[Browser]:
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+        arguments += ["--process-per-site"]  # tabs of one profile share a process, and what it has compiled
         started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         yield started
         started.close()
@@ -129,11 +130,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 
 @pytest.fixture(scope="session")
-def desk(browser: Browser) -> Iterator[BrowserContext]:
-    """The usual visitor's profile: its cache spares each further tab the download of the page's own files."""
+def desk(server: AppServer, browser: Browser) -> Iterator[BrowserContext]:
+    """The usual visitor's profile: its cache spares each further tab the download of the page's own files.
+
+    One tab stays open; without it each test would begin with a new window and a new process.
+    """
     from tests.browser_tab import DESKTOP
 
     context = browser.new_context(viewport=DESKTOP)
+    context.new_page().goto(f"{server.url}/_stcore/health")
     yield context
     context.close()
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, Route, expect
 
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
@@ -123,12 +123,24 @@ class Sheet:
         return set(found)
 
 
+@pytest.fixture(scope="module")
+def profile(browser: Browser) -> Iterator[BrowserContext]:
+    """One tab stays open, so that no test has to begin with a new process."""
+    context = browser.new_context()
+    empty = context.new_page()
+    empty.route(f"{ORIGIN}**", lambda route: route.fulfill(body="<!DOCTYPE html>", content_type="text/html"))
+    empty.goto(ORIGIN)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def sheet(browser: Browser) -> Iterator[Callable[..., Sheet]]:
+def sheet(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
     made: list[Sheet] = []
 
     def come(panels: Sequence[Panel], size: tuple[int, int] = (1440, 900), **more: Any) -> Sheet:
-        page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+        page = profile.new_page()
+        page.set_viewport_size({"width": size[0], "height": size[1]})
         page.set_default_timeout(20_000)
         made.append(Sheet(page))
         return made[-1].open(panels, **more)

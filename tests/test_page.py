@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
@@ -56,13 +56,23 @@ class Tab:
         assert self.page.evaluate("window.__xss") is None
 
 
-@pytest.fixture
-def tab(browser: Browser) -> Iterator[Tab]:
+@pytest.fixture(scope="module")
+def offline(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """A profile without a network. One tab stays open, so that no test has to begin with a new process."""
+    empty = tmp_path_factory.mktemp("page") / "empty.html"
+    empty.write_text("<!DOCTYPE html><title>empty</title>", "utf-8")
     context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
-    opened = Tab(context.new_page())
+    context.new_page().goto(empty.as_uri())
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def tab(offline: BrowserContext) -> Iterator[Tab]:
+    opened = Tab(offline.new_page())
     yield opened
     opened.unharmed()
-    context.close()
+    opened.page.close()
 
 
 def saved(figure: AnyFigure, folder: Path) -> Path:

@@ -27,7 +27,7 @@ export function keyList() {
     make("h2", {}, "Keys"),
     make("dl", {}, ...rows),
     make("label", { class: "switch" }, shortcuts, make("span", {}, "Use / and ? as keys on every page")),
-    make("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close"),
+    make("button", { type: "button", class: "close", autofocus: true, onclick: () => dialog.close() }, "Close"),
   );
   dialog.onkeydown = (event) => {
     if (event.key === "Escape") event.stopPropagation(); // it closes the list alone

@@ -78,7 +78,9 @@ def _about(attention: Attention, head: Head | None = None) -> None:
         if head:
             parameters = st.query_params.to_dict()
             st.page_link(
-                navigation.page("explore"), label="Change sentence or head on Explore", query_params=parameters
+                navigation.page("explore"),
+                label=":primary[Change sentence or head on Explore]",
+                query_params=parameters,
             )
 
 

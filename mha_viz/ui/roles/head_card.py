@@ -49,7 +49,9 @@ def summary(evidence: Evidence, head: Head) -> None:
     sentences = [f"* {f.role}, {plain(standing_with_numbers(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
     parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
-    st.page_link(navigation.page("explore"), label="Open in Explore", query_params={**parameters, "head": str(head)})
+    st.page_link(
+        navigation.page("explore"), label=":primary[Open in Explore]", query_params={**parameters, "head": str(head)}
+    )
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:

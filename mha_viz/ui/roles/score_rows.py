@@ -23,11 +23,11 @@ STYLE = """
 .mha-rows td { padding: 4px 14px 4px 0; border-top: 1px solid light-dark(#dedad2, #33383d); vertical-align: middle; }
 .mha-rows td:nth-child(2) { white-space: nowrap; }
 .mha-rows td:last-child { width: 46%; padding-right: 0; }
-.mha-rows a { display: inline-block; padding: 3px 0; }
+.mha-rows a { display: inline-block; padding: 3px 0; color: light-dark(#0b5cad, #79c0f1); }
 .mha-score { display: grid; grid-template-columns: 1fr 3.6em; align-items: center; gap: 12px; }
 .mha-score b { text-align: right; font-variant-numeric: tabular-nums; }
 .mha-bar, .mha-key { position: relative; height: 16px; }
-.mha-bar { background: light-dark(#efece5, #262b30); border-radius: 3px; }
+.mha-bar { background: color-mix(in oklab, currentColor 10%, transparent); border-radius: 3px; }
 .mha-bar i { position: absolute; inset: 4px auto 4px 0; background: light-dark(#0b5cad, #79c0f1); border-radius: 2px; }
 .mha-bar s, .mha-key s { position: absolute; top: 0; bottom: 0; width: 0; margin-left: -1px; }
 .mha-bar s, .mha-key s { border-left: 3px solid light-dark(#1c1b19, #ebe8e2); }

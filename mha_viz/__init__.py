@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from mha_viz.models.ablation import without
     from mha_viz.models.capture import Tap
     from mha_viz.models.encoder import Encoder, load
+    from mha_viz.models.gradients import gradient_weighted
     from mha_viz.models.norms import norm_weighted
+    from mha_viz.study.corpus_effects import effect
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.search import search
 
@@ -58,7 +60,9 @@ __all__ = [
     "__version__",
     "compare",
     "difference",
+    "effect",
     "establish",
+    "gradient_weighted",
     "iterate",
     "load",
     "norm_weighted",
@@ -86,7 +90,9 @@ _HOMES = MappingProxyType(
         "View": "mha_viz.figures.view",
         "compare": "mha_viz.figure",
         "difference": "mha_viz.figure",
+        "effect": "mha_viz.study.corpus_effects",
         "establish": "mha_viz.analysis.established",
+        "gradient_weighted": "mha_viz.models.gradients",
         "iterate": "mha_viz.corpus.sources",
         "load": "mha_viz.models.encoder",
         "norm_weighted": "mha_viz.models.norms",

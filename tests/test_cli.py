@@ -258,6 +258,7 @@ def test_the_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
         ("toy train", {"--help", "--seed", "--out", "--steps"}),
         ("toy evaluate", {"--help", "--seed", "--out", "--format", "--sentences", "--model"}),
         ("toy history", {"--help", "--seed", "--out", "--format", "--sentences"}),
+        ("toy effects", {"--help", "--seed", "--out", "--format", "--sentences"}),
     ],
 )
 def test_each_job_has_a_help_of_its_own(job: str, options: set[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ PUBLIC = {
         ),
         *("Size", "Tap", "View", "__version__", "compare", "difference", "iterate", "load", "open_attention"),
         *("establish", "norm_weighted", "open_corpus", "open_profile", "profile", "replicate", "rollout", "search"),
-        *("publish", "without"),
+        *("effect", "gradient_weighted", "publish", "without"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
     "mha_viz.corpus.sources": {"iterate", "open_corpus"},

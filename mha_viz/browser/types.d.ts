@@ -69,6 +69,7 @@ interface Block {
   C: number;
   max?: number;
   hidden?: Float32Array;
+  signed?: boolean;
 }
 
 interface ShownHead {
@@ -78,6 +79,7 @@ interface ShownHead {
   mask: Uint8Array | null;
   colour: string;
   dash: number[];
+  below?: string;
   largest?: number;
   picture?: OffscreenCanvas;
 }
@@ -116,6 +118,7 @@ interface Axis {
 interface Reading extends Axis {
   keys?: Axis;
   quantity?: string;
+  signed?: boolean;
   hidden?: number[][];
   key: string;
   of: string;

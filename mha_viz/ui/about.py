@@ -9,7 +9,8 @@ import streamlit as st
 from mha_viz import figure as figure_api
 from mha_viz.figures.theme import DARK
 from mha_viz.ui import navigation, parts, takeaway
-from mha_viz.ui.cache import first_reading, lasting
+from mha_viz.ui.cache import first_reading
+from mha_viz.ui.shelves import lasting
 
 HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
 _STYLE = """

@@ -17,9 +17,10 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
 from mha_viz.ui import inference
-from mha_viz.ui.cache import lasting, office
+from mha_viz.ui.cache import office
 from mha_viz.ui.parts import remark, theme
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.takeaway import Chart
 
 MOST = 50  # lines that are read

@@ -14,7 +14,7 @@ from mha_viz.figures.training import Line
 from mha_viz.training.record import COUNT, CUT, Result, Run
 from mha_viz.training.statements import pair_names, pairs
 from mha_viz.training.tasks import CHANCE, RELATIONS
-from mha_viz.ui.cache import lasting
+from mha_viz.ui.shelves import lasting
 
 CHARTS = 128  # finished ones that are kept: six show one training at one step
 

@@ -17,10 +17,10 @@ from mha_viz.training.record import COUNT, EXPERIMENTS, PENALTY, Result, Run, Se
 from mha_viz.training.statements import Statement, statements
 from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address, classroom
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.components.player import player
 from mha_viz.ui.lab import curves, downloads
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
+from mha_viz.ui.shelves import lasting
 
 RECORDINGS = 16  # finished ones that are kept, of 0.1 to 0.4 MB each
 PLAYER = "lab_player"

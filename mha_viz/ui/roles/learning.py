@@ -22,9 +22,9 @@ from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.takeaway import Chart
 
 TASKS = {

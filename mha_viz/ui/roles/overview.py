@@ -14,9 +14,9 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import guarded, picked_head, plain, theme
 from mha_viz.ui.roles import filters
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence
 
 CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme

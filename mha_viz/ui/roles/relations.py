@@ -19,10 +19,10 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import asked_for, gloss, linked
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import Row
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given, studies
 
 FEWEST = 20  # held-out cases of a relation that is listed

@@ -10,7 +10,7 @@ from benchmarks.results import summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "load")
+NAMES = ("encode", "many", "effects", "grid", "head", "page", "figures", "standalone", "study", "load")
 BY_NAME_ONLY = ("soak", "fuzz")
 
 

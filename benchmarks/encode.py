@@ -45,7 +45,7 @@ WORDS = (
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/encode.json``. ``quick``: few repetitions."""
     rows: list[Row] = []
-    for name, pair in (("MiniLM", _minilm), ("BERT-base shape", _base)):
+    for name, pair in (("MiniLM", _minilm), ("BERT-base shape", bert_base)):
         encoder, plain = pair()
         for n in LENGTHS:
             rows += _compared(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
@@ -122,7 +122,7 @@ def _minilm() -> tuple[Encoder, Callable[[str], Any]]:
     return load("minilm"), _plain(model, AutoTokenizer.from_pretrained(folder))
 
 
-def _base() -> tuple[Encoder, Callable[[str], Any]]:
+def bert_base() -> tuple[Encoder, Callable[[str], Any]]:
     """BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
     torch.manual_seed(0)
     plain: Any = BertModel(BertConfig())

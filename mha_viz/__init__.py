@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
     from mha_viz.exports import open_attention
-    from mha_viz.figure import Figure, compare, difference
+    from mha_viz.figure import Figure, compare, difference, publish
     from mha_viz.figures.layout import Size
     from mha_viz.figures.view import View
     from mha_viz.models.ablation import without
     from mha_viz.models.capture import Tap
     from mha_viz.models.encoder import Encoder, load
+    from mha_viz.models.gradients import gradient_weighted
     from mha_viz.models.norms import norm_weighted
+    from mha_viz.study.corpus_effects import effect
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.search import search
 
@@ -58,7 +60,9 @@ __all__ = [
     "__version__",
     "compare",
     "difference",
+    "effect",
     "establish",
+    "gradient_weighted",
     "iterate",
     "load",
     "norm_weighted",
@@ -66,6 +70,7 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "profile",
+    "publish",
     "replicate",
     "rollout",
     "search",
@@ -85,7 +90,9 @@ _HOMES = MappingProxyType(
         "View": "mha_viz.figures.view",
         "compare": "mha_viz.figure",
         "difference": "mha_viz.figure",
+        "effect": "mha_viz.study.corpus_effects",
         "establish": "mha_viz.analysis.established",
+        "gradient_weighted": "mha_viz.models.gradients",
         "iterate": "mha_viz.corpus.sources",
         "load": "mha_viz.models.encoder",
         "norm_weighted": "mha_viz.models.norms",
@@ -93,6 +100,7 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "profile": "mha_viz.study.profiling",
+        "publish": "mha_viz.figure",
         "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.analysis.rollout",
         "search": "mha_viz.study.search",

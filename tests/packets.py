@@ -27,7 +27,8 @@ def unpack(raw: bytes) -> Unpacked:
     end = start + 2 * n * keys["n"] * len(full)
     scales = np.frombuffer(raw[4 + length : start], "<f4").reshape(len(full), n, 2)
     levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, keys["n"])
-    cells = levels * scales[:, :, keys["special"]]
+    zero = np.float32(32768 if header.get("signed") else 0)
+    cells = (levels - zero) * scales[:, :, keys["special"]]
     bins = header.get("bins", {"starts": []})
     sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]
     thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)

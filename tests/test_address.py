@@ -42,7 +42,7 @@ BAD = {
     "links": ["", "top0", "top11", "top", "min1.5", "min.5", "min0.123", "mass7.0", "minnan", "mass1e400", "min0,5"],
     "scale": ["", "<script>", "LOG"],
     "side": ["", "?", "AB", "ac"],
-    "shown": ["", "gradient", "NORM", "norm "],
+    "shown": ["", "saliency", "NORM", "norm "],
     "roles": ["", "yes", "ON", "on "],
 }
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from mha_viz.errors import Busy
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui.cache import WAITING, Office, Shelf, first_reading
+from mha_viz.ui.cache import WAITING, Office, first_reading
 from mha_viz.ui.request import examples
+from mha_viz.ui.shelves import Shelf
 
 FIRST = "The animal didn't cross the street because it was too tired."
 PATIENCE = 30  # seconds until a test that hangs is called failed

@@ -15,8 +15,9 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from mha_viz import figure as figure_api
 from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.record import COUNT, EXPERIMENTS
-from mha_viz.ui.cache import Once, first_reading, office
+from mha_viz.ui.cache import first_reading, office
 from mha_viz.ui.lab.trainings import trainings
+from mha_viz.ui.shelves import Once
 from mha_viz.ui.studies import studies
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run

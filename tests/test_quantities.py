@@ -12,12 +12,23 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from mha_viz.analysis.rollout import rollout
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, Head
+from mha_viz.drawing.marks import Curve
 from mha_viz.errors import EmptyText, ShapeError
+from mha_viz.exports import open_attention
+from mha_viz.figures.layout import Size
+from mha_viz.figures.packet import packet
+from mha_viz.figures.paint import painted
+from mha_viz.figures.recipe import of_head
+from mha_viz.figures.theme import LIGHT, palette
+from mha_viz.figures.view import View, block, chosen, span, units
 from mha_viz.models import ablation
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.answers import question_about
+from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.families import FAMILIES
+from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
+from tests.packets import unpack
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
@@ -79,6 +90,7 @@ def test_norms_of_a_pair_say_what_they_are(minilm: Encoder) -> None:
 
 
 TEXT = "The cat sat on the mat."
+COMPARE = "pages/20_compare.py"
 
 
 @pytest.mark.app
@@ -198,3 +210,104 @@ def test_rollout_needs_whole_weights(minilm: Encoder) -> None:
             rollout(other)
     with pytest.raises(ShapeError):
         rollout(reading([[[[0.5, 0.5], [1, 0]]]], keys=["x", "y"]))
+
+
+# ---- Gradients on pages --------------------------------------------------------------------------------
+
+
+MASKED = "the dog [MASK] the girl ."
+
+
+@pytest.mark.app
+def test_explore_draws_gradients_of_an_answer(no_hub: None) -> None:
+    page = PageSession({"text": MASKED, "model": "toy"})
+    page.view(shown="gradient")
+    assert (page.url["shown"], page.url["scale"]) == ("gradient", "head")
+    toy = load("toy")
+    reading = gradient_weighted(toy, MASKED)
+    assert page.shown().header["signed"]
+    for number, matrix in page.shown().matrices.items():
+        assert np.abs(matrix - reading.weights[divmod(number, 4)]).max() < 1e-4 * np.abs(reading.weights).max()
+    question = question_about(toy, MASKED)
+    assert f"log p of “{question.word}” at token 3" in page.said
+    page.at.text_input(key=f"word_{question.word}_3").set_value("sees").run()
+    page.check()
+    assert page.url["word"] == "sees"
+    assert "log p of “sees” at token 3" in page.said
+
+
+@pytest.mark.app
+def test_a_gradient_that_cannot_be_asked_for_is_said_once(no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "shown": "gradient"})
+    assert page.said.count("cannot predict words") == 1
+    assert "quantity" not in page.shown().header  # the weights stay
+    page.at.text_input(key="second_").set_value("A dog lay there.").run()
+    page.check()
+    assert page.url["second"] == "A dog lay there."
+    assert page.shown().header["quantity"] == "gradient"
+    assert "the cosine with “A dog lay there.”" in page.said
+
+
+@pytest.mark.app
+def test_compare_draws_other_quantities(minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "show": "layer", "head": "L3H1", "shown": "norm", "scale": "head"}, COMPARE)
+    assert page.at.selectbox[0].value == "norm"
+    assert "Kobayashi et al. 2020" in page.said
+    page.at.selectbox[0].set_value("weight").run()
+    page.check()
+    assert {"shown", "scale"}.isdisjoint(page.url)
+
+
+@pytest.mark.app
+def test_compare_sets_a_head_beside_itself_without_others(no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "show": "off", "head": "L5H3", "off": "L2H4"}, COMPARE)
+    assert "L2H4 (3-5) is switched off (zero) in the second panel." in page.said
+    assert "No head is switched off" in PageSession({"text": TEXT, "show": "off"}, COMPARE).said
+
+
+# ---- Drawings of numbers with a sign -------------------------------------------------------------------
+
+
+def signed_reading() -> Attention:
+    weights = np.array([[[[0.5, -1.0], [0.0, 0.25]]]], np.float32)
+    text = reading([[[[1, 0], [0, 1]]]]).text
+    return Attention("toy", "", text, weights, quantity="gradient")
+
+
+def test_numbers_with_a_sign_diverge_from_the_paper() -> None:
+    part = block(signed_reading(), Head(0, 0), View(scale="head"), units(signed_reading(), View()))
+    assert part.signed
+    assert part.top == 1
+    pixels = painted(part, "head", LIGHT)
+    stops = palette(LIGHT.signed)
+    assert (pixels[0, 1] == stops[1]).all()  # the largest, below 0
+    assert (pixels[1, 0] == stops[128]).all()
+    assert (pixels[0, 0] == stops[128 + 64]).all()
+    assert span("head", 1.0, signed=True) == "0 to ±1.000"
+
+
+def test_links_of_numbers_with_a_sign_have_two_colours_and_rank_by_size() -> None:
+    drawn = signed_reading().links("L0H0", scale="head").drawing
+    colours = {mark.colour for mark in drawn.marks if isinstance(mark, Curve)}
+    assert colours == {LIGHT.signed[1], LIGHT.signed[-2]}
+    assert chosen(signed_reading()["L0H0"], "top1").tolist() == [[False, True], [False, True]]
+    assert "−1.000" in drawn.alt
+
+
+def test_a_packet_keeps_signs() -> None:
+    shown = unpack(packet(signed_reading(), [Head(0, 0)]))
+    assert np.abs(shown.matrices[0] - signed_reading()["L0H0"]).max() < 1e-4
+
+
+def test_a_reading_of_gradients_is_saved_and_made_again(tmp_path: Path) -> None:
+    toy = load("toy")
+    reading = gradient_weighted(toy, MASKED, word="sees")
+    assert open_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
+    recipe = of_head(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
+    assert "mv.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in recipe
+    by_words = reading.by_words().without_special()
+    assert by_words.quantity == "gradient"
+    assert (by_words.hidden >= 0).all()
+    assert (by_words.hidden <= 1).all()
+    with pytest.raises(ShapeError, match="not numbers"):
+        Attention("toy", "", reading.queries, np.full_like(reading.weights, np.nan), quantity="gradient")

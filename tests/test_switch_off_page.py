@@ -153,10 +153,12 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
     usual = Office.some_effects
 
-    def some_effects(self: Office, model: Any, text: str, pair: str, how: str, layer: int, heads: Any) -> Any:
+    def some_effects(
+        self: Office, model: Any, text: str, pair: str, how: str, layer: int, heads: Any, *more: Any
+    ) -> Any:
         assert gate.wait(60)
         asked.append((layer, *heads))
-        return usual(self, model, text, pair, how, layer, heads)
+        return usual(self, model, text, pair, how, layer, heads, *more)
 
     def rerun(job: Job, seconds: float) -> bool:
         if not gate.is_set():

@@ -15,6 +15,8 @@ from transformers import (
     AlbertConfig,
     AlbertModel,
     AlbertTokenizer,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
     BertConfig,
     BertModel,
     BertTokenizer,
@@ -240,13 +242,26 @@ OTHERS = MappingProxyType({"opt behind": partial(_opt, do_layer_norm_before=Fals
 SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
     {f"bert {layers}x{heads}": partial(_bert_of_shape, layers, heads) for layers, heads in ((12, 12), (24, 16))}
 )
+
+
+def _with_words(family: str) -> tuple[Any, Any]:
+    """A model that predicts words, masked or next ones."""
+    base, tokenizer = FAMILIES[family]()
+    kind: Any = AutoModelForCausalLM if family in CAUSAL else AutoModelForMaskedLM
+    return kind.from_config(base.config), tokenizer
+
+
+ANSWERING: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
+    {f"{family} words": partial(_with_words, family) for family in FAMILIES}
+)
 WITH_PAIRS = tuple(name for name in FAMILIES if name not in CAUSAL)
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family``, or SHAPES or OTHERS, into ``folder``: config.json, model.safetensors, tokenizer."""
+    """Write a model of ``family``, or SHAPES, OTHERS or ANSWERING, into ``folder``: config.json, model.safetensors,
+    tokenizer."""
     torch.manual_seed(seed)
-    model, tokenizer = (FAMILIES | SHAPES | OTHERS)[family]()
+    model, tokenizer = (FAMILIES | SHAPES | OTHERS | ANSWERING)[family]()
     with torch.no_grad():
         for bias in _biases(model):  # they start at zero: an omitted one would not show
             bias.normal_(0, 0.1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,32 +16,89 @@ PIECES = 512  # of all variants of a text that one batch may have
 Numbers = npt.NDArray[np.float64]
 
 
-class Effects(NamedTuple):
-    """What switching off each head of a model alone does to one text.
+class Changes(NamedTuple):
+    """What became of one text in variants of a model, each against the model as it is.
 
-    ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
-    states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``attention`` [layer, head, layer, head]:
-    the Jensen–Shannon divergence in nats, mean over rows, of every later head's attention from what it was; 0 for heads
-    that are not later.
+    ``sentence`` [variant]: 1 − cos(e, e′) of the sentence vectors. ``tokens`` [variant, n]: 1 − cos of each token's
+    last state. ``answer`` [variant]: KL of the probabilities of all words in nats, or the size of the change of a
+    cosine; ``score`` [variant]: by how much the score has risen; ``changed`` [variant]: 1 where another word is the
+    most probable one, else 0. These three are NaN where no such thing is asked.
     """
 
     sentence: Numbers
     tokens: Numbers
+    answer: Numbers
+    score: Numbers
+    changed: Numbers
+
+
+class Effects(NamedTuple):
+    """What switching off each head of a model alone does to one text.
+
+    ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
+    states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``answer``, ``score`` and ``changed``
+    [layer, head]: as in :class:`Changes`. ``attention`` [layer, head, layer, head]: the Jensen–Shannon divergence in
+    nats, mean over rows, of every later head's attention from what it was; 0 for heads that are not later.
+    """
+
+    sentence: Numbers
+    tokens: Numbers
+    answer: Numbers
+    score: Numbers
+    changed: Numbers
     attention: Numbers
 
-    def ranked(self) -> tuple[Head, ...]:
-        """All heads, the one whose removal changes the sentence vector most first; of equal ones the earlier."""
-        order = np.argsort(-self.sentence, axis=None, kind="stable")
-        return tuple(Head(*divmod(int(at), self.sentence.shape[1])) for at in order)
+    def on(self, what: str) -> Numbers:
+        """[layer, head]: the effect on the "sentence", or on the "answer"."""
+        return self.answer if what == "answer" else self.sentence
+
+    def ranked(self, what: str = "sentence") -> tuple[Head, ...]:
+        """All heads, the one whose removal changes ``what`` most first; of equal ones the earlier."""
+        return ranked(self.on(what))
 
 
 class Together(NamedTuple):
-    """What switching off several heads at once does to one text: ``sentence`` and ``tokens`` [n] as in
-    :class:`Effects`; ``random`` [draw]: ``sentence`` when as much is lost in random directions instead."""
+    """What switching off several heads at once does to one text: ``sentence``, ``tokens`` [n], ``answer``, ``score``
+    and ``changed`` as in :class:`Effects`; ``random`` and ``random_answer`` [draw]: ``sentence`` and ``answer`` when as
+    much is lost in random directions instead."""
 
     sentence: float
     tokens: Numbers
+    answer: float
+    score: float
+    changed: float
     random: Numbers
+    random_answer: Numbers
+
+
+def together(changes: Changes, parts: Sequence[Numbers]) -> Together:
+    """Of the changes in one variant, and of [2, draw] of :func:`draws` in order."""
+    sentence, tokens, answer, score, changed = (field[0] for field in changes)
+    return Together(
+        float(sentence), tokens, float(answer), float(score), float(changed), *np.concatenate(parts, axis=1)
+    )
+
+
+def agreement(first: Numbers, second: Numbers) -> float:
+    """Spearman's rank correlation of two numbers of every head; equal numbers share the mean of their ranks. NaN where
+    all of one kind are equal."""
+    one, other = _ranks(first.ravel()), _ranks(second.ravel())
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _ranks(values: Numbers) -> Numbers:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = counts.cumsum()
+    ranks: Numbers = (ends - (counts - 1) / 2)[places]
+    return ranks
+
+
+def ranked(values: Numbers) -> tuple[Head, ...]:
+    """All heads by a number of each, [layer, head], the largest first; of equal ones the earlier."""
+    order = np.argsort(-values, axis=None, kind="stable")
+    return tuple(Head(*divmod(int(at), values.shape[1])) for at in order)
 
 
 def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:

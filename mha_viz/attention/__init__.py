@@ -349,7 +349,9 @@ class Attention:
         whole = self.weights[:, :, rows, :]  # rows of ordinary tokens, all columns
         hidden = whole[..., drop].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
-            hidden /= np.maximum(whole.sum(axis=3, dtype=np.float64), 1e-12)
+            sizes = np.abs(whole)  # [layer, head, query, key]
+            hidden = sizes[..., drop].sum(axis=3, dtype=np.float64)
+            hidden /= np.maximum(sizes.sum(axis=3, dtype=np.float64), 1e-12)
         return Content(*self._both_texts(TokenizedText.without_special), whole[..., columns], hidden.astype(np.float32))
 
     def without_special(self) -> Attention:

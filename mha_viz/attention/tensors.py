@@ -19,13 +19,15 @@ STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_atten
 
 
 class Quantity(NamedTuple):
-    """What the numbers of a reading are: the name, one line on what it is, whether a row is shares of one whole, and
-    the check that an array [layer, head, query, key] passes at birth (raises ShapeError)."""
+    """What the numbers of a reading are: the name, one line on what it is, whether a row is shares of one whole, the
+    check that an array [layer, head, query, key] passes at birth (raises ShapeError), and whether numbers have a
+    sign."""
 
     name: str
     about: str
     is_share: bool
     check: Callable[[Weights], None]
+    is_signed: bool = False
 
 
 def _shares(weights: Weights) -> None:
@@ -48,6 +50,12 @@ def _lengths(norms: Weights) -> None:
         raise ShapeError(f"A norm is {norms.min():.3g}.", "A norm is a length: none is below 0.")
 
 
+def _finite(products: Weights) -> None:
+    """Numbers of either sign."""
+    if not np.isfinite(products).all():
+        raise ShapeError("The gradients contain values that are not numbers.", "The model's files may be damaged.")
+
+
 _ROWS = (
     Quantity("weight", "Attention weight: what share of a query's attention a key gets; rows sum to 1.", True, _shares),
     Quantity(
@@ -63,6 +71,14 @@ _ROWS = (
         "(Abnar & Zuidema 2020); rows sum to 1.",
         True,
         _shares,
+    ),
+    Quantity(
+        "gradient",
+        "Gradient × weight: by how much the answer’s score would rise if the weight grew by its own size, to first "
+        "order; negative where it would fall. Rows do not sum to 1.",
+        False,
+        _finite,
+        True,
     ),
 )
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType({row.name: row for row in _ROWS})

@@ -1,6 +1,7 @@
 // Numbers and positions only: no page, no colours. Tested by `node --test`.
 import { LONG, defaultsOf, patternsOf } from "./view.js";
 
+const ZERO = 32768; // the level of 0 among numbers with a sign
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
 export function unpack(bytes) {
@@ -14,7 +15,10 @@ export function unpack(bytes) {
   reading.matrices = new Map(
     full.map((head, i) => {
       const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special)];
+      return [
+        head,
+        decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, reading.signed ? ZERO : 0),
+      ];
     }),
   );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
@@ -26,12 +30,12 @@ export function unpack(bytes) {
 export const keysOf = (reading) => reading.keys ?? reading;
 
 // Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
-/** @type {(levels: Uint16Array, scales: Float32Array, special: number[]) => Float32Array} */
-function decoded(levels, scales, special) {
+/** @type {(levels: Uint16Array, scales: Float32Array, special: number[], zero: number) => Float32Array} */
+function decoded(levels, scales, special, zero) {
   const m = special.length;
   const weights = new Float32Array(levels.length);
   for (let i = 0, q = 0; i < levels.length; q++)
-    for (let k = 0; k < m; k++, i++) weights[i] = levels[i] * scales[2 * q + special[k]];
+    for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * scales[2 * q + special[k]];
   return weights;
 }
 
@@ -164,6 +168,8 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
   const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
   const before = reading.hidden?.[reading.full.indexOf(head)]; // by row, of a reading that was rescaled already
   const sums = new Float64Array(m); // a row's pieces added up
+  const { signed } = reading;
+  const reached = signed ? cols.flatMap(({ tokens }) => tokens) : [];
   let max = 0;
   for (let r = 0; r < R; r++) {
     const pieces = rows[r].tokens;
@@ -171,7 +177,7 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
     const share = 1 / pieces.length;
     const from = r * C;
     let [total, shown] = [0, 0];
-    for (let k = 0; k < m; k++) total += column[k];
+    for (let k = 0; k < m; k++) total += signed ? Math.abs(column[k]) : column[k];
     for (let c = 0; c < C; c++) {
       let sum = 0;
       if (plain) sum = column[plain[c]];
@@ -179,15 +185,17 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
       w[from + c] = sum * share;
       shown += sum;
     }
+    if (signed) shown = reached.reduce((sum, k) => sum + Math.abs(column[k]), 0);
     hidden[r] = total ? 1 - shown / total : 0;
     if (before) {
       const hiddenBefore = mean(pieces.map((q) => before[q]));
       hidden[r] = hiddenBefore + (1 - hiddenBefore) * hidden[r];
     }
-    if (view.special === "rescale") rescale(w, from, C, shown * share);
-    for (let i = from; i < from + C; i++) if (w[i] > max) max = w[i];
+    if (view.special === "rescale" && !signed)
+      for (let i = from; i < from + C; i++) w[i] = shown * share > 1e-12 ? w[i] / (shown * share) : 1 / C;
+    for (let i = from; i < from + C; i++) max = Math.max(max, signed ? Math.abs(w[i]) : w[i]);
   }
-  return { w, R, C, hidden, max };
+  return { w, R, C, hidden, max, signed };
 }
 
 // The row of a word: that of its piece, or the sum of those of its pieces, written into `sums`.
@@ -197,11 +205,6 @@ function rowOf(raw, pieces, m, sums) {
   sums.fill(0);
   for (const q of pieces) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
   return sums;
-}
-
-/** @type {(w: Float32Array, from: number, count: number, sum: number) => void} */
-function rescale(w, from, count, sum) {
-  for (let i = from; i < from + count; i++) w[i] = sum > 1e-12 ? w[i] / sum : 1 / count;
 }
 
 /** @type {(values: number[]) => number} */
@@ -251,7 +254,8 @@ export function linkRule(links) {
 // 1 for each cell whose link is drawn. top: the k heaviest keys of a query; min: weight >= value;
 // mass: the fewest keys of a query that hold this share of what its row shows.
 /** @type {(part: Block, links: string) => Uint8Array} */
-export function chosen({ w, R, C }, links) {
+export function chosen({ w: values, R, C, signed }, links) {
+  const w = signed ? values.map(Math.abs) : values;
   const { mode, value } = linkRule(links);
   const mask = new Uint8Array(R * C);
   if (mode === "all") return mask.fill(1);
@@ -277,7 +281,8 @@ const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
 
 // Shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
 /** @type {(part: Block & { max: number }, scale: string) => Uint8ClampedArray} */
-export function shades({ w, R, C, max }, scale) {
+export function shades({ w: values, R, C, max, signed }, scale) {
+  const w = signed ? values.map(Math.abs) : values;
   const out = new Uint8ClampedArray(R * C); // rounds and bounds what it is given
   for (let r = 0; r < R; r++) {
     const [from, to] = [r * C, r * C + C];

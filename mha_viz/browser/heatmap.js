@@ -1,6 +1,6 @@
 // The matrix of one head: rows are queries, columns keys, the first row on top.
 import { heatmapLayout, within } from "./geometry.js";
-import { fit, widest, write } from "./ink.js";
+import { diverging, fit, widest, write } from "./ink.js";
 
 const LABEL = 96; // at most this wide, pixels
 const MARKED = 4; // cells from this size on carry a minus where they are less than 0
@@ -81,9 +81,10 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-// A minus in every cell of a difference that is clearly less than 0: without colour its two ends are alike.
+// A minus in every cell that is clearly less than 0, of a difference or another number with a sign: without colour the
+// two ends of its scale are alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function minuses(context, { head: { part, largest } }, look, { left, top, cell }) {
+function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
   if (!largest || cell < MARKED) return;
   const high = Math.max(1, cell * 0.1);
   part.w.forEach((d, i) => {
@@ -95,10 +96,12 @@ function minuses(context, { head: { part, largest } }, look, { left, top, cell }
 }
 
 /** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
-function picture({ part: { R, C }, shade }, look) {
+function picture({ part, shade }, look) {
+  const { R, C } = part;
+  const [colours, levels] = part.signed ? [look.signedColours, diverging(part, shade)] : [look.colours, shade];
   const image = new ImageData(C, R);
   const target = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < R * C; i++) target[i] = look.colours[shade[i]];
+  for (let i = 0; i < R * C; i++) target[i] = colours[levels[i]];
   const pixels = new OffscreenCanvas(C, R);
   pixels.getContext("2d").putImageData(image, 0, 0);
   return pixels;

@@ -42,13 +42,18 @@ export function fit(canvas, width, height) {
   return context;
 }
 
+// The shades of numbers with a sign on a scale that diverges from 128. As `painted` of figures/paint.py.
+/** @type {(part: Block, shade: Uint8ClampedArray) => Uint8ClampedArray} */
+export const diverging = ({ w }, shade) =>
+  shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
+
 // Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell when there is room, the
-// largest of those that share a pixel when it is crowded.
+// farthest from `zero` of those that share a pixel when it is crowded.
 /**
  * @type {(shades: Uint8ClampedArray, R: number, C: number, size: number, colours: Uint32Array, target:
- *   Uint32Array, stride: number, offset: number) => void}
+ *   Uint32Array, stride: number, offset: number, zero?: number) => void}
  */
-export function paint(shades, R, C, size, colours, target, stride, offset) {
+export function paint(shades, R, C, size, colours, target, stride, offset, zero = 0) {
   const crowded = R > size || C > size;
   const columns = Int32Array.from({ length: size + 1 }, (_, x) => Math.floor((x * C) / size));
   for (let y = 0; y < size; y++) {
@@ -59,7 +64,11 @@ export function paint(shades, R, C, size, colours, target, stride, offset) {
       let shade = shades[r0 * C + c0];
       if (crowded) {
         const c1 = Math.max(c0 + 1, columns[x + 1]);
-        for (let r = r0; r < r1; r++) for (let c = c0; c < c1; c++) shade = Math.max(shade, shades[r * C + c]);
+        for (let r = r0; r < r1; r++)
+          for (let c = c0; c < c1; c++) {
+            const other = shades[r * C + c];
+            if (Math.abs(other - zero) > Math.abs(shade - zero)) shade = other;
+          }
       }
       target[offset + y * stride + x] = colours[shade];
     }

@@ -43,8 +43,9 @@ function shiftsOf(heads, layout) {
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
  *   number[], shift: number) => void}
  */
-function strokes(context, { focus }, { part, mask, shade, colour, dash }, layout, [above, below], shift) {
-  const paths = Array.from({ length: LEVELS + 1 }, () => null);
+function strokes(context, { focus }, { part, mask, shade, colour, dash, below: negative }, layout, band, shift) {
+  const [above, below] = band;
+  const paths = Array.from({ length: 2 * LEVELS + 1 }, () => null); // first of what is not less than 0
   const { R, C } = part;
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (layout.right - layout.left) * 0.42;
@@ -56,15 +57,16 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash }, layout
       if (!level || !mask[r * C + c]) continue;
       const [y1, y2] = [mid(r), mid(c)];
       if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
-      const path = (paths[level] ??= new Path2D());
+      const path = (paths[level + (negative && part.w[r * C + c] < 0 ? LEVELS : 0)] ??= new Path2D());
       path.moveTo(layout.left, y1);
       path.bezierCurveTo(layout.left + bend, y1, layout.right - bend, y2, layout.right, y2);
     }
   }
-  context.strokeStyle = colour;
   context.setLineDash(dash);
-  paths.forEach((path, level) => {
+  paths.forEach((path, place) => {
     if (!path) return;
+    const level = place > LEVELS ? place - LEVELS : place;
+    context.strokeStyle = place > LEVELS ? negative : colour;
     context.globalAlpha = level / LEVELS;
     context.lineWidth = 1 + (2.5 * level) / LEVELS;
     context.stroke(path);

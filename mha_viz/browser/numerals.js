@@ -10,9 +10,12 @@ export const decimal = (value, digits) =>
     .replace(/^-(?=0(\.0*)?$)/, "")
     .replace("-", MINUS);
 
-// A weight as every picture writes it: three decimals.
+// A weight as every picture writes it: three decimals, and a sign where it is negative.
 /** @type {(weight: number) => string} */
-export const number = (weight) => (weight > 0 && weight < 0.0005 ? "<.001" : weight.toFixed(3));
+export const number = (weight) => {
+  if (weight <= -0.0005) return MINUS + number(-weight);
+  return weight > 0 && weight < 0.0005 ? "<.001" : Math.abs(weight).toFixed(3);
+};
 
 // A difference of weights, with its sign.
 /** @type {(value: number) => string} */

@@ -69,6 +69,7 @@ interface Block {
   C: number;
   max?: number;
   hidden?: Float32Array;
+  signed?: boolean;
 }
 
 interface ShownHead {
@@ -78,6 +79,7 @@ interface ShownHead {
   mask: Uint8Array | null;
   colour: string;
   dash: number[];
+  below?: string;
   largest?: number;
   picture?: OffscreenCanvas;
 }
@@ -116,6 +118,7 @@ interface Axis {
 interface Reading extends Axis {
   keys?: Axis;
   quantity?: string;
+  signed?: boolean;
   hidden?: number[][];
   key: string;
   of: string;
@@ -515,14 +518,25 @@ interface Example {
   look: string;
 }
 
-interface SentenceData {
+/** A sentence, maybe with a second one, as it was typed. */
+interface Typed {
+  text: string;
+  pair: string;
+}
+
+/** What a link must say besides the address, and what the page can save for others. */
+interface LinkData {
+  full: Record<string, string>;
+  file: "html" | "figures" | "";
+}
+
+interface SentenceData extends LinkData {
   text: string;
   pair: string;
   look: string;
   intro: string;
+  plain: boolean;
   opens: { index: number; head: string } | null;
-  full: Record<string, string>;
-  file: boolean;
   model: string;
   label: string;
   models: { name: string; label: string }[];

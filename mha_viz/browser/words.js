@@ -33,7 +33,7 @@ function reachedWords({ w, C }, rows, cols, { row, col }) {
   const isQuery = row !== null;
   const weightOf = (i) => w[isQuery ? row * C + i : i * C + col];
   const reached = (isQuery ? cols : rows).map(({ text }, i) => ({ text, weight: weightOf(i) }));
-  reached.sort((a, b) => b.weight - a.weight);
+  reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   const words = reached
     .slice(0, 4)
     .flatMap(({ text, weight }, i) => [i ? ", " : "", typedText(text), ` ${number(weight)}`]);
@@ -42,12 +42,12 @@ function reachedWords({ w, C }, rows, cols, { row, col }) {
 
 // Between ordinary words where there are any: most heads rest on [CLS] or [SEP], which says little.
 /** @type {(part: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
-export function strongest({ w, R, C }, rows, cols) {
+export function strongest({ w, R, C, max = 1 }, rows, cols) {
   const best = { row: 0, col: 0, weight: w[0] };
-  let top = -1;
+  let top = -Infinity;
   for (let row = 0, i = 0; row < R; row++) {
     for (let col = 0; col < C; col++, i++) {
-      const weight = w[i] - (rows[row].special || cols[col].special ? 1 : 0);
+      const weight = Math.abs(w[i]) - (rows[row].special || cols[col].special ? 1 + max : 0);
       if (weight <= top) continue;
       top = weight;
       Object.assign(best, { row, col, weight: w[i] });
@@ -103,8 +103,8 @@ function wholeTable(caption, { w, C }, { rows, cols }) {
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement[]} */
 function largestWeights(caption, { w, C }, { rows, cols }) {
   const largest = Array.from(w.keys())
-    .filter((i) => w[i] >= 0.05)
-    .sort((a, b) => w[b] - w[a])
+    .filter((i) => Math.abs(w[i]) >= 0.05)
+    .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, LISTED);
   const line = (i) =>
     [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i])].map((text) => tableCell("td", text));

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from mha_viz import process
-from mha_viz.cli import attention, exit_codes, figure, listing, profile, replicate, search, serve, toy
+from mha_viz.cli import attention, effect, exit_codes, figure, listing, profile, publish, replicate, search, serve, toy
 from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
@@ -28,6 +28,9 @@ EXAMPLES = """examples:
   mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
   mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
   mha-viz attention "The cat sat." --out - --format csv | head
+  mha-viz attention "The cat sat." --quantity norm --out norms.npz
+  mha-viz attention "The dog [MASK] the girl." --model toy --quantity gradient --out gradients.json
+  mha-viz figure grid "The cat sat." --quantity rollout --out rollout.svg
   mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q6 --out links.svg
   mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
   mha-viz figure grid "The cat sat." --out grid.png --dpi 300
@@ -35,16 +38,20 @@ EXAMPLES = """examples:
   mha-viz figure compare "Too tired." --and "Too wide." --head L3H1 --head L5H11 --columns 2 --out four.pdf
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
+  mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz replicate profile/ third.conllu --format csv | head
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
+  mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
+  mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
   mha-viz toy history --sentences 300 --out history.csv
+  mha-viz toy effects --sentences 300 --out effects.csv
   mha-viz completion bash > ~/.local/share/bash-completion/completions/mha-viz
   mha-viz completion zsh > ~/.zfunc/_mha-viz
   mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
@@ -97,14 +104,18 @@ def _parser() -> Parser:
     attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
+    summary = "Write heads and what you have to say of them as one interactive web page."
+    publish.options(command("publish", publish.run, summary))
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
     replicate.options(command("replicate", replicate.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
     search.options(command("search", search.run, summary))
+    summary = "Measure what switching heads off does over a corpus, beside other heads of their layers."
+    effect.options(command("effect", effect.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
-    jobs = ("train", "evaluate", "history")
+    jobs = ("train", "evaluate", "history", "effects")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
     summary = "Print the script by which a shell completes commands, options and models."
     completion = command("completion", _print_completion, summary)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from mha_viz import exports
-from mha_viz.cli.models import choose_model, read
+from mha_viz.cli import quantities
+from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, output_options, text_options
 from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import text_of
@@ -14,6 +15,7 @@ from mha_viz.cli.terminal import text_of
 def options(attention: Parser) -> None:
     """Add the options of the command."""
     text_options(attention)
+    quantities.options(attention)
     attention.add_argument("--words", action="store_true", help="one row and column per word instead of per piece")
     attention.add_argument(
         "--without-special",
@@ -26,10 +28,14 @@ def options(attention: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the attention of every head on a text to a file or to stdout."""
     to = destination(args.out, args.format, exports.suffixes(), "a file format that can be written")
-    text = text_of(args.text)
-    attention = read(choose_model(args.model), text, args.pair)
+    quantities.check(args)
+    model = choose_model(args.model)
+    check_heads(model, args.without)
+    (attention,) = read_all(model, [text_of(args.text)], args)
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
     to.write_attention(attention)
     shape = f"{attention.layers} layers × {attention.heads} heads, {len(attention.text)} tokens"
-    to.report(f"{to.path}: {attention.model}, {shape}")
+    what = "" if attention.quantity == "weight" else f"{args.quantity}, "
+    off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
+    to.report(f"{to.path}: {attention.model}, {what}{off}{shape}")

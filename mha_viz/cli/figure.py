@@ -10,6 +10,7 @@ from typing import Any
 
 from mha_viz import exports
 from mha_viz.attention import Attention
+from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, number, output_options, text_options
 from mha_viz.cli.output import Destination, destination, format_suffix
@@ -55,6 +56,7 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         one = figure.command(kinds, kind, None, summary, epilog.get(kind, ""))
         one.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
         text_options(one)
+        quantities.options(one)
         _head_options(one, kind)
         _view_options(one, kind)
         _size_options(one, kind)
@@ -90,7 +92,8 @@ def _view_options(one: Parser, kind: str) -> None:
         if kind in takers:
             choices = tuple(value for value in values if (kind, value) != ("compare", "row")) or None
             words = f"{_view_words(name, kind)} (default: {default or 'none'}){_only_on_pages(name, kind)}"
-            one.add_argument(f"--{name}", default=default, choices=choices, metavar=name.upper(), help=words)
+            given = None if name == "scale" else default  # then it follows from the quantity
+            one.add_argument(f"--{name}", default=given, choices=choices, metavar=name.upper(), help=words)
 
 
 def _view_words(name: str, kind: str) -> str:
@@ -152,11 +155,14 @@ def run(args: argparse.Namespace) -> None:
 
 def _draw(args: argparse.Namespace) -> None:
     to = _checked(args)
+    quantities.check(args)
+    takes_scale = args.kind not in ONLY_ON_PAGES["scale"]
+    args.scale = args.scale or (quantities.default_scale(args.quantity) if takes_scale else VIEW["scale"][0])
     settings = _settings(args, to.suffix)
     texts = [text_of(args.text), *args.others]
     model = choose_model(args.model)
-    check_heads(model, args.head)
-    readings = read_all(model, texts, args.pair)
+    check_heads(model, [*args.head, *args.without])
+    readings = read_all(model, texts, args)
     if args.all_heads:
         _every_head(args, readings[0], to.suffix, settings)
         return

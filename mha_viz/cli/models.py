@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.attention import Attention, Head
+from mha_viz.cli import quantities
 from mha_viz.cli.suggestions import did_you_mean
 from mha_viz.cli.terminal import downloading
 from mha_viz.errors import ModelUnreachable, UnknownHead, UnknownModel
@@ -61,15 +63,11 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
             )
 
 
-def read(model: Model, text: str, pair: str) -> Attention:
-    """The attention of every head on a text; a cut text is reported on stderr."""
-    return read_all(model, [text], pair)[0]
-
-
-def read_all(model: Model, texts: Sequence[str], pair: str) -> list[Attention]:
-    """The same for several texts, each with the pair."""
+def read_all(model: Model, texts: Sequence[str], args: argparse.Namespace) -> list[Attention]:
+    """What is asked for (``cli.quantities``) of every head on each of several texts, each with the pair; a cut text is
+    reported on stderr."""
     encoder = load_model(model)
-    readings: list[Attention] = [encoder.encode(text, pair) for text in texts]
+    readings = [quantities.read_text(encoder, text, args.pair, args) for text in texts]
     for reading in readings:
         _report_cut(reading, model)
     return readings

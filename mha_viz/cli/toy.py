@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count, folder_name, output_options
-from mha_viz.cli.output import destination
+from mha_viz.cli.output import Destination, destination
 from mha_viz.cli.terminal import bar
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
@@ -18,7 +18,7 @@ FORMATS = (".csv", ".json")
 
 
 def options(toy: Parser, epilog: dict[str, str]) -> None:
-    """Add the three jobs, each with its options and examples."""
+    """Add the jobs, each with its options and examples."""
     jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
 
     def job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
@@ -48,7 +48,9 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
     every_step = job("history", history, "Measure the shipped model at every snapshot of its training.")
-    for tables in (measuring, every_step):
+    summary = "Measure how well the shipped model answers what a pronoun refers to without each head and each layer."
+    off = job("effects", effects, summary)
+    for tables in (measuring, every_step, off):
         tables.add_argument(
             "--sentences", default=500, type=count, metavar="N", help="number of sentences to sample (default: 500)"
         )
@@ -86,6 +88,18 @@ def history(args: argparse.Namespace) -> None:
     _write_scores(args, lambda: _history(args))
 
 
+def effects(args: argparse.Namespace) -> None:
+    """Measure the answers of the shipped model with and without its heads, and write a table."""
+    to = _destination(args)
+    from mha_viz.study.toy_effects import without_heads
+
+    with bar("sentences") as show:
+        table = without_heads(load_model(choose_model("toy")), args.seed, args.sentences, show)
+    to.write(lambda: _written(table, to.suffix))
+    for row in table.itertuples(index=False):
+        to.report(f"without {row.off}: {row.accuracy:.3f} of {row.n:,}, baseline {row.baseline:.3f}")
+
+
 def _evaluated(args: argparse.Namespace) -> Any:
     from mha_viz.study import toy_scores
 
@@ -100,14 +114,19 @@ def _history(args: argparse.Namespace) -> Any:
 
 
 def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
-    to = destination(args.out, args.format, FORMATS, "a format of tables")
-    if not args.sentences:
-        raise SettingError("0 sentences decide nothing.", "Give at least 1.")
+    to = _destination(args)
     table = measure()
     to.write(lambda: _written(table, to.suffix))
     last = table[table["step"] == table["step"].max()] if "step" in table else table
     for line in _best(list(last.itertuples(index=False))):
         to.report(line)
+
+
+def _destination(args: argparse.Namespace) -> Destination:
+    to = destination(args.out, args.format, FORMATS, "a format of tables")
+    if not args.sentences:
+        raise SettingError("0 sentences decide nothing.", "Give at least 1.")
+    return to
 
 
 def _written(table: Any, suffix: str) -> bytes:

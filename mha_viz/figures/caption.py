@@ -167,7 +167,10 @@ def held(attention: Attention, view: View) -> str:
 def scale_range(view: View, parts: Sequence[Block], kind: str) -> str:
     """The range of the colours, or of the lines' opacity."""
     top = max((part.top for part in parts), default=0.0)
-    words = "0 to each head’s largest weight" if view.scale == "head" and len(parts) > 1 else span(view.scale, top)
+    signed = any(part.signed for part in parts)
+    words = span(view.scale, top, signed)
+    if view.scale == "head" and len(parts) > 1:
+        words = f"0 to {'±' * signed}each head’s largest weight"
     return f"{'Opacity' if kind == 'links' else 'Colour'}: {words}."
 
 
@@ -198,6 +201,7 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     axes, w = units(attention, view), parts[0].w
     special = [np.array([unit.special for unit in side]) for side in axes]
     words = ~(special[0][:, None] | special[1][None])  # [row, column]
-    row, col = divmod(int(np.where(words, w, w - 1).argmax()), w.shape[1])
+    size = np.abs(w)
+    row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
     which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
     return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {numerals.weight(float(w[row, col]))}."

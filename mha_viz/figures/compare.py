@@ -17,8 +17,9 @@ from mha_viz.figures.faint import faint_cells, faint_links
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
-from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Block, Focus, View, block, check_pin, shades, span, units
+from mha_viz.figures.paint import painted, scale_colours
+from mha_viz.figures.theme import THEMES, Theme
+from mha_viz.figures.view import Block, Focus, View, block, check_pin, span, units
 
 MOST = 16  # panels in one figure
 GAP = 28  # between panels, pixels
@@ -61,12 +62,12 @@ def compare(
     )
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     hardly_seen = faint_links if kind == "links" else faint_cells
-    scale = span(view.scale, max(part.top for part in parts))
+    scale = span(view.scale, max(part.top for part in parts), any(part.signed for part in parts))
     whole_width = across * width + (across - 1) * GAP
     drawn = Drawing(
         whole_width,
         bottom + FOOT,
-        (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme)),
+        (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme, scale_colours(parts, theme))),
         background=None if size.transparent else theme.paper,
         notes=(*hardly_seen(view, parts), *dict.fromkeys(note for plate in plates for note in plate.notes)),
         **figure_words(panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of),
@@ -74,9 +75,11 @@ def compare(
     return sheet(drawn, size)
 
 
-def _shared_scale(kind: As, scale: str, width: float, top: float, theme: Theme) -> tuple[Mark, ...]:
+def _shared_scale(
+    kind: As, scale: str, width: float, top: float, theme: Theme, colours: tuple[str, ...]
+) -> tuple[Mark, ...]:
     """The bar below all panels: what their colours or opacities stand for."""
-    ramp = (theme.paper, theme.ink) if kind == "links" else theme.ramp
+    ramp = (theme.paper, theme.ink) if kind == "links" else colours
     words = f"one scale{' of opacity' if kind == 'links' else ''}, {scale}"
     return scale_bar(width, top + FOOT / 2, 90, theme, ramp, words)
 
@@ -162,7 +165,7 @@ def plates_of(
             drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
             plates.append(Plate(drawn, spread.height + TOP))
         else:
-            matrix = Matrix(palette(theme.ramp)[shades(part.w, view.scale, top)], axes, spot)
+            matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
             drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
             plates.append(Plate(drawn, layout.height, unlabelled(layout)))
     return plates

@@ -16,8 +16,9 @@ from mha_viz.figures import caption
 from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.heatmap import scale_bar
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
-from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Block, View, block, shades, span, units
+from mha_viz.figures.paint import painted, scale_colours
+from mha_viz.figures.theme import THEMES, Theme
+from mha_viz.figures.view import Block, View, block, span, units
 
 SHARPEST = 96  # rows and columns of one small picture, at most
 FOOT = 22
@@ -37,9 +38,12 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
     ]
     marks = grid_marks(parts, layout, view.scale, theme)
     every = [part for row in parts for part in row]
-    words = span(view.scale, max(part.top for part in every)) if view.scale != "head" else "0 to each head's largest"
+    signed = any(part.signed for part in every)
+    words = f"0 to {'±' * signed}each head's largest"
+    if view.scale != "head":
+        words = span(view.scale, max(part.top for part in every), signed)
     marks.append(Text(0, layout.height + FOOT / 2, "rows: layers   columns: heads", 11, theme.muted))
-    marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, theme.ramp, words)
+    marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, scale_colours(every, theme), words)
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,
@@ -53,19 +57,27 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
 
 def grid_marks(parts: Sequence[Sequence[Block]], layout: GridLayout, scale: str, theme: Theme) -> list[Mark]:
     """The small pictures of ``parts`` [layer][head], with the numbers of layers and heads."""
-    colours = palette(theme.ramp)
     marks: list[Mark] = []
     for layer, row in enumerate(parts):
         y = layout.top + layer * layout.step
         marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
         for head, part in enumerate(row):
-            pixels = colours[shades(pooled(part.w, SHARPEST), scale)]
+            pixels = painted(part._replace(w=_pooled(part)), scale, theme)
             if part.w.size:
                 marks.append(Cells(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
     for head in range(len(parts[0])):
         x = layout.left + head * layout.step + layout.size / 2
         marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
     return marks
+
+
+def _pooled(part: Block) -> Weights:
+    """As :func:`pooled`; of numbers with a sign, those of the largest size."""
+    largest = pooled(part.w, SHARPEST)
+    if not part.signed:
+        return largest
+    least = pooled(-part.w, SHARPEST)
+    return np.where(largest >= least, largest, -least)
 
 
 def pooled(w: Weights, most: int) -> Weights:

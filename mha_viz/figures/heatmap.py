@@ -19,8 +19,9 @@ from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
 from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
+from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Axes, Focus, Unit, View, block, focus, shades, span, units
+from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, span, units
 
 LABEL = 96  # labels are at most this wide, pixels
 LETTERS = 40  # of a token that are measured
@@ -35,8 +36,8 @@ FOOT = 26  # below a matrix: axes and colour scale, pixels
 
 
 class Matrix(NamedTuple):
-    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held; of a difference also its
-    numbers ``d`` [row, column], whose sign is marked."""
+    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held; of a difference, and of
+    a quantity with a sign, also its numbers ``d`` [row, column], whose sign is marked."""
 
     pixels: Pixels
     axes: Axes
@@ -68,11 +69,11 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
-    every = Matrix(palette(theme.ramp)[shades(part.w, view.scale)], axes, focus(axes, view))
+    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), _signed(part))
     lines, most_high = not size.transparent, size.tallest - FOOT
     matrix, notes = _window(every, part.w, min(size.pixels, most_high))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
-    marks += foot(layout, theme, theme.ramp, span(view.scale, part.top))
+    marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, part.top, part.signed))
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,
@@ -84,6 +85,11 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     return sheet(drawn, size)
 
 
+def _signed(part: Block) -> Weights | None:
+    """Numbers with a sign, which cells then carry."""
+    return part.w if part.signed else None
+
+
 def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:
     """Of a matrix that holds a token and is too large for a label at each row in a square of ``side`` pixels: the part
     around that token with a label at each, and what it leaves out. Any other as it is. ``w`` [row, column]."""
@@ -91,7 +97,9 @@ def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note
     if matrix.held is None or max(w.shape) <= fit:
         return matrix, ()
     (part,), notes = around(w.astype(np.float64), matrix.held, fit)
-    return Matrix(matrix.pixels[np.ix_(*part)], part.axes(matrix.axes), part.held(matrix.held)), notes
+    some = np.ix_(*part)
+    d = None if matrix.d is None else matrix.d[some]
+    return Matrix(matrix.pixels[some], part.axes(matrix.axes), part.held(matrix.held), d), notes
 
 
 def matrix_marks(

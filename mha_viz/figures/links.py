@@ -46,7 +46,7 @@ WRITTEN = 3  # heads whose weights are written beside a held token
 
 
 class Strand(NamedTuple):
-    """One head in a link diagram."""
+    """One head in a link diagram; ``below``: the colour of links that are less than 0."""
 
     head: Head
     colour: str
@@ -54,6 +54,7 @@ class Strand(NamedTuple):
     part: Block
     mask: Mask
     shade: Shades
+    below: str
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
@@ -102,7 +103,7 @@ def _on_page(
 def _cut(strand: Strand, part: Excerpt) -> Strand:
     """A head with an excerpt of its weights."""
     some = np.ix_(*part)
-    w = Block(strand.part.w[some], strand.part.hidden[part.rows])
+    w = Block(strand.part.w[some], strand.part.hidden[part.rows], strand.part.signed)
     return strand._replace(part=w, mask=strand.mask[some], shade=strand.shade[some])
 
 
@@ -118,9 +119,10 @@ def strand(
     """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale, ``place`` the
     number of heads before it in one diagram."""
     part = block(attention, head, view, axes)
-    colour = theme.heads[head.head % len(theme.heads)]
+    colour = theme.signed[-2] if part.signed else theme.heads[head.head % len(theme.heads)]
     dash = theme.dashes[place % len(theme.dashes)]
-    return Strand(head, colour, dash, part, chosen(part.w, view.links), shades(part.w, view.scale, top))
+    below = theme.signed[1] if part.signed else colour
+    return Strand(head, colour, dash, part, chosen(part.w, view.links), shades(part.w, view.scale, top), below)
 
 
 def link_marks(
@@ -190,7 +192,7 @@ def apart(heads: int, layout: LinksLayout) -> list[float]:
 
 def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
     """The lines of one head, weak ones first."""
-    _, colour, dash, part, mask, shade = strand
+    _, colour, dash, part, mask, shade, below = strand
     reach = bend(layout.left, layout.right)
     visible: list[tuple[int, int, int]] = []
     rows, cols = part.w.shape
@@ -203,7 +205,9 @@ def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift
     for level, r, c in sorted(visible):
         y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
         points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
-        made.append(Curve(points, colour, 1 + 2.5 * level / LEVELS, level / LEVELS, dash))
+        made.append(
+            Curve(points, below if part.w[r, c] < 0 else colour, 1 + 2.5 * level / LEVELS, level / LEVELS, dash)
+        )
     return made
 
 

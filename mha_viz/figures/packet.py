@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.text import TokenizedText
@@ -37,6 +38,7 @@ LAYER_BYTES = 500_000  # the opened layer in full up to here
 ALONE_BYTES = 24_000_000  # all heads in full up to here in a page that no server answers
 MATRIX_BYTES = 4_000_000  # of the heads that are drawn together
 THUMB_BYTES = 200_000  # all thumbnails together
+ZERO = 32768  # the level of 0 among numbers with a sign
 ISOLATED_SPECIALS = 8  # special tokens with a thumbnail row of their own
 
 
@@ -115,7 +117,8 @@ def packet(
     whole = everything and _total_bytes(attention) <= ALONE_BYTES
     full = attention.every_head() if whole else full_heads(attention, wanted)
     special = [t.special for t in attention.keys.tokens]
-    parts = [*quantised(np.stack([attention[head] for head in full]), special, bits), summary.thumbs]
+    signed = QUANTITIES[attention.quantity].is_signed
+    parts = [*quantised(np.stack([attention[head] for head in full]), special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or Start(), summary)
     if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
         header["hidden"] = [_five_decimals(attention.hidden[head]) for head in full]
@@ -154,18 +157,21 @@ def _all_fit(attention: Attention) -> bool:
     return _total_bytes(attention) <= FULL_BYTES
 
 
-def quantised(matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16) -> list[bytes]:
+def quantised(
+    matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16, signed: bool = False
+) -> list[bytes]:
     """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16.
 
-    A weight is its level × the scale of its part of the row.
+    A weight is its level × the scale of its part of the row; of numbers with a sign, its level less ZERO.
     """
     part = np.array(special, dtype=int)
-    tops = [matrices[..., part == p].max(axis=2, initial=0) for p in (0, 1)]
+    tops = [np.abs(matrices[..., part == p]).max(axis=2, initial=0) for p in (0, 1)]
     step = 2 ** (16 - bits)  # of levels: their low bits stay 0
-    highest = 65535 // step * step
+    zero = ZERO if signed else 0
+    highest = (65535 - zero) // step * step
     scales = (np.stack(tops, axis=2) / highest).astype("<f4")
     levels = np.rint(matrices / (np.maximum(scales, np.float32(1e-38)) * np.float32(step))[..., part]) * step
-    return [scales.tobytes(), np.minimum(levels, highest).astype("<u2").tobytes()]
+    return [scales.tobytes(), (np.clip(levels, -highest, highest) + zero).astype("<u2").tobytes()]
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
@@ -187,13 +193,14 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
 
 def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
     """Every head max-pooled over bins of rows and of columns, the same unless told: [layer, head, row, column] as
-    uint8, 255 × √weight."""
+    uint8, 255 × √weight, whatever its sign."""
     column_starts = row_starts if column_starts is None else column_starts
     row_spans = list(zip(row_starts, [*row_starts[1:], len(attention.queries)], strict=True))
     column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
     pooled = np.empty((attention.layers, attention.heads, len(row_spans), len(column_spans)), np.float32)
     rows = np.empty((attention.heads, len(row_spans), len(attention.keys)), np.float32)
-    for layer, weights in enumerate(attention.weights):
+    sizes = np.abs(attention.weights) if QUANTITIES[attention.quantity].is_signed else attention.weights
+    for layer, weights in enumerate(sizes):
         for i, (start, end) in enumerate(row_spans):
             weights[:, start:end].max(axis=1, out=rows[:, i])
         columns = np.ascontiguousarray(rows.transpose(0, 2, 1))  # whole rows again, which is what max is fast on
@@ -225,6 +232,7 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails
         **_axis_tokens(text),
         **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
+        **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         "full": [h.place(attention.heads) for h in full],
         "metrics": thumbnails.metrics,
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},

@@ -118,14 +118,16 @@ def _packet(reading: _Reading) -> bytes:
     text = attention.text
     special = [t.special for t in text.tokens]
     header = _header(attention, heads, Start(), Overview([], {}, b""))
-    more = {
+    more: dict[str, object] = {
         "revision": attention.revision,
         "steps": clean(steps(attention)),
         "text": text.text,
         "pair": text.pair,
         "spans": [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens],
     }
-    parts = quantised(np.stack([attention[head] for head in heads]), special)
+    signed = QUANTITIES[attention.quantity].is_signed
+    more |= {"signed": True} if signed else {}
+    parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
     return _packed({**{name: header[name] for name in FIELDS}, **more}, parts)
 
 

@@ -13,6 +13,11 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 
 START = "import mha_viz as mv\n"
+_SCORE = re.compile(  # Question.score of mha_viz.attention.answers
+    "gradient × weight of (?:log p of “(?P<word>.*)” (?:at token (?P<place>[0-9]{1,4})|as the next token)"
+    "|the cosine with “(?P<other>.*)”)",
+    re.DOTALL,
+)
 STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # of Attention.made
 
 
@@ -70,6 +75,10 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
         return f"mv.without({encoder}, {match[1].split()!r}, {either}, method={match[2]!r})", steps[1:]
     if steps[:1] == ("norm-weighted",):
         return f"mv.norm_weighted({encoder}, {either})", steps[1:]
+    if steps and (match := _SCORE.fullmatch(steps[0])):
+        given = {"word": match["word"], "place": match["place"] and int(match["place"]), "other": match["other"]}
+        options = _arguments({name: value for name, value in given.items() if value is not None})
+        return f"mv.gradient_weighted({encoder}, {either}, {options})", steps[1:]
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})", steps
 
 

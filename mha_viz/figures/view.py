@@ -94,15 +94,16 @@ class Focus(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The part of one head's matrix that a view shows."""
+    """The part of one head's matrix that a view shows. ``signed``: its numbers may be below 0."""
 
     w: Weights  # [row, column]
     hidden: Weights  # [row]: share of the row that is not shown
+    signed: bool = False
 
     @property
     def top(self) -> float:
-        """The largest weight shown; 0 where nothing is."""
-        return float(self.w.max(initial=0))
+        """The largest weight shown, whatever its sign; 0 where nothing is."""
+        return float(np.abs(self.w).max(initial=0))
 
 
 def units(attention: Attention, view: View) -> Axes:
@@ -163,16 +164,18 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     before = attention.hidden[head.layer, head.head].astype(np.float64)  # of a reading that was rescaled already
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = between(matrix, rows, cols)
-    shown = w.sum(axis=1)
+    shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
     before_view = averaged(before, rows, 0)
     part = shown
-    if not QUANTITIES[attention.quantity].is_share:
-        part = shown / np.maximum(averaged(matrix, rows, 0).sum(axis=1), 1e-12)
+    if not quantity.is_share:
+        sizes = np.abs(averaged(matrix, rows, 0))  # [row, key]
+        seen = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
+        part = seen / np.maximum(sizes.sum(axis=1), 1e-12)
     hidden = before_view + (1 - before_view) * (1 - part)
-    if view.special == "rescale" and w.size:
+    if view.special == "rescale" and w.size and not quantity.is_signed:
         left = shown[:, None]
         w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])
-    return Block(w.astype(np.float32), hidden.astype(np.float32))
+    return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed)
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
@@ -201,7 +204,8 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
 
 def chosen(w: Weights, links: str) -> Mask:
     """[row, column]: True where the link is drawn. top: the k heaviest keys of a query; min: weight ≥ value;
-    mass: the fewest keys of a query that hold this share of what its row shows."""
+    mass: the fewest keys of a query that hold this share of what its row shows. Signs do not count."""
+    w = np.abs(w)
     rule = re.fullmatch(r"(all|top|min|mass)(.*)", links)
     mode, value = (rule[1], float(rule[2] or 0)) if rule else ("all", 0)
     if mode == "all":
@@ -222,10 +226,11 @@ def chosen(w: Weights, links: str) -> Mask:
 
 
 def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
-    """Shade of every cell, 0…255. fixed: 0 to 1; head: to ``top``, else the largest weight; row: to each row's."""
+    """Shade of every cell, 0…255, whatever its sign. fixed: 0 to 1; head: to ``top``, else the largest weight; row: to
+    each row's."""
     if w.size == 0:
         return np.zeros(w.shape, np.uint8)
-    exact = w.astype(np.float64)
+    exact = np.abs(w.astype(np.float64))
     if scale == "log":
         with np.errstate(divide="ignore"):
             level = np.where(exact > 0, 255 * (1 + np.log10(np.maximum(exact, 1e-300)) / LOG_DECADES), 0)
@@ -240,8 +245,11 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 
-def span(scale: str, top: float) -> str:
+def span(scale: str, top: float, signed: bool = False) -> str:
     """The range of a colour scale in words, for captions and legends."""
+    if signed:
+        ends = {"fixed": "1", "head": numerals.weight(top), "row": "each row's largest size"}
+        return "logarithmic, from ±0.001 to ±1" if scale == "log" else f"0 to ±{ends[scale]}"
     if scale == "log":
         return f"{10**-LOG_DECADES:g} to 1, logarithmic"
     return {"fixed": "0 to 1", "head": f"0 to {numerals.weight(top)}", "row": "0 to each row's largest weight"}[scale]

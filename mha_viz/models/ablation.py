@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -113,7 +113,7 @@ def without(
     no effect. ``words``: the sentence as words, in place of ``text``. Raises as ``encode`` and :func:`substitute`, and
     UnknownHead."""
     off = existing(encoder, heads)
-    reading = encoder.through(text, pair, _replacing(off, substitute(encoder, method, means)), words)[0]
+    reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
     which = (
         f" {hashlib.blake2b(means.tobytes(), digest_size=4).hexdigest()}"
         if method == "mean" and means is not None
@@ -123,19 +123,28 @@ def without(
     return replace(reading, made=("given words" if words else "typed", *step))
 
 
-def states_without(encoder: Encoder, heads: Sequence[Head], by: Substitute, text: str, pair: str = "") -> Weights:
-    """The vectors that leave the last layer while ``heads`` are off: [1, n, d_model]. Raises as ``encode``."""
-    return encoder.states(text, pair, _replacing(heads, by))
+def states_without(
+    encoder: Encoder,
+    variants: Sequence[Collection[Head]],
+    by: Substitute,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+) -> Weights:
+    """The vectors that leave the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in
+    one batch. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``."""
+    return encoder.states(text, pair, _replacing(variants, by), len(variants), words)
 
 
-def _replacing(heads: Sequence[Head], by: Substitute) -> type[Tap]:
+def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
     class Without(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            numbers = [head.head for head in heads if head.layer == index]
-            if not numbers:
+            off = [(at, head.head) for at, heads in enumerate(variants) for head in heads if head.layer == index]
+            if not off:
                 return output
+            places, numbers = (list(each) for each in zip(*off, strict=True))
             replaced: torch.Tensor = output.clone()
-            replaced[:, :, numbers] = by(index, value, output)[:, :, numbers]
+            replaced[places, :, numbers] = by(index, value, output)[places, :, numbers]
             return replaced
 
     return Without

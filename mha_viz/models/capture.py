@@ -37,7 +37,8 @@ class Tap:
 
     ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
     [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
-    runs one module many times. With ``stop_after_last`` False the pass goes on after the last layer's attention.
+    runs one module many times. With ``stop_after_last`` False the pass goes on after the last layer's attention. With
+    ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
 
     A head that attends evenly, and what the layers above it do then (``Encoder.through`` makes the tap and runs it):
 
@@ -54,6 +55,7 @@ class Tap:
     """
 
     stop_after_last = True
+    differentiable = False
 
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
@@ -103,11 +105,11 @@ def capture(
         return _eager_attention(module, query, key, value, attention_mask, **options)
     index, tap.seen = tap.seen, tap.seen + 1
     slot = tap.slot(index)
-    if getattr(module.config, "model_type", None) in PLAIN:
+    if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
         output, weights = _plain(slot, query, key, value, attention_mask, options["scaling"])
     else:
         output, weights = _eager_attention(module, query, key, value, attention_mask, **options)
-        slot.copy_(weights.transpose(0, 1).reshape(slot.shape))
+        slot.copy_(weights.detach().transpose(0, 1).reshape(slot.shape))
     output = tap.layer(index, query, key, value, output)
     if tap.stop_after_last and tap.seen == len(tap.weights):
         raise LastLayerSeen

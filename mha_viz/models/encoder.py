@@ -76,7 +76,7 @@ class Encoder:
     """One model with its tokenizer. Nothing in it changes after loading: any number of threads may call it."""
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
-        config = model.config
+        self.config = config = model.config
         self.name = name
         self.revision = revision
         self.family: str = config.model_type
@@ -91,7 +91,8 @@ class Encoder:
         self._tokenizer = Tokenizer(tokenizer, name, self.limit)
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
-        self._whole = tokenizer
+        self.vocabulary = tokenizer  # as transformers has it
+        self.mask: int | None = tokenizer.mask_token_id
         self.causal = holds(FAMILIES[self.family].causal, config)  # no token attends to a later one (GPT-2)
 
     @classmethod
@@ -163,7 +164,7 @@ class Encoder:
         example. ``words``: the sentence as words, in place of ``text``. Returned are the reading, whose numbers are
         those that the tap left, and the tap.
         """
-        read = self.read_words(words) if words else self._tokenizer.read(text, pair)
+        read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
         tokens = read.tokenized()
         made = ("given words" if words else "typed",) if tap is Tap else ()
@@ -176,7 +177,7 @@ class Encoder:
         Raises as :meth:`encode`, UnknownHead for a layer that is not there, ModelUnsupported, with the reason, for
         families whose steps cannot be told apart.
         """
-        read = self.read_words(words) if words else self._tokenizer.read(text, pair)
+        read = self.pieces(text, pair, words)
         tokens = read.tokenized()
         number = layer if is_number(layer) else Head.among(layer, self.layers, self.heads, self.name).layer
         opened = Opened(self._model, self.name, number, self.layers)
@@ -184,15 +185,33 @@ class Encoder:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)
 
-    def states(self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, copies: int = 1) -> Weights:
+    def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
+        """The pieces of a text, or of a sentence given as ``words``, as the model reads them. Raises as
+        :meth:`encode`."""
+        return self.read_words(words) if words else self._tokenizer.read(text, pair)
+
+    def states(
+        self,
+        text: str,
+        pair: str = "",
+        tap: Callable[[torch.Tensor], Tap] = Tap,
+        copies: int = 1,
+        words: Sequence[str] = (),
+    ) -> Weights:
         """The vectors that leave the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch,
-        which differ where ``tap`` makes them differ. Raises as :meth:`encode`."""
-        read = self._tokenizer.read(text, pair)
+        which differ where ``tap`` makes them differ. ``words``: the sentence as words, in place of ``text``. Raises as
+        :meth:`encode`."""
+        states: Weights = self.last_states(self.pieces(text, pair, words), tap, copies)[0].cpu().numpy()
+        return states
+
+    def last_states(
+        self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap], copies: int = 1
+    ) -> tuple[torch.Tensor, Tap]:
+        """As :meth:`states`, as a tensor, with the tap; gradients flow back from it where the tap is differentiable."""
         n = len(read.ids)
         used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
         used.stop_after_last = False
-        states: Weights = self._pass([read.ids] * copies, [read.types] * copies, used).cpu().numpy()
-        return states
+        return self._pass([read.ids] * copies, [read.types] * copies, used), used
 
     @contextmanager
     def before_w_o(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
@@ -203,6 +222,11 @@ class Encoder:
             yield
         finally:
             handle.remove()
+
+    def module(self, path: str) -> torch.nn.Module:
+        """The module of the model at ``path``, such as "encoder.layer.0"."""
+        module: torch.nn.Module = self._model.get_submodule(path)
+        return module
 
     def w_o(self, layer: int) -> torch.Tensor:
         """W_O of a layer, [head · d_head, d_model], with the heads one below the other."""
@@ -247,7 +271,7 @@ class Encoder:
                 self._model.config, attn_implementation=capture.NAME
             )
         revision = f"untrained, seed {seed}"
-        encoder = Encoder(without_pooler(model.eval()), self._whole, self.name, revision, self.device)
+        encoder = Encoder(without_pooler(model.eval()), self.vocabulary, self.name, revision, self.device)
         encoder._prepare()
         return encoder
 
@@ -289,7 +313,7 @@ class Encoder:
         if "use_cache" in self._accepts:
             inputs["use_cache"] = False
         states: torch.Tensor = torch.empty(0)
-        with _one_pass, torch.inference_mode(), capture.tapped(tap):
+        with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
             states = self._model(**inputs).last_hidden_state
         return states
 

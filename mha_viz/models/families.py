@@ -40,10 +40,11 @@ class Family(NamedTuple):
     three side by side; ``output`` is the path of W_O. "{0}" and "{1}" in a path stand for ``numbers(config, layer)``.
     ``plain``: its eager attention is softmax(Q Kᵀ · scaling + mask) V and nothing else, so that it can be computed
     straight into the memory of the result. ``pre_norm``: a layer normalises what enters it and gives its attention the
-    result. ``causal``: no token attends to a later one. ``parallel``: the feed-forward part does not see what the
-    attention of its own layer puts out. ``gelu``: a linear layer and the activation after it, which become one
-    operation where that is the exact GELU. ``opaque``: why the steps inside a head cannot be shown; empty where they
-    can.
+    result. ``final_norm``: the path of the module that normalises the last states, where what a layer's heads put out
+    is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token attends to a later one.
+    ``parallel``: the feed-forward part does not see what the attention of its own layer puts out. ``gelu``: a linear
+    layer and the activation after it, which become one operation where that is the exact GELU. ``opaque``: why the
+    steps inside a head cannot be shown; empty where they can.
     """
 
     holder: str
@@ -57,6 +58,7 @@ class Family(NamedTuple):
     sizes: Sizes = Sizes()
     numbers: Callable[[Any, int], tuple[int, ...]] = _straight
     opaque: str = ""
+    final_norm: str = ""
 
 
 _SEPARATE = ("query", "key", "value")
@@ -73,7 +75,13 @@ _BERT = Family(
     gelu=("dense", "intermediate_act_fn"),
 )
 _LLAMA = Family(
-    "layers.{0}.self_attn", _PROJECTED, "layers.{0}.self_attn.o_proj", pre_norm=True, causal=True, opaque=_ROTARY
+    "layers.{0}.self_attn",
+    _PROJECTED,
+    "layers.{0}.self_attn.o_proj",
+    pre_norm=True,
+    causal=True,
+    opaque=_ROTARY,
+    final_norm="norm",
 )
 
 FAMILIES = MappingProxyType(  # by "model_type" in config.json
@@ -97,7 +105,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes("n_layers", "n_heads", "dim", "hidden_dim"),
         ),
         "electra": _BERT,
-        "gemma2": _LLAMA,
+        "gemma2": _LLAMA._replace(final_norm=""),  # it normalises what W_O gives before it adds it
         "gpt2": Family(
             "h.{0}.attn",
             ("c_attn",),
@@ -106,6 +114,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             pre_norm=True,
             causal=True,
             sizes=Sizes("n_layer", "n_head", "n_embd", "n_inner", "n_positions"),
+            final_norm="ln_f",
         ),
         "llama": _LLAMA,
         "mobilebert": _BERT._replace(plain=False, causal=False, opaque=_NARROW),
@@ -117,6 +126,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             pre_norm="do_layer_norm_before",
             causal=True,
             sizes=Sizes(feed_forward="ffn_dim"),
+            final_norm="decoder.final_layer_norm",
         ),
         "roberta": _BERT,
         "xlm-roberta": _BERT,

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import sys
 from functools import cache
+from typing import Any
 
 import torch
 from torch import nn
@@ -38,9 +39,39 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[..., in] → [..., out]."""
+        if torch.is_grad_enabled() and x.requires_grad:
+            traced: torch.Tensor = _Traced.apply(x, self)  # type: ignore[no-untyped-call]
+            return traced
+        return self.applied(x)
+
+    @property
+    def is_fused(self) -> bool:
+        """True where the exact GELU is part of it."""
+        return self._then[0] == "gelu"
+
+    def applied(self, x: torch.Tensor) -> torch.Tensor:
+        """As ``forward``, without gradients."""
         name, variant = self._then
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, name, [], variant)
         return y
+
+
+class _Traced(torch.autograd.Function):
+    """A packed layer through which gradients flow back to its input; oneDNN's operation has none of its own."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor, layer: PackedLinear) -> torch.Tensor:
+        context.layer = layer
+        context.save_for_backward(x)
+        return layer.applied(x)
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        layer, weight = context.layer, context.layer.weight
+        if layer.is_fused:
+            before = nn.functional.linear(context.saved_tensors[0], weight, layer.bias)
+            gradient = torch.ops.aten.gelu_backward(gradient, before)
+        return gradient @ weight, None
 
 
 def pack(model: nn.Module) -> None:

@@ -12,13 +12,14 @@ from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mha_viz import process
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed
-from mha_viz.models import ablation, budget, catalog
+from mha_viz.models import ablation, answers, budget, catalog, contributions, gradients
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.folder import Stamps, stamps
@@ -26,6 +27,7 @@ from mha_viz.models.norms import norm_weighted
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
+PER_HEAD = MappingProxyType({"direct": contributions.direct, "importance": gradients.importance})
 MODEL_BYTES = 2_500_000_000  # of the weights of all loaded models
 
 
@@ -104,8 +106,15 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
         models.measure(request["model"], request["first"], request["end"])
         return {}, []
     text, pair, words = request["text"], request["pair"], request["words"]
+    if request["ask"] == "question":
+        fields = {name: request[name] for name in ("place", "word", "other")}
+        return {"question": answers.question_about(encoder, text, pair, words, **fields)}, []
     if "method" in request:
         return _switched(models, request)
+    if request["ask"] == "gradients":
+        return wire.packed_attention(gradients.of_score(encoder, wire.question_of(request), text, pair, words))
+    if request["ask"] in PER_HEAD:
+        return wire.packed_numbers([PER_HEAD[request["ask"]](encoder, wire.question_of(request), text, pair)])
     if request["ask"] == "norms":
         return wire.packed_attention(norm_weighted(encoder, text, pair, words))
     if request["ask"] == "trace":
@@ -115,16 +124,22 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
 
 def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
     """What becomes of a text while heads are off."""
-    from mha_viz.study import effects
+    from mha_viz.study import effects, removal
 
     encoder = models[request["model"]]
     means = models.means(request["model"]) if request["method"] == "mean" else None
-    case = effects.Case(request["text"], request["pair"], request["method"], means)
+    question = wire.question_of(request) if request.get("question") else None
+    case = effects.Case(request["text"], request["pair"], request["method"], means, question)
     if request["ask"] == "effects":
         return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], case))
+    if "variants" in request:
+        variants = [[Head(*head) for head in heads] for heads in request["variants"]]
+        if request["ask"] == "margins":
+            return wire.packed_numbers([removal.margins(encoder, variants, case)])
+        return wire.packed_numbers(effects.lost_each(encoder, variants, case))
     heads = [Head(*head) for head in request["heads"]]
-    if request["ask"] == "lost":
-        return wire.packed_numbers(effects.lost(encoder, heads, case))
+    if request["ask"] == "answer":
+        return wire.packed_answer(effects.answer(encoder, heads, case))
     if request["ask"] == "random":
         return wire.packed_numbers([effects.lost_at_random(encoder, heads, range(*request["draws"]), case)])
     how = {"method": case.method, "means": case.means, "words": request["words"]}

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mha_viz import process
-from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head, called
+from mha_viz.attention.answers import Answer, Question
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ReadingFailed
 from mha_viz.reader import wire
@@ -57,22 +58,87 @@ class Reader:
         """Every step inside one layer."""
         return wire.trace_of(*self._ask_about("trace", model, text, pair, words, layer=layer))
 
-    def effects(self, model: str, text: str, pair: str, method: str, layer: int, heads: Sequence[int]) -> Effects:
-        """What switching off some heads of a layer does, each alone (``study.effects.part``)."""
-        return Effects(
-            *self._ask_about("effects", model, text, pair, (), method=method, layer=layer, heads=[*heads])[1]
-        )
+    def question(
+        self, model: str, text: str, pair: str, words: Sequence[str], place: int | None, word: str, other: str
+    ) -> Question:
+        """What the model can be asked about a text (``models.answers.question_about``)."""
+        more = {"place": place, "word": word, "other": other}
+        return wire.question_of(self._ask_about("question", model, text, pair, words, **more)[0])
 
-    def lost(self, model: str, text: str, pair: str, method: str, heads: Sequence[Head]) -> tuple[float, Array]:
-        """What switching off heads at once does to the sentence and to its tokens (``study.effects.lost``)."""
-        sentence, tokens = self._ask_about("lost", model, text, pair, (), method=method, heads=[*heads])[1]
-        return float(sentence), tokens
+    def gradients(self, model: str, text: str, pair: str, words: Sequence[str], question: Question) -> Attention:
+        """Attention weighted by the gradient of an answer's score (``models.gradients``)."""
+        return wire.attention_of(*self._ask_about("gradients", model, text, pair, words, question=question))
+
+    def per_head(self, what: str, model: str, text: str, pair: str, question: Question) -> Array:
+        """[layer, head]: "direct", what each head adds to a word's logit (``models.contributions``), or "importance"
+        (``models.gradients``)."""
+        return self._ask_about(what, model, text, pair, (), question=question)[1][0]
+
+    def effects(
+        self,
+        model: str,
+        text: str,
+        pair: str,
+        method: str,
+        layer: int,
+        heads: Sequence[int],
+        question: Question | None = None,
+    ) -> Effects:
+        """What switching off some heads of a layer does, each alone (``study.effects.part``)."""
+        more = {"method": method, "layer": layer, "heads": [*heads], "question": question}
+        return Effects(*self._ask_about("effects", model, text, pair, (), **more)[1])
+
+    def lost(
+        self,
+        model: str,
+        text: str,
+        pair: str,
+        method: str,
+        heads: Sequence[Head],
+        question: Question | None = None,
+    ) -> Changes:
+        """What switching off heads at once does to a text and the answer (``study.effects.lost``)."""
+        return self.lost_each(model, text, pair, method, [heads], question)
+
+    def lost_each(
+        self,
+        model: str,
+        text: str,
+        pair: str,
+        method: str,
+        variants: Sequence[Sequence[Head]],
+        question: Question | None = None,
+    ) -> Changes:
+        """What switching off heads does in each of several variants (``study.effects.lost_each``)."""
+        more = {"method": method, "variants": [[*heads] for heads in variants], "question": question}
+        return Changes(*self._ask_about("lost", model, text, pair, (), **more)[1])
+
+    def margins(
+        self, model: str, text: str, pair: str, method: str, variants: Sequence[Sequence[Head]], question: Question
+    ) -> Array:
+        """How far the word that is asked for is from being the answer (``study.removal.margins``)."""
+        more = {"method": method, "variants": [[*heads] for heads in variants], "question": question}
+        return self._ask_about("margins", model, text, pair, (), **more)[1][0]
+
+    def answer(
+        self, model: str, text: str, pair: str, method: str, heads: Sequence[Head], question: Question
+    ) -> Answer:
+        """What the model answers with and without heads (``study.effects.answer``)."""
+        more = {"method": method, "heads": [*heads], "question": question}
+        return wire.answer_of(*self._ask_about("answer", model, text, pair, (), **more))
 
     def lost_at_random(
-        self, model: str, text: str, pair: str, method: str, heads: Sequence[Head], draws: range
+        self,
+        model: str,
+        text: str,
+        pair: str,
+        method: str,
+        heads: Sequence[Head],
+        draws: range,
+        question: Question | None = None,
     ) -> Array:
         """What some draws of random directions do instead (``study.effects.lost_at_random``)."""
-        more = {"method": method, "heads": [*heads], "draws": [draws.start, draws.stop]}
+        more = {"method": method, "heads": [*heads], "draws": [draws.start, draws.stop], "question": question}
         return self._ask_about("random", model, text, pair, (), **more)[1][0]
 
     def without(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mha_viz import errors
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention
+from mha_viz.attention.answers import Answer, Question
 from mha_viz.attention.trace import Agreement, Parameters, Trace
 from mha_viz.errors import MhaVizError
 from mha_viz.text import parse_text
@@ -112,6 +113,24 @@ def pointers_of(heading: Json, arrays: Sequence[Array]) -> tuple[Pointers | None
 def packed_numbers(numbers: Sequence[Array | float]) -> tuple[Json, list[Array]]:
     """Arrays and numbers, such as the fields of Effects, as a heading and arrays."""
     return {}, [np.asarray(each, np.float64) for each in numbers]
+
+
+def packed_answer(answer: Answer) -> tuple[Json, list[Array]]:
+    """An answer as a heading and arrays."""
+    heading, arrays = packed_numbers([answer.before, answer.after, answer.divergence])
+    return heading | {"question": answer.question, "words": answer.words}, arrays
+
+
+def answer_of(heading: Json, arrays: Sequence[Array]) -> Answer:
+    """The answer that :func:`packed_answer` packed."""
+    before, after, divergence = arrays
+    return Answer(question_of(heading), tuple(heading["words"]), before, after, float(divergence))
+
+
+def question_of(heading: Json) -> Question:
+    """The question that a heading holds."""
+    kind, place, word, piece, other, places = heading["question"]
+    return Question(kind, place, word, piece, other, tuple(places))
 
 
 def packed_error(error: MhaVizError) -> Json:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import effects as analysis
+from mha_viz.analysis.answers import cosines, divergences, listed
 from mha_viz.analysis.distance import entropy, jensen_shannon
-from mha_viz.analysis.effects import Effects, Numbers, Together, batches, joined
+from mha_viz.analysis.effects import Changes, Effects, Numbers, Together, batches, joined
 from mha_viz.attention import Head, Weights
-from mha_viz.models import ablation
+from mha_viz.attention.answers import COSINE, Answer, Question
+from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
 
 SEED = 0  # of random directions
@@ -21,17 +23,27 @@ SEED = 0  # of random directions
 @dataclass(frozen=True)
 class Case:
     """A text, perhaps with a second one, and how heads are switched off on it: ``method`` and ``means`` as in
-    :func:`mha_viz.models.ablation.substitute`."""
+    :func:`mha_viz.models.ablation.substitute`. ``question``: what the model is asked
+    (:func:`mha_viz.models.answers.question_about`), if anything. ``words``: the sentence as words, in place of
+    ``text``, for several heads at once."""
 
     text: str
     pair: str = ""
     method: str = "zero"
     means: Weights | None = None
+    question: Question | None = None
+    words: Sequence[str] = ()
 
     @property
     def texts(self) -> tuple[str, str]:
         """Both texts, the second empty where there is one only."""
         return self.text, self.pair
+
+    @property
+    def passes(self) -> list[tuple[str, str]]:
+        """What the model reads one after the other: ``texts``, and what they are compared with."""
+        other = self.question.other if self.question else ""
+        return [self.texts, (other, "")] if other else [self.texts]
 
     def substitute(self, encoder: Encoder) -> ablation.Substitute:
         """What the heads put out while they are off."""
@@ -44,18 +56,19 @@ def part(
     heads: Sequence[int],
     case: Case,
 ) -> Effects:
-    """The effects of some heads of one layer: ``sentence`` [1, head], ``tokens`` [1, head, n] and ``attention`` [1,
-    head, layer, head]. One pass; raises as :func:`mha_viz.models.ablation.forked`."""
+    """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass for each
+    text; raises as :func:`mha_viz.models.ablation.forked`."""
     by = case.substitute(encoder)
-    forked = ablation.forked(encoder, layer, ablation.each_alone(heads), by, *case.texts)
-    states = forked.states.astype(np.float64)  # first as it is, then each head off
+    forks = [
+        ablation.forked(encoder, layer, ablation.each_alone(heads), by, *texts) for texts in case.passes
+    ]  # first as it is, then each head off
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
-    for later, weights in enumerate(forked.weights, layer + 1):
-        rows = weights.swapaxes(0, 1).reshape(len(states), encoder.heads, -1)  # [variant, head, query · key]
+    for later, weights in enumerate(forks[0].weights, layer + 1):
+        rows = weights.swapaxes(0, 1).reshape(1 + len(heads), encoder.heads, -1)  # [variant, head, query · key]
         for off, changed in enumerate(rows[1:]):
-            attention[off, later] = _divergences(rows[0], changed) / states.shape[1]
-    vectors = states.mean(1)
-    return Effects(_apart(vectors[0], vectors[1:])[None], _apart(states[0], states[1:])[None], attention[None])
+            attention[off, later] = _divergences(rows[0], changed) / forks[0].states.shape[1]
+    changes = _changes(encoder, case, [fork.states for fork in forks])
+    return Effects(*(field[None] for field in (*changes, attention)))
 
 
 def effects(
@@ -81,8 +94,7 @@ def together(
     """The effect of heads that are off at once, beside as much in random directions (DRAWS draws). Raises as
     :func:`mha_viz.models.ablation.without`."""
     parts = [lost_at_random(encoder, heads, draws, case) for draws in draw_batches(encoder, case)]
-    sentence, tokens = lost(encoder, heads, case)
-    return Together(sentence, tokens, np.concatenate(parts))
+    return analysis.together(lost(encoder, heads, case), parts)
 
 
 def draw_batches(encoder: Encoder, case: Case) -> list[range]:
@@ -94,12 +106,20 @@ def lost(
     encoder: Encoder,
     heads: Sequence[Head],
     case: Case,
-) -> tuple[float, Numbers]:
-    """``sentence`` and ``tokens`` of :func:`together`."""
-    by, off = case.substitute(encoder), ablation.existing(encoder, heads)
-    before = encoder.states(*case.texts)[0].astype(np.float64)
-    after = ablation.states_without(encoder, off, by, *case.texts)[0].astype(np.float64)
-    return float(_apart(before.mean(0), after.mean(0))), _apart(before, after)
+) -> Changes:
+    """What changes when heads are off at once: one variant."""
+    return lost_each(encoder, [heads], case)
+
+
+def lost_each(
+    encoder: Encoder,
+    variants: Sequence[Collection[Head]],
+    case: Case,
+) -> Changes:
+    """What changes in each of ``variants``, in which these heads are off; all of them in one batch. Raises as
+    :func:`mha_viz.models.ablation.without`."""
+    by, off = case.substitute(encoder), [ablation.existing(encoder, heads) for heads in variants]
+    return _changes(encoder, case, _states(encoder, [(), *off], by, case))
 
 
 def lost_at_random(
@@ -108,18 +128,81 @@ def lost_at_random(
     draws: range,
     case: Case,
 ) -> Numbers:
-    """``random`` of :func:`together`, for some of the draws."""
+    """``random`` and ``random_answer`` of :func:`together`, for some of the draws: [2, draw]."""
     by, off = case.substitute(encoder), ablation.existing(encoder, heads)
-    before = encoder.states(*case.texts)[0].astype(np.float64)
-    states = ablation.states_at_random(encoder, off, by, draws, *case.texts, SEED).astype(np.float64)
-    return _apart(before.mean(0), states.mean(1))
+    states = [
+        np.concatenate([encoder.states(*texts), ablation.states_at_random(encoder, off, by, draws, *texts, SEED)])
+        for texts in case.passes
+    ]
+    changes = _changes(encoder, case, states)
+    return np.stack([changes.sentence, changes.answer])
+
+
+def answer(encoder: Encoder, heads: Sequence[Head], case: Case) -> Answer:
+    """What the model answers to the question of the case before and after heads are switched off at once. Raises as
+    :func:`mha_viz.models.ablation.without`."""
+    question = case.question
+    assert question is not None
+    by, off = case.substitute(encoder), ablation.existing(encoder, heads)
+    values = _answers(encoder, question, _states(encoder, [(), off], by, case))
+    if question.kind == COSINE:
+        return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
+    pieces = listed(values[0], values[1], question.piece)
+    words = tuple(answers.word_name(encoder, piece) for piece in pieces)
+    before, after = np.exp(values[:, pieces])
+    return Answer(question, words, before, after, float(divergences(values[0], values[1])))
+
+
+def values_without(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> Numbers:
+    """What is answered in each of ``variants``, in which these heads are off: [variant, piece], log-probabilities of
+    all words, or [variant], cosines. Raises as :func:`lost_each`."""
+    assert case.question is not None
+    by, off = case.substitute(encoder), [ablation.existing(encoder, heads) for heads in variants]
+    return _answers(encoder, case.question, _states(encoder, off, by, case))
+
+
+def _states(
+    encoder: Encoder, variants: Sequence[Collection[Head]], by: ablation.Substitute, case: Case
+) -> list[Weights]:
+    """The last states [variant, n, d_model] of each text. The model as it is reads by itself, so that nothing changes
+    where no head is off."""
+    states = []
+    for text, pair in case.passes:
+        words = case.words if (text, pair) == case.texts else ()
+        off = [heads for heads in variants if heads]
+        changed = iter(ablation.states_without(encoder, off, by, text, pair, words) if off else ())
+        whole = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
+        states.append(np.stack([next(changed) if heads else whole[0] for heads in variants]))
+    return states
+
+
+def _changes(encoder: Encoder, case: Case, states: Sequence[Weights]) -> Changes:
+    """Of all variants but the first, against the first: from the last states [variant, n, d_model] of each text."""
+    first = states[0].astype(np.float64)
+    vectors, variants = first.mean(1), len(first) - 1
+    answer = score = changed = np.full(variants, np.nan)
+    if case.question is not None:
+        values = _answers(encoder, case.question, states)
+        if case.question.kind == COSINE:
+            score = values[1:] - values[0]
+            answer = abs(score)
+        else:
+            answer = divergences(values[:1], values[1:])
+            score = values[1:, case.question.piece] - values[0, case.question.piece]
+            changed = (values[1:].argmax(1) != values[0].argmax()).astype(np.float64)
+    return Changes(_apart(vectors[0], vectors[1:]), _apart(first[0], first[1:]), answer, score, changed)
+
+
+def _answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Numbers:
+    """[variant]: the cosine of the two texts; or [variant, piece]: the log-probabilities of all words."""
+    if question.kind == COSINE:
+        return cosines(*(each.astype(np.float64).mean(1) for each in states))
+    return answers.log_probabilities(encoder, states[0][:, question.place])
 
 
 def _apart(first: Numbers, second: Numbers) -> Numbers:
     """1 − cos over the last axis; 0 where both vectors are equal, 1 where one of them is zero."""
-    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
-    cosines = np.vecdot(first, second) / np.where(lengths == 0, 1.0, lengths)
-    apart: Numbers = np.where((first == second).all(-1), 0.0, np.clip(1 - cosines, 0.0, 2.0))
+    apart: Numbers = np.where((first == second).all(-1), 0.0, 1 - cosines(first, second))
     return apart
 
 

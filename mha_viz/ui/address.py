@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import streamlit as st
 
+from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
@@ -23,7 +24,8 @@ from mha_viz.ui import tray
 
 # Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
-LONG = ("text", "pair", "second", "tray")
+LONG = ("text", "pair", "second", "lesson", "tray")
+CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
@@ -40,8 +42,17 @@ OFF = re.compile(rf"{VALUES['head']}(?:[.,]{VALUES['head']})*", re.ASCII)  # hea
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
 OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
-OF_THIS_TEXT = (*OF_THESE_TOKENS, "second")  # a new text has other tokens, and is compared with another one
-OF_THIS_MODEL = ("head", "on", "off", *OF_THESE_TOKENS)  # a new model has other tokens, and its heads are others
+OF_THIS_ANSWER = ("place", "word", "want")  # a masked token, and words that are followed there
+OF_THIS_TEXT = (*OF_THESE_TOKENS, "second", *OF_THIS_ANSWER)  # a new text has other tokens, and another second one
+# A new model has other tokens, and its heads are others.
+OF_THIS_MODEL = ("head", "on", "off", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
+ASKED = {  # of the answer of a model
+    "place": r"\d{1,4}",
+    "effect": "sentence|answer",
+    "order": "|".join(ORDERS),
+    "seed": r"\d{1,4}",
+}
+MAX_WORD = 60  # characters of a word that is followed
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,9 @@ class Address:
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
     ``quantity``: what is drawn, the parameter ``shown``. ``off``, ``how``: heads that are switched off, and how.
-    ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
+    ``second``, ``second_model``: the sentence and the model that the page's own are compared with. ``place``, ``word``:
+    the masked token and the word whose probability is followed there; ``want``: the word that is to become the answer.
+    ``effect``: what effects are on; ``order``, ``seed``: in which heads are removed one by one.
     """
 
     text: str | None = None
@@ -71,6 +84,12 @@ class Address:
     quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = METHODS[0]
+    place: int | None = None
+    word: str = ""
+    want: str = ""
+    effect: str = "answer"
+    order: str = ""
+    seed: int = 0
     complaints: tuple[str, ...] = field(default=())
 
 
@@ -85,6 +104,9 @@ def read(parameters: Mapping[str, str]) -> Address:
     heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
     fit_off = not off or 0 < len(heads) <= MOST_OFF
     odd += [name for name, fits in (("off", fit_off), ("how", how in METHODS)) if not fits]
+    chosen = {name: parameters[name] for name in ASKED if name in parameters}
+    odd += [name for name, value in chosen.items() if not re.fullmatch(ASKED[name], value, flags=re.ASCII)]
+    chosen = {name: value for name, value in chosen.items() if name not in odd}
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -103,6 +125,12 @@ def read(parameters: Mapping[str, str]) -> Address:
         quantity=good.get("shown", DEFAULTS["shown"]),
         off=tuple(sorted(heads)) if fit_off else (),
         how=how if how in METHODS else METHODS[0],
+        place=int(chosen["place"]) if "place" in chosen else None,
+        word=clean(parameters.get("word", ""))[:MAX_WORD],
+        want=clean(parameters.get("want", ""))[:MAX_WORD],
+        effect=chosen.get("effect", "answer"),
+        order=chosen.get("order", ""),
+        seed=int(chosen.get("seed", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 
@@ -180,6 +208,11 @@ def now() -> dict[str, str]:
     """The parameters of the URL, each with one value."""
     given = st.query_params
     return given.to_dict() | {name: ".".join(given.get_all(name)) for name in MANY if name in given}
+
+
+def in_class() -> bool:
+    """True where the page is shown to a class."""
+    return st.query_params.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:

@@ -10,21 +10,21 @@ import contextlib
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
-from weakref import WeakSet
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
-from mha_viz.analysis.effects import Effects, Numbers, Together
+from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
+from mha_viz.analysis.removal import Removal, Switch
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Answer, Question
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.correspondence import Panel
@@ -35,102 +35,20 @@ from mha_viz.models import catalog, hub
 from mha_viz.models.folder import stamps
 from mha_viz.reader import Reader
 from mha_viz.text import Token, TokenizedText, align
+from mha_viz.ui import shelves
 from mha_viz.ui.annotated import words_of
+from mha_viz.ui.shelves import Once, Shelf
 
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
+QUESTIONS = 500  # that were asked, and answers to them
 FAILURES = 64  # models that could not be had, with the reason…
 FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
 WAITING = 64  # requests that may wait for the worker
 
-K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-P = ParamSpec("P")
-
-
-class Shelf(Generic[K, V]):
-    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
-
-    When all visitors have gone, at most ``at_rest`` bytes stay, the latest ones: of what took long to make.
-    """
-
-    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
-        self._limit, self._size, self._at_rest = limit, size, at_rest
-        self._entries: OrderedDict[K, V] = OrderedDict()
-        self._lock = threading.Lock()
-        self.bytes = 0
-        with _shelves_lock:
-            _shelves.add(self)
-
-    def get(self, key: K) -> V | None:
-        """The value kept under ``key``, now the most recent one."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            return self._entries.get(key)
-
-    def put(self, key: K, value: V) -> V:
-        """Keep ``value``; the oldest ones go until the bound holds."""
-        with self._lock:
-            if key in self._entries:
-                self.bytes -= self._size(self._entries.pop(key))
-            self._entries[key] = value
-            self.bytes += self._size(value)
-            while self.bytes > self._limit and len(self._entries) > 1:
-                self.bytes -= self._size(self._entries.popitem(last=False)[1])
-        return value
-
-    def rest(self) -> None:
-        """All visitors have gone: forget the oldest, down to the bytes that stay."""
-        with self._lock:
-            while self.bytes > self._at_rest:
-                self.bytes -= self._size(self._entries.popitem(last=False)[1])
-
-    def drop(self, key: K) -> None:
-        """Forget what is kept under ``key``, if anything is."""
-        with self._lock:
-            if key in self._entries:
-                self.bytes -= self._size(self._entries.pop(key))
-
-
-class Once(Generic[V]):
-    """A function without arguments that makes one thing for the whole process, however many threads ask at once.
-
-    Streamlit's own cache does the same, but any browser can ask it to be cleared.
-    """
-
-    def __init__(self, make: Callable[[], V]) -> None:
-        self._make, self._made = make, list[V]()
-        self._lock = threading.Lock()
-
-    def __call__(self) -> V:
-        with self._lock:
-            if not self._made:
-                self._made.append(self._make())
-            return self._made[0]
-
-    def clear(self) -> None:
-        """Forget it; the next one who asks gets another."""
-        with self._lock:
-            self._made.clear()
-
-
-_shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
-_shelves_lock = threading.Lock()
-_results: list[Callable[[], None]] = []  # clear what :func:`lasting` keeps
-
-
-def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """A function whose ``most`` latest results are kept until all visitors have gone."""
-
-    def keep(function: Callable[P, V]) -> Callable[P, V]:
-        cached = lru_cache(maxsize=most)(function)
-        _results.append(cached.cache_clear)
-        return cached  # type: ignore[return-value]
-
-    return keep
 
 
 class Office:
@@ -155,6 +73,10 @@ class Office:
             PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole)
         )
         self.together: Shelf[tuple[object, ...], Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
+        self._questions: Shelf[tuple[object, ...], Question] = Shelf(QUESTIONS, lambda _: 1)
+        self._answers: Shelf[tuple[object, ...], Answer] = Shelf(QUESTIONS, lambda _: 1)
+        self._per_head: Shelf[tuple[object, ...], Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
+        self.removals: Shelf[tuple[object, ...], Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
         self._warming = False
         self._begin()
 
@@ -209,27 +131,107 @@ class Office:
 
         return self._kept_or(self.readings.get(key), work)
 
+    def question(
+        self, model: catalog.Model, text: str, pair: str, place: int | None, word: str, other: str
+    ) -> Future[Question]:
+        """What ``model`` can be asked about a text; Futures and errors as of :meth:`reading`, and as
+        ``models.answers.question_about``."""
+        key = (_state(model), text, pair, place, word, other)
+        words = () if pair else words_of(text) or ()
+
+        def work() -> Question:
+            question = self._reader.question(model.name, text, pair, words, place, word, other)
+            return self._questions.put(key, question)
+
+        return self._kept_or(self._questions.get(key), work)
+
+    def answer(
+        self, model: catalog.Model, text: str, pair: str, how: str, off: tuple[Head, ...], question: Question
+    ) -> Future[Answer]:
+        """What ``model`` answers with and without heads; Futures and errors as of :meth:`reading`."""
+        key = (_state(model), text, pair, how, off, question)
+
+        def work() -> Answer:
+            return self._answers.put(key, self._reader.answer(model.name, text, pair, how, off, question))
+
+        return self._kept_or(self._answers.get(key), work)
+
+    def gradients(self, model: catalog.Model, text: str, pair: str, question: Question) -> Future[Attention]:
+        """Attention weighted by the gradient of an answer's score; Futures and errors as of :meth:`reading`."""
+        key = (_state(model), text, pair, question)
+        words = () if pair else words_of(text) or ()
+
+        def work() -> Attention:
+            return self.readings.put(key, self._reader.gradients(model.name, text, pair, words, question))
+
+        return self._kept_or(self.readings.get(key), work)
+
+    def per_head(
+        self, what: Literal["direct", "importance"], model: catalog.Model, text: str, pair: str, question: Question
+    ) -> Future[Numbers]:
+        """A number of each head of ``model``, for what it is asked; Futures and errors as of :meth:`reading`."""
+        key = (_state(model), text, pair, what, question)
+
+        def work() -> Numbers:
+            return self._per_head.put(key, self._reader.per_head(what, model.name, text, pair, question))
+
+        return self._kept_or(self._per_head.get(key), work)
+
     def lost(
-        self, model: catalog.Model, text: str, pair: str, how: str, off: tuple[Head, ...]
-    ) -> Future[tuple[float, Numbers]]:
-        """What switching heads off at once does to a text; Futures and errors as of :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost(model.name, text, pair, how, off))
+        self,
+        model: catalog.Model,
+        text: str,
+        pair: str,
+        how: str,
+        variants: Sequence[Sequence[Head]],
+        question: Question | None = None,
+    ) -> Future[Changes]:
+        """What switching heads off does to a text and the answer, in each of several variants; Futures and errors as
+        of :meth:`reading`."""
+        return self._submit(lambda: self._reader.lost_each(model.name, text, pair, how, variants, question))
+
+    def margins(
+        self,
+        model: catalog.Model,
+        text: str,
+        pair: str,
+        how: str,
+        variants: Sequence[Sequence[Head]],
+        question: Question,
+    ) -> Future[Numbers]:
+        """How far a word is from being the answer in each of several variants; Futures and errors as of
+        :meth:`reading`."""
+        return self._submit(lambda: self._reader.margins(model.name, text, pair, how, variants, question))
 
     def lost_at_random(
-        self, model: catalog.Model, text: str, pair: str, how: str, off: tuple[Head, ...], draws: range
+        self,
+        model: catalog.Model,
+        text: str,
+        pair: str,
+        how: str,
+        off: tuple[Head, ...],
+        draws: range,
+        question: Question | None = None,
     ) -> Future[Numbers]:
         """What some draws of random directions do instead; Futures and errors as of :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_at_random(model.name, text, pair, how, off, draws))
+        return self._submit(lambda: self._reader.lost_at_random(model.name, text, pair, how, off, draws, question))
 
     def measure_means(self, model: catalog.Model, first: int, end: int) -> Future[None]:
         """Read some of the built-in sentences for the method "mean"; Futures and errors as of :meth:`reading`."""
         return self._submit(lambda: self._reader.measure_means(model.name, first, end))
 
     def some_effects(
-        self, model: catalog.Model, text: str, pair: str, how: str, layer: int, heads: Sequence[int]
+        self,
+        model: catalog.Model,
+        text: str,
+        pair: str,
+        how: str,
+        layer: int,
+        heads: Sequence[int],
+        question: Question | None = None,
     ) -> Future[Effects]:
         """What switching off some heads of a layer does, each alone; Futures and errors as of :meth:`reading`."""
-        return self._submit(lambda: self._reader.effects(model.name, text, pair, how, layer, heads))
+        return self._submit(lambda: self._reader.effects(model.name, text, pair, how, layer, heads, question))
 
     def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
         """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as of
@@ -368,10 +370,7 @@ def office() -> Office:
 
 def idle() -> None:
     """All visitors have gone: what was kept for them, by this module and by others, is given back."""
-    with _shelves_lock:
-        shelves = list(_shelves)
-    for clear in (*(shelf.rest for shelf in shelves), *_results):
-        clear()
+    shelves.rest()
     office().begin_again()
 
 

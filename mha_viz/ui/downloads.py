@@ -9,8 +9,8 @@ from mha_viz.models.catalog import Model, hosted
 from mha_viz.models.hub import fetch
 from mha_viz.models.refusals import explained
 from mha_viz.quotes import quoted
-from mha_viz.ui.cache import Once
 from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.shelves import Once
 
 PLACES = 8
 # A page looks twice a second, one in a hidden tab once a minute. What nobody looks at for this long stops on a server

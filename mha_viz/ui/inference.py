@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 import streamlit as st
 
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import FIRST, Question
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
@@ -65,10 +67,13 @@ def read_shown(text: str, where: Address) -> Attention | None:
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading of another quantity, or while heads are off, with a word on which."""
     words = f"{model.label} is reading…"
-    if where.quantity == "norm":
+    if where.quantity in ("norm", "gradient"):
         if where.off:
-            remark("Norm-weighted attention is shown with all heads on.")
-        return wait(office().norms(model, text, where.pair), words)
+            name = "Norm-weighted attention" if where.quantity == "norm" else "Gradient × weight"
+            remark(f"{name} is shown with all heads on.")
+        if where.quantity == "norm":
+            return wait(office().norms(model, text, where.pair), words)
+        return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)
     if not where.off:
         return rollout(_await(model, text, where.pair))
     attention = wait(without(model, text, where.pair, where.off, where.how), words)
@@ -76,6 +81,14 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
         remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
         st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
     return rollout(attention) if where.quantity == "rollout" else attention
+
+
+def question_about(model: catalog.Model, text: str, where: Address) -> Question:
+    """What the URL asks of a model about a text; of several masked tokens the first, unless it names one. Raises as
+    ``models.answers.question_about``."""
+    place = FIRST if where.place is None else where.place
+    other = where.second if where.second and where.second.strip() and where.second != text else ""
+    return wait(office().question(model, text, where.pair, place, where.word, other), "Asking the model…")
 
 
 def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
@@ -107,9 +120,12 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
     return f"{', '.join(map(both, shown))}{more} {'is' if len(heads) == 1 else 'are'}"
 
 
-def read_by(model: catalog.Model, text: str, pair: str) -> Attention | None:
-    """A reading by one more model whose files are here, beside the page's own; None, with a word on why, else."""
+def read_by(model: catalog.Model, text: str, pair: str, where: Address | None = None) -> Attention | None:
+    """A reading by one more model whose files are here, beside the page's own, of the quantity that ``where`` asks for;
+    None, with a word on why, where there is none."""
     try:
+        if where is not None and where.quantity != DEFAULTS["shown"]:
+            return _shown(model, text, replace(where, pair=pair, off=()))
         return _await(model, text, pair)
     except MhaVizError as error:
         complain(error)

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui.cache import Shelf
+from mha_viz.ui.shelves import Shelf
 from mha_viz.ui.visitors import NOBODY, session, visitor
 
 _LOG = logging.getLogger(__name__)

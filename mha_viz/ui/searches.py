@@ -17,8 +17,8 @@ from mha_viz.errors import Cancelled, MhaVizError, ModelUnreachable
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
 from mha_viz.ui import profiles
-from mha_viz.ui.cache import Once, Shelf
 from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.shelves import Once, Shelf
 
 CHILD = "mha_viz.study.search_child"
 LISTED = 20  # sentences of a result

@@ -29,9 +29,10 @@ from mha_viz.process import apart
 from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import Once, Shelf, lasting, office
+from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.profiles import tidy
+from mha_viz.ui.shelves import Once, Shelf, lasting
 
 CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause

@@ -21,9 +21,10 @@ from mha_viz.figures.grid import grid_marks
 from mha_viz.figures.heatmap import BESIDE, Matrix, matrix_marks
 from mha_viz.figures.layout import grid_layout
 from mha_viz.figures.links import TOP, link_marks, strand
+from mha_viz.figures.paint import painted
 from mha_viz.figures.panels import pack
-from mha_viz.figures.theme import LIGHT, palette
-from mha_viz.figures.view import View, block, focus, shades, units
+from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.view import View, block, focus, units
 from mha_viz.text import Piece, TokenizedText, tokenized
 
 FILE = Path(__file__).resolve().parent / "figures.json"
@@ -37,6 +38,11 @@ VIEWS = {
     "one link held": View(links="min0.10", scale="row", pin="q1k2"),
     "from the first sentence to the second": View(side="ab", links="min0.05", scale="head"),
     "only special tokens are left": View(special="hide", side="bb", links="top1"),
+}
+WITH_SIGNS = {
+    "numbers with a sign, on one scale per head": View(scale="head"),
+    "numbers with a sign, the largest three, nothing rescaled": View(special="rescale", links="top3", scale="row"),
+    "numbers with a sign, pieces, logarithmic": View(unit="pieces", special="hide", links="min0.10", scale="log"),
 }
 # Of the three panels: the view, the panel that is pinned, the two that are subtracted.
 TOGETHER = {
@@ -64,6 +70,12 @@ def reading() -> Attention:
     return Attention("made", "", tokenized(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
 
 
+def with_signs() -> Attention:
+    """The same text, with numbers of either sign."""
+    numbers = np.round(np.random.default_rng(9).normal(0, 0.2, reading().weights.shape), 4)
+    return replace(reading(), weights=numbers.astype(np.float32), quantity="gradient")
+
+
 def three() -> list[Panel]:
     """Two readings of one sentence with a word replaced, and a head of a shorter one."""
     first = reading()
@@ -85,6 +97,7 @@ def everything() -> dict[str, Any]:
     attention = reading()
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut", plain_cut):
         cases = {name: drawn(attention, view) for name, view in VIEWS.items()}
+        signed_cases = {name: drawn(with_signs(), view) for name, view in WITH_SIGNS.items()}
         beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
     text = attention.text
     said = {
@@ -96,7 +109,7 @@ def everything() -> dict[str, Any]:
         "special": [int(t.special) for t in text.tokens],
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
-        "matrices": [[float(str(w)) for w in matrix.ravel()] for matrix in attention.weights[0]],
+        "matrices": _written(attention),
     }
     theme = {**LIGHT._asdict()}
     panels = base64.b64encode(pack(three())).decode()
@@ -106,10 +119,15 @@ def everything() -> dict[str, Any]:
         "theme": theme,
         "reading": said,
         "cases": cases,
+        "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
         "panels": panels,
         "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before they were packed
         "together": beside,
     }
+
+
+def _written(attention: Attention) -> list[list[float]]:
+    return [[float(str(w)) for w in matrix.ravel()] for matrix in attention.weights[0]]
 
 
 def plain_width(text: str, size: float, weight: int = 400) -> float:
@@ -129,8 +147,8 @@ def drawn(attention: Attention, view: View) -> dict[str, Any]:
     axes = units(attention, view)
     held = focus(axes, view)
     part = block(attention, HEADS[0], view, axes)
-    pixels = palette(LIGHT.ramp)[shades(part.w, view.scale)]
-    heat, _ = matrix_marks(Matrix(pixels, axes, held), WIDTH, LIGHT, largest=44)
+    matrix = Matrix(painted(part, view.scale, LIGHT), axes, held, part.w if part.signed else None)
+    heat, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44)
     strands = [strand(attention, head, view, axes, LIGHT, place=place) for place, head in enumerate(HEADS)]
     ends_and_links, _ = link_marks(strands, axes, held, WIDTH, LIGHT)
     links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which stand beside the canvas

@@ -142,11 +142,21 @@ const reading = {
   ...golden.reading,
   matrices: new Map(golden.reading.matrices.map((m, i) => [i, Float32Array.from(m)])),
 };
+const withSigns = {
+  ...golden.reading,
+  signed: true,
+  matrices: new Map(golden.signed.matrices.map((m, i) => [i, Float32Array.from(m)])),
+};
+const every = [
+  ...Object.entries(golden.cases).map(([name, expected]) => [name, expected, reading]),
+  ...Object.entries(golden.signed.cases).map(([name, expected]) => [name, expected, withSigns]),
+];
 const { theme } = golden;
 const look = {
   width: golden.width,
   height: 100_000,
   colours: palette(theme.ramp),
+  signedColours: palette(theme.signed),
   ink: theme.ink,
   muted: theme.muted,
   accent: theme.accent,
@@ -155,11 +165,12 @@ const look = {
   numberFont: (size) => `600 ${size}px mono`,
 };
 
-function scene({ pin, ...view }) {
+function scene({ pin, ...view }, reading) {
   const axes = units(reading, view);
   const heads = golden.open.map((head, place) => {
     const part = block(reading, head, view, axes);
-    const line = { colour: theme.heads[head], dash: theme.dashes[place] };
+    const colours = reading.signed ? { colour: theme.signed.at(-2), below: theme.signed[1] } : {};
+    const line = { colour: theme.heads[head], dash: theme.dashes[place], ...colours };
     return { head, ...line, part, mask: chosen(part, view.links), shade: shades(part, view.scale) };
   });
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
@@ -177,23 +188,23 @@ function rounded(value) {
   return typeof value === "number" ? Math.round(value * 1e5) / 1e5 + 0 : value;
 }
 
-for (const [name, expected] of Object.entries(golden.cases)) {
+for (const [name, expected, reading] of every) {
   test(`heatmap, ${name}`, () => {
-    const { heads, ...axes } = scene(expected.view);
+    const { heads, ...axes } = scene(expected.view, reading);
     const canvas = new Canvas();
     drawHeatmap(canvas, { ...axes, head: heads[0] }, look);
     assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.heatmap));
   });
   test(`links, ${name}`, () => {
     const canvas = new Canvas();
-    drawLinks(canvas, scene(expected.view), look, 0);
+    drawLinks(canvas, scene(expected.view, reading), look, 0);
     assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links));
   });
 }
 
 // ---- The grid: its pictures are painted pixel by pixel, so each cell is looked up in its middle ------------------
 
-for (const [name, expected] of Object.entries(golden.cases)) {
+for (const [name, expected, reading] of every) {
   test(`grid, ${name}`, () => {
     const canvas = new Canvas();
     const layout = drawGrid(canvas, reading, expected.view, { ...look, small: "400 11px sans" });

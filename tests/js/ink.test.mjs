@@ -1,7 +1,7 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cutText, paint, palette } from "../../mha_viz/browser/ink.js";
+import { cutText, diverging, paint, palette } from "../../mha_viz/browser/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
@@ -98,4 +98,16 @@ test("a token of thousands of letters is cut in a few steps", () => {
   const context = ruler();
   assert.equal(cutText(context, "a".repeat(8000), 60), "aaaaa…");
   assert.ok(context.asked < 20, `measured ${context.asked} times`);
+});
+
+test("numbers with a sign leave the middle of their scale on either side", () => {
+  const part = { w: Float32Array.from([1, -1, 0, -0.5]), R: 2, C: 2 };
+  assert.deepEqual([...diverging(part, Uint8ClampedArray.from([255, 255, 0, 128]))], [255, 1, 128, 64]);
+});
+
+test("a crowded picture of numbers with a sign shows the largest of either", () => {
+  const target = new Uint32Array(1);
+  const colours = Uint32Array.from({ length: 256 }, (_, i) => i);
+  paint(Uint8ClampedArray.from([128, 3, 200, 128]), 2, 2, 1, colours, target, 1, 0, 128);
+  assert.equal(target[0], 3);
 });

@@ -32,8 +32,11 @@ export function derive(app) {
     part: parts[index],
     shade: sharedShades(parts[index], scale, top),
     mask: as === "links" ? chosen(parts[index], links) : null,
-    colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
+    colour: parts[index].signed
+      ? look.signed.at(-2)
+      : look.heads[(head % set.readings[reading].heads) % look.heads.length],
     dash: [],
+    ...(parts[index].signed ? { below: look.signed[1] } : {}),
   }));
   app.derived = { key, units, heads, top, standing: {}, diff: subtracted(set, view) };
 }
@@ -41,11 +44,12 @@ export function derive(app) {
 /** @type {(app: CompareApp) => void} */
 export function drawScale({ set, derived, part, look, stage }) {
   const { as, scale } = stage.view;
-  const stops = as === "links" ? `transparent, ${look.ink}` : look.ramp.join();
+  const isSigned = derived.heads.some((head) => head.part.signed);
+  const stops = as === "links" ? `transparent, ${look.ink}` : (isSigned ? look.signed : look.ramp).join();
   part.ramp.style.background = `linear-gradient(90deg, ${stops})`;
   const whose = set.panels.length > 1 ? "One scale for all panels" : "Scale";
   const how = as === "links" ? ", as strength of the line" : "";
-  part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top)}${how}`;
+  part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, isSigned)}${how}`;
 }
 
 // All panels have one size and one layout, whatever they show: cells can be compared by place.

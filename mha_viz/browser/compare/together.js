@@ -231,9 +231,12 @@ export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part ?
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
 
 // The scale in words; as `span` of figures/view.py.
-/** @type {(scale: string, top: number) => string} */
-export const scaleWords = (scale, top) =>
-  scale === "log" ? "0.001 to 1, logarithmic" : `0 to ${scale === "fixed" ? "1" : number(top)}`;
+/** @type {(scale: string, top: number, isSigned?: boolean) => string} */
+export const scaleWords = (scale, top, isSigned = false) => {
+  const end = `${isSigned ? "±" : ""}${scale === "fixed" ? "1" : number(top)}`;
+  if (scale !== "log") return `0 to ${end}`;
+  return isSigned ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
+};
 
 // ---- What differs -------------------------------------------------------------------------------------------
 

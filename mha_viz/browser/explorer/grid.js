@@ -1,6 +1,6 @@
 // Every head at a glance: one canvas, one small picture a head.
 import { block, gridLayout, pooled, pooledUnits, shades, units } from "../geometry.js";
-import { fit, paint } from "../ink.js";
+import { diverging, fit, paint } from "../ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
@@ -17,7 +17,11 @@ export function drawGrid(canvas, reading, view, look) {
     const x = Math.round((layout.left + (head % reading.heads) * layout.step) * ratio);
     const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.step) * ratio);
     if (!part.R || !part.C) continue;
-    paint(shades(part, view.scale), part.R, part.C, size, look.colours, target, canvas.width, y * canvas.width + x);
+    const at = y * canvas.width + x;
+    const shade = shades(part, view.scale);
+    if (part.signed)
+      paint(diverging(part, shade), part.R, part.C, size, look.signedColours, target, canvas.width, at, 128);
+    else paint(shade, part.R, part.C, size, look.colours, target, canvas.width, at);
   }
   context.putImageData(image, 0, 0);
   labels(context, reading, layout, look);

@@ -37,7 +37,8 @@ export function derive(app) {
   const heads = here.map((head) => {
     const part = block(reading, head, view, axes);
     const [colour, dash] = [headColour(look, reading, head), headDash(look, view, head)];
-    return { head, colour, dash, part, mask: chosen(part, links), shade: shades(part, scale) };
+    const signs = reading.signed ? { colour: look.signed.at(-2), below: look.signed[1] } : { colour };
+    return { head, dash, part, mask: chosen(part, links), shade: shades(part, scale), ...signs };
   });
   app.derived = { key, reading, axes, heads };
   return app.derived;

@@ -11,6 +11,7 @@ const SCALES = [
 const QUANTITIES = [
   ["weight", "weight"],
   ["norm", "norm-weighted"],
+  ["gradient", "gradient × weight"],
   ["rollout", "rollout"],
 ];
 const SIDES = [

@@ -81,7 +81,7 @@ function drawRanks(app, ranked) {
 function rank(app, { head, weight }) {
   const { reading, stage } = app;
   const bar = make("i", { class: "bar" });
-  bar.style.setProperty("--share", `${100 * weight}%`);
+  bar.style.setProperty("--share", `${100 * Math.abs(weight)}%`);
   const button = make(
     "button",
     { type: "button", onclick: () => openHead(app, head), "aria-current": head === stage.view.head },

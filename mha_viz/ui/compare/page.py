@@ -6,23 +6,27 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from urllib.parse import quote
 
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.errors import MhaVizError, TextError
+from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.view import DEFAULTS
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
-from mha_viz.text import clean
-from mha_viz.ui import address, inference, navigation, request, takeaway, tray
+from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray
+from mha_viz.ui.address import Address
+from mha_viz.ui.asking import on_second
 from mha_viz.ui.cache import office, ready
+from mha_viz.ui.compare import publish
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.takeaway import Chart
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -31,10 +35,17 @@ SHOWS = {
     "similar": "Most similar heads",
     "word": "A word replaced",
     "models": "Two models",
+    "off": "With and without heads",
     "map": "Map of all heads",
 }
 SIMILAR = 5
-OPEN = {"word": "0-1", "models": "0-1"}  # two panels that are made to be compared open with their difference
+OPEN = {
+    "word": "0-1",
+    "models": "0-1",
+    "off": "0-1",
+}  # two panels that are made to be compared open with their difference
+OF_WEIGHTS = ("similar", "map", "models", "off")  # they rest on divergences of rows, or on the whole model
+SHOWN = {"weight": "weight", "norm": "norm-weighted", "gradient": "gradient × weight", "rollout": "rollout"}
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
@@ -45,10 +56,14 @@ def show(what: PageRequest) -> None:
     chosen = _choice(pins)
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
+    if chosen not in OF_WEIGHTS:
+        _quantity(what.where, has_second=chosen != "word")
     if chosen == "tray":
-        _tray(pins)
+        _tray(pins, what.where)
         return
-    attention = inference.requested_reading(what.text, what.where)
+    read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
+    second = None if chosen == "word" else what.where.second  # a sentence of its own there, and nothing asked
+    attention = read(what.text, replace(what.where, off=(), second=second))
     if attention is None:
         return
     head = _head(attention, what)
@@ -56,10 +71,10 @@ def show(what: PageRequest) -> None:
     if chosen == "map":
         from mha_viz.ui.compare import head_map  # plotly and the map's arithmetic, for those who ask
 
-        head_map.show(attention, head)
-        _draw([Panel(attention, head)])  # the chosen point, opened
+        drawn = head_map.show(attention, head)
+        _draw([Panel(attention, head)], charts=drawn)  # the chosen point, opened
         return
-    builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models}[chosen]
+    builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _without}[chosen]
     _draw(builder(attention, head, what), diff=OPEN.get(chosen, ""))
 
 
@@ -112,17 +127,43 @@ def _fresh(shown: str) -> dict[str, str | None]:
     return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
 
 
+def _quantity(where: Address, has_second: bool) -> None:
+    """Which quantity is drawn, and for gradients of what."""
+    key = f"shown_{where.quantity}"
+    st.selectbox(
+        "Shown",
+        list(SHOWN),
+        index=list(SHOWN).index(where.quantity),
+        format_func=SHOWN.__getitem__,
+        key=key,
+        width=220,
+        on_change=_on_quantity,
+        args=(key,),
+    )
+    if where.quantity == "gradient" and has_second:
+        asking.controls(None, where)
+    if where.quantity != DEFAULTS["shown"]:
+        remark(QUANTITIES[where.quantity].about)
+
+
+@guarded()
+def _on_quantity(key: str) -> None:
+    chosen = st.session_state[key]
+    scale = "head" if chosen in SHOWN and not QUANTITIES[chosen].is_share else None
+    address.go(shown=None if chosen == DEFAULTS["shown"] else chosen, scale=scale)
+
+
 # ---- The tray -----------------------------------------------------------------------------------------
 
 
-def _tray(pins: Tray) -> None:
+def _tray(pins: Tray, where: Address) -> None:
     if not pins:
         st.markdown(
             "No heads chosen yet. Press **+ Compare** on Explore, or the key **c** on a head of the grid. Up to eight "
             "heads of any layer, sentence and model are shown side by side."
         )
         return
-    each = {number: _panel_of(pin, number) for number, pin in enumerate(pins)}
+    each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
     if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
         _about(next(iter(panels.values())).attention)
@@ -135,16 +176,17 @@ def _is_a_pair(panels: tuple[Panel, ...]) -> bool:
     return len(panels) == 2 and not mismatch(panels[0].attention, panels[1].attention, View())
 
 
-def _panel_of(pin: Pin, number: int) -> Panel | None:
+def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
     """A pinned head, read again; None, with a word on why, when it cannot be had now."""
     try:
         model = catalog.resolve(pin.model)
         if ready(model) or office().has_reading(model, pin.text, pin.pair):
-            attention = inference.read_by(model, pin.text, pin.pair)
+            attention = inference.read_by(model, pin.text, pin.pair, where)
             if attention is None:
                 return None
-            _ = attention[pin.head]
-            return Panel(attention, pin.head, pin.name)
+            head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map a layer
+            _ = attention[head]
+            return Panel(attention, head, pin.name)
         _missing(model, f"Compared head {number + 1} needs")
     except MhaVizError as error:
         complain(error)
@@ -257,22 +299,34 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     if second is None:
         second = what.text.replace(*TWIN[1:]) if what.text == TWIN[0] else what.text
     st.session_state["second"] = second
-    st.text_input("Change a word, then press Enter", key="second", on_change=_on_second, max_chars=2_000)
+    st.text_input(
+        "Change a word, then press Enter",
+        key="second",
+        max_chars=2_000,
+        on_change=on_second,
+        args=("second",),
+        kwargs=_fresh("word"),
+    )
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
-        other = inference.read_by(_model(what), second, what.where.pair)
+        where = replace(what.where, second=None)  # it is read here, and not asked for
+        other = inference.read_by(_model(what), second, what.where.pair, where)
         panels += [Panel(other, head)] if other is not None else []
     return panels
 
 
-@guarded()
-def _on_second() -> None:
-    second = clean(st.session_state["second"])
-    if len(quote(second)) > address.room_for("second"):
-        remedy = "Shorten one of them, or remove a compared head with a long text."
-        complain_later(TextError("This sentence and the first are together too long for the page’s link.", remedy))
-        return
-    address.go(second=second, **_fresh("word"))
+def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
+    """The head in the whole model, and while the heads of the URL are off."""
+    off = tuple(one for one in what.where.off if one in attention.every_head())
+    if not off:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            remark("No head is switched off.")
+            st.page_link(navigation.page("switch_off"), label="Choose heads to switch off", query_params=address.now())
+        return [Panel(attention, head)]
+    text = attention.text
+    st.markdown(f"{inference.listed(off)} switched off ({what.where.how}) in the second panel.")
+    future = inference.without(catalog.resolve(attention.model), text.text, text.pair, off, what.where.how)
+    return [Panel(attention, head), Panel(inference.wait(future, "Reading the text without them…"), head, "without")]
 
 
 def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
@@ -311,15 +365,18 @@ def _model(what: PageRequest) -> catalog.Model:
     return catalog.resolve(what.where.model) if what.where.model else catalog.default()
 
 
-def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "") -> None:
-    """The panels side by side, and a way to take them along. ``places``: where each stands in the tray; those that
-    are not in it can be put into it. ``diff``: the two that open with their difference."""
+def _draw(
+    panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[Chart] = ()
+) -> None:
+    """The panels side by side, and a way to take them along, with the page's ``charts``. ``places``: where each stands
+    in the tray; those that are not in it can be put into it. ``diff``: the two that open with their difference."""
     component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
     parameters = st.query_params.to_dict()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"
-    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None)
+    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None, charts=charts)
+    publish.show(panels, view, pin_of)
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:

@@ -12,12 +12,12 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, navigation, search_field, takeaway, tour, tray
+from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
-from mha_viz.ui.explore import gold, measuring
+from mha_viz.ui.explore import averages, gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint, sent
 from mha_viz.ui.request import PageRequest, opened_first, page_request
@@ -56,6 +56,8 @@ def draw(what: PageRequest, attention: Attention) -> None:
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()
     measuring.show(attention.model)
+    if where.quantity == "gradient":
+        _ask(attention, where)
     step, opened = st.query_params.get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     explorer(
         office().packet(attention, wanted, link, begin),
@@ -74,7 +76,20 @@ def draw(what: PageRequest, attention: Attention) -> None:
     else:
         _say_pasted(what)
         gold.propose(attention)
-    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n))
+    shown = averages.show(what, attention.model)
+    view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
+    takeaway.of_reading(attention, wanted, view, shown)
+
+
+def _ask(attention: Attention, where: Address) -> None:
+    """Whose gradient is shown, and the way to ask for another's."""
+    if attention.quantity != "gradient":  # why has been said where it was read
+        asking.controls(None, where)
+        return
+    with guarded(complain):
+        question = asking.panel(catalog.resolve(attention.model), attention, where)
+        if question is not None:
+            remark(f"Each number says what a link adds to {question.score}, to first order.")
 
 
 def _say_pasted(what: PageRequest) -> None:
@@ -116,7 +131,7 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     """What else changes with the quantity that is drawn: norms have no common scale, and rollout has other heads."""
     if (shown or DEFAULTS["shown"]) == where.quantity:
         return {}
-    changes: dict[str, str | None] = {"scale": "head" if shown == "norm" else None}
+    changes: dict[str, str | None] = {"scale": "head" if shown in ("norm", "gradient") else None}
     return changes | ({"head": None, "on": None} if "rollout" in (shown, where.quantity) else {})
 
 

@@ -7,8 +7,8 @@ from time import perf_counter
 from mha_viz.errors import RunFailed
 from mha_viz.training import apart, estimate
 from mha_viz.training.record import Result, Settings, check, size
-from mha_viz.ui.cache import Once, Shelf
 from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.shelves import Once, Shelf
 
 FORGOTTEN = 5.0  # seconds without a look after which a visitor counts as gone
 KEPT = 64 * 1024 * 1024  # bytes of finished runs…

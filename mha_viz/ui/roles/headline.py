@@ -11,8 +11,8 @@ from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import plain, remark
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import READY, Evidence
 
 FEW = 1000  # pieces of text

@@ -14,9 +14,9 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import standing
 from mha_viz.models import catalog
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import lasting
 from mha_viz.ui.parts import complain, guarded, plain
 from mha_viz.ui.roles import filters
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given, studies
 
 TABLES = 8  # kept ready

@@ -115,7 +115,17 @@ def _on_random(layers: int, heads: int, some: int) -> None:
 @guarded()
 def on_square() -> None:
     """A click on a square of the effects: its head is switched off, or on again."""
-    head = picked_head(st.session_state.get("effects"))
+    _turn("effects")
+
+
+@guarded()
+def on_point() -> None:
+    """The same for a click on a point among all heads."""
+    _turn("looks")
+
+
+def _turn(chart: str) -> None:
+    head = picked_head(st.session_state.get(chart))
     if head is not None:
         off = set(_off_now())
         _go(sorted(off ^ {head}))

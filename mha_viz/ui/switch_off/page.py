@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, draws, joined
+from mha_viz.analysis.effects import Effects, Together, batches, draws, joined, together
+from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
-from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz.attention.answers import Question
+from mha_viz.errors import Cancelled
+from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, navigation
+from mha_viz.ui import address, asking, inference, navigation, takeaway
 from mha_viz.ui.address import Address
-from mha_viz.ui.cache import Once, office
+from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
-from mha_viz.ui.parts import complain, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import wait_for
-from mha_viz.ui.switch_off.controls import controls, on_square
+from mha_viz.ui.switch_off import answering, removal
+from mha_viz.ui.switch_off.controls import controls, on_point, on_square
+from mha_viz.ui.takeaway import Chart
 
-CHANGE = "1 − cosine"
 EFFECTS = Rules(
     one="study of effects",
     many="studies of effects",
@@ -34,7 +40,7 @@ EFFECTS = Rules(
     forgotten=lambda: 10.0,
     one_per_tab=True,
 )
-Key = tuple[str, str]  # of a reading, and the way in which heads are switched off
+Key = tuple[object, ...]  # of a reading, the way in which heads are switched off, and what is asked
 INTRODUCTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. Switch a head off and see what "
     "changes: everything above it is computed again without it. Click a square to switch a head off, and again to "
@@ -59,26 +65,37 @@ def show(what: PageRequest) -> None:
     way = what.where.how
     controls(attention, off, way)
     model = catalog.resolve(attention.model)
-    try:
-        effects = _effects(model, attention, way)
+    question = asking.panel(model, attention, what.where)
+    with guarded(complain):
+        if question is not None:
+            answering.show(model, attention, question, off, way)
+        effects = _effects(model, attention, way, question)
         left, right = st.columns([7, 4], gap="large")
         with left:
-            _map(effects, off)
+            on = _map(effects, off, question, what.where)
         with right:
             if not off:
-                _most(effects)
+                _most(effects, on)
             else:
-                effect = _effect(model, attention, off, way)
+                effect = _effect(model, attention, off, way, question)
                 _summary(effects, effect, off)
+        drawn = [_effects_chart(attention, effects, off, way, question, on)]
         if off:
-            _changes(model, attention, effect, off, way)
-    except MhaVizError as error:
-        complain(error)
+            drawn += _changes(model, attention, effect, off, way)
+        _looks(attention, effects, question, on)
+        if question is not None:
+            answering.importance(model, attention, question, effects)
+        removal.show(model, attention, question, effects, what.where)
+        removal.show_switch(model, attention, question, what.where)
+        if question is not None:
+            answering.direct(model, attention, question)
+        takeaway.of_charts(drawn)
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     """Those of the heads of the URL that the model has, with a word on others and on what cannot be read."""
-    odd = [one for one in where.complaints if one.startswith(("off=", "how="))]
+    names = ("off", "how", *address.ASKED)
+    odd = [one for one in where.complaints if one.partition("=")[0] in names]
     every = set(attention.every_head())
     odd += [str(head) for head in where.off if head not in every]
     if odd:
@@ -95,9 +112,10 @@ class _Parts:
     def __init__(self) -> None:
         self._desk: Desk[Key] = Desk(EFFECTS)
 
-    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str) -> Job:
+    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Job:
         """Begin the study of a reading, or join the one under way. Raises Busy."""
-        return self._desk.order(key, attention.text.text[:40], lambda job: _study(job, key, model, attention, way))
+        work = partial(_study, key=key, model=model, attention=attention, way=way, question=question)
+        return self._desk.order(key, attention.text.text[:40], work)
 
 
 @Once
@@ -105,7 +123,7 @@ def _parts() -> _Parts:
     return _Parts()
 
 
-def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str) -> None:
+def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> None:
     """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
     text = attention.text
     batches_of_heads = list(batches(attention.layers, attention.heads, len(text)))
@@ -113,21 +131,21 @@ def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: 
     for number, (layer, heads) in enumerate(batches_of_heads):
         if job.stopped():
             raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
-        future = office().some_effects(model, text.text, text.pair, way, layer, heads)
+        future = office().some_effects(model, text.text, text.pair, way, layer, heads, question)
         parts.append((layer, future.result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, joined(parts))
 
 
-def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
+def _effects(model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Effects:
     """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
-    key = (attention.key, way)
+    key = (attention.key, way, question)
     effects = office().effects.get(key)
     if effects is not None:
         return effects
     if way == "mean":
         inference.measure_means(model)
-    job = _parts().order(key, model, attention, way)
+    job = _parts().order(key, model, attention, way, question)
     wait_for(job, lambda: f"Switching off one head after the other: {job.fraction:.0%}")
     effects = office().effects.get(key)
     if effects is None:
@@ -135,31 +153,47 @@ def _effects(model: catalog.Model, attention: Attention, way: str) -> Effects:
     return effects
 
 
-def _effect(model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str) -> Together:
+def _effect(
+    model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str, question: Question | None
+) -> Together:
     """The effect of heads that are off at once, and of random directions, draw by draw."""
-    key, text = (attention.key, off, way), attention.text
+    key, text = (attention.key, off, way, question), attention.text
     effect = office().together.get(key)
     if effect is not None:
         return effect
     if way == "mean":
         inference.measure_means(model)
     waiting = "Reading the text without these heads…"
-    sentence, tokens = inference.wait(office().lost(model, text.text, text.pair, way, off), waiting)
+    changes = inference.wait(office().lost(model, text.text, text.pair, way, [off], question), waiting)
     random_draws = [
-        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some), waiting)
+        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some, question), waiting)
         for some in draws(len(text))
     ]
-    return office().together.put(key, Together(sentence, tokens, np.concatenate(random_draws)))
+    return office().together.put(key, together(changes, random_draws))
 
 
-def _map(effects: Effects, off: tuple[Head, ...]) -> None:
+def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:
+    """The effect of every head alone. Returns what it is on: "sentence" or "answer"."""
     st.subheader("Every head alone")
-    st.markdown(
-        "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
-        "off: 1 − cosine, in thousandths."
-    )
-    chart = charts.head_grid(effects.sentence, CHANGE, off, theme())
-    _chart(chart, "effects", "Effect of each head on the sentence vector.", on_square)
+    on = answering.effect_control(question, where.effect)
+    st.markdown(answering.explained(question, on))
+    chart = charts.head_grid(effects.on(on), answering.unit(question, on), off, theme())
+    _chart(chart, "effects", f"Effect of each head on {answering.ON[on]}.", on_square)
+    return on
+
+
+def _effects_chart(
+    attention: Attention, effects: Effects, off: tuple[Head, ...], way: str, question: Question | None, on: str
+) -> Chart:
+    values, unit = effects.on(on), answering.unit(question, on)
+    label = f"Effect of each head on {answering.ON[on]}"
+    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), _about(attention, (), way))
+
+
+def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
+    """What charts of this page are of, for their captions."""
+    which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
+    return f"{which} ({way}); {reading(attention)}."
 
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
@@ -183,14 +217,18 @@ def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None 
         )
 
 
-def _most(effects: Effects) -> None:
+def _most(effects: Effects, on: str) -> None:
     """What there is to see while no head is off."""
-    first, last = effects.ranked()[0], effects.ranked()[-1]
+    values, every = effects.on(on), effects.ranked(on)
+    first, last = every[0], every[-1]
     st.subheader("No head is off")
     st.markdown(
-        f"Without **{both(first)}** the sentence vector changes most ({_thousandths(effects.sentence[first])}), "
-        f"without **{both(last)}** least ({_thousandths(effects.sentence[last])}). {CAUTION}"
+        f"Without **{both(first)}** {answering.ON[on]} changes most ({_thousandths(values[first])}), "
+        f"without **{both(last)}** least ({_thousandths(values[last])}). {CAUTION}"
     )
+    flips = int(np.nansum(effects.changed))
+    if not np.isnan(effects.changed).any():
+        st.markdown(f"Another word becomes the most probable one without {flips} of {effects.changed.size} heads.")
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
@@ -208,15 +246,32 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
         f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
         f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
     )
+    st.markdown(answering.beside_random(effect))
     st.markdown(CAUTION)
+
+
+def _looks(attention: Attention, effects: Effects, question: Question | None, on: str) -> None:
+    """How specialised each head looks against how much it matters."""
+    st.subheader("Looks specialised, matters much?")
+    st.markdown(
+        "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
+        "attention. From bottom to top, the effect of switching it off."
+    )
+    looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
+    chart = answer_charts.looks_and_effects(
+        looks, effects.on(on), "1 − normalised entropy", answering.unit(question, on), theme()
+    )
+    _chart(chart, "looks", "Every head: how sharply it attends, and the effect of switching it off.", on_point)
 
 
 def _thousandths(value: float) -> str:
     return f"{1000 * value:.1f} thousandths"
 
 
-def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
-    """What changes in tokens and in other heads, and the way to see it in Explore."""
+def _changes(
+    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str
+) -> list[Chart]:
+    """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
     text = attention.text
     without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
     moved = per_head(attention, without)
@@ -225,8 +280,8 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
-        bars = charts.token_bars([token.text for token in text.tokens], effect.tokens, theme())
-        _chart(bars, "tokens", "Change of each token.")
+        tokens = [token.text for token in text.tokens]
+        _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     with right:
         st.subheader("Which heads attend differently")
         st.markdown(
@@ -240,6 +295,11 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )
+    about = _about(attention, off, way)
+    return [
+        Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
+        Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),
+    ]
 
 
 def _most_moved(moved: Any, off: tuple[Head, ...]) -> Head:

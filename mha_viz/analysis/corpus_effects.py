@@ -1,0 +1,127 @@
+"""What switching heads off does over a corpus, with intervals, and when a role is called used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.effects import Numbers
+from mha_viz.analysis.intervals import LEVELS, Documents
+from mha_viz.attention import Head
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_UNITS = 1000  # documents, or sentences, that are drawn; with more, neighbours are drawn together
+HEADING = ("heads", "kind", "n", "effect", "low", "high", "more", "more_low", "more_high", "used")
+
+
+class Variant(NamedTuple):
+    """Heads that are off together. ``kind``: "together", of all that are measured; "head", one of them; "control",
+    another head of a layer of theirs."""
+
+    heads: tuple[Head, ...]
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """ "L3H1", "L2H4 L3H1"."""
+        return " ".join(map(str, self.heads))
+
+
+def variants_of(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int) -> tuple[Variant, ...]:
+    """What is switched off, one after the other: the heads together where they are several, each alone, and each other
+    head of their layers but those that have the same role."""
+    together = [Variant(tuple(heads), "together")] if len(heads) > 1 else []
+    layers = sorted({head.layer for head in heads})
+    others = [Head(layer, number) for layer in layers for number in range(per_layer)]
+    controls = [Variant((head,), "control") for head in others if head not in {*heads, *same_role}]
+    return (*together, *(Variant((head,), "head") for head in heads), *controls)
+
+
+class Row(NamedTuple):
+    """The effect of one variant over a corpus: its mean with a 95 % interval. Of a measured head, ``more`` is by how
+    much that is more than the effect of the other head of its layer that comes nearest to it, with an interval; NaN
+    where there is no other. ``used``: that its role is used; None where that is not judged."""
+
+    variant: Variant
+    effect: float
+    low: float
+    high: float
+    more: float = np.nan
+    more_low: float = np.nan
+    more_high: float = np.nan
+    used: bool | None = None
+
+
+@dataclass(frozen=True)
+class CorpusEffect:
+    """What switching heads off does over a corpus. ``measure`` says what an effect is; ``relation`` and ``direction``
+    on which words it was measured, empty for whole sentences. ``cases`` were measured in ``sentences`` of ``documents``
+    (1 where the corpus names none); ``left_out`` words or sentences could not be."""
+
+    model: str
+    corpus: str
+    method: str
+    measure: str
+    relation: str
+    direction: str
+    cases: int
+    sentences: int
+    documents: int
+    left_out: int
+    rows: tuple[Row, ...]
+
+    def table(self) -> pd.DataFrame:
+        """One row per variant, as HEADING; ``used`` is empty where it is not judged."""
+        import pandas as pd
+
+        rows = [
+            (row.variant.name, row.variant.kind, self.cases, *row[1:7], "" if row.used is None else row.used)
+            for row in self.rows
+        ]
+        return pd.DataFrame(rows, columns=list(HEADING))
+
+
+def rows_of(variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool) -> tuple[Row, ...]:
+    """The rows of a table. ``effects`` [case, variant]; ``units``: of each case the document, or the sentence, that is
+    drawn as a whole. ``judged``: whether the cases depend on a role.
+
+    A head's role is used when the lower end of the 95 % interval of the difference between its effect and that of each
+    other head of its layer without the role lies above 0.
+    """
+    means = effects.mean(axis=0)
+    intervals = _intervals(effects, units)
+    rows = []
+    for at, variant in enumerate(variants):
+        row = Row(variant, float(means[at]), float(intervals[0, at]), float(intervals[1, at]))
+        others = [
+            number
+            for number, other in enumerate(variants)
+            if other.kind == "control" and variant.kind == "head" and other.heads[0].layer == variant.heads[0].layer
+        ]
+        if others:
+            difference = effects[:, [at]] - effects[:, others]  # [case, control]
+            bounds = _intervals(difference, units)
+            nearest = int(difference.mean(axis=0).argmin())
+            more = float(difference.mean(axis=0)[nearest]), *map(float, bounds[:, nearest])
+            row = row._replace(more=more[0], more_low=more[1], more_high=more[2])
+            row = row._replace(used=bool((bounds[0] > 0).all()) if judged else None)
+        rows.append(row)
+    return tuple(rows)
+
+
+def _intervals(values: Numbers, units: Sequence[str]) -> Numbers:
+    """[low and high, column] of the means of ``values`` [case, column], over draws of whole units; NaN where there is
+    one only."""
+    documents = Documents(units, MOST_UNITS)
+    if documents.count < 2:
+        return np.full((2, values.shape[1]), np.nan)
+    sums = np.zeros((documents.count, values.shape[1]))
+    np.add.at(sums, documents.numbers, values)
+    drawn = documents.draws @ np.bincount(documents.numbers, minlength=documents.count)
+    bounds: Numbers = np.percentile(documents.draws @ sums / drawn[:, None], LEVELS, axis=0)
+    return bounds

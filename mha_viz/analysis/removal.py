@@ -1,0 +1,100 @@
+"""Heads that are removed one after the other: in which order, and how far a few of them get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers, ranked
+from mha_viz.attention import Head
+from mha_viz.errors import SettingError
+
+ORDERS = ("least", "most", "random")  # by the effect of each head alone
+MOST_SWITCHED = 8  # heads of which a set that changes an answer consists at most
+
+
+class Removal(NamedTuple):
+    """What changes while heads are removed in ``order``, one more at each step: the fields of Changes with one entry
+    for each number of heads that are off, from 0 to all."""
+
+    order: tuple[Head, ...]
+    sentence: Numbers
+    answer: Numbers
+    score: Numbers
+    changed: Numbers
+
+    @property
+    def first_change(self) -> int | None:
+        """The number of heads without which another word is the most probable one for the first time; None where none
+        ever is, or nothing was asked."""
+        steps = np.flatnonzero(self.changed == 1)
+        return int(steps[0]) if len(steps) else None
+
+
+def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0) -> tuple[Head, ...]:
+    """All heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
+    if name not in ORDERS:
+        raise SettingError(f"“{name[:40]}” is not an order.", f"Choose of {', '.join(ORDERS)}.")
+    by_effect = ranked(effects.on(what))
+    if name == "random":
+        heads = sorted(by_effect)
+        Random(seed).shuffle(heads)
+        return tuple(heads)
+    return by_effect if name == "most" else by_effect[::-1]
+
+
+def steps(heads: int, n: int) -> list[range]:
+    """The numbers of heads that are off, from 1 to all, so many at a time as fit into one batch of a text of ``n``
+    tokens."""
+    at_once = max(1, PIECES // n)
+    return [range(first, min(heads + 1, first + at_once)) for first in range(1, heads + 1, at_once)]
+
+
+def removed(order: Sequence[Head], parts: Sequence[Changes]) -> Removal:
+    """The changes of :func:`steps` in order, put together; nothing is changed while no head is off."""
+    fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
+    whole = {name: np.concatenate(field) for name, field in fields.items()}
+    return Removal(
+        tuple(order), **{name: np.where(np.isnan(field[-1]), np.nan, field) for name, field in whole.items()}
+    )
+
+
+class Switch(NamedTuple):
+    """Heads whose removal makes another word the answer, in the order in which they were found. ``margins``: by how
+    much log p of that word lies above the best of all others, with none of them off, one, and so on; above 0 it is the
+    answer."""
+
+    heads: tuple[Head, ...]
+    margins: tuple[float, ...]
+
+    @property
+    def is_answer(self) -> bool:
+        """True when the last of them makes the word the answer."""
+        return self.margins[-1] > 0
+
+
+def switch(
+    every: Sequence[Head],
+    margins_of: Callable[[list[tuple[Head, ...]]], Numbers],
+    most: int = MOST_SWITCHED,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Switch:
+    """The smallest set of heads found greedily: each time the one is added that raises the margin most, until the word
+    is the answer, no head raises it, or ``most`` are off. ``margins_of``: of several sets of heads that are off.
+
+    Greedy, so a smaller set may exist.
+    """
+    chosen: tuple[Head, ...] = ()
+    margins = [float(margins_of([()])[0])]
+    while margins[-1] <= 0 and len(chosen) < most:
+        progress(len(chosen) / most)
+        sets = [(*chosen, head) for head in every if head not in chosen]
+        values = margins_of(sets) if sets else np.zeros(0)
+        if not len(values) or values.max() <= margins[-1]:
+            break
+        chosen = sets[int(values.argmax())]
+        margins.append(float(values.max()))
+    return Switch(chosen, tuple(margins))

@@ -1,0 +1,101 @@
+"""``mha-viz effect``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mha_viz.analysis.corpus_effects import CorpusEffect, Row
+from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.cli.models import check_heads, choose_model, load_model
+from mha_viz.cli.options import Parser, model_option, output_options, whole
+from mha_viz.cli.output import TABLES, Destination, table_destination
+from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.quantities import head_names, off_options
+from mha_viz.cli.terminal import bar, one_line
+from mha_viz.figures.caption import both
+from mha_viz.models.methods import METHODS
+from mha_viz.numerals import counted, decimal
+
+LISTED = 12  # lines of heads
+MOST = whole(1, 1_000_000, "a number of sentences; expected 1 to 1000000")
+
+
+def options(effect: Parser) -> None:
+    """Add the options of the command."""
+    corpus_option(effect)
+    model_option(effect)
+    off_options(effect, "--heads", "heads that are switched off, together and each alone, as L3H1,L2H4", required=True)
+    words = "measure the words that a head with this role attends from, such as nsubj; else whole sentences"
+    effect.add_argument("--relation", default="", metavar="NAME", help=words)
+    words = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
+    effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=words)
+    words = "further heads with the role, with which the measured ones are not compared"
+    effect.add_argument("--same-role", type=head_names, default=(), metavar="HEADS", help=words)
+    effect.add_argument("--most", type=MOST, default=400, metavar="N", help="sentences that are read (default: 400)")
+    output_options(effect, TABLES, required=False)
+    effect.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure what switching heads off does over a corpus, and print a table."""
+    to = table_destination(args.out, args.format)
+    model = choose_model(args.model)
+    check_heads(model, [*args.heads, *args.same_role])
+    corpus = read_corpus(args.corpus)
+    from mha_viz.study.corpus_effects import Run  # loads torch
+
+    encoder, method = load_model(model, args.device), args.method or METHODS[0]
+    role = args.relation, args.direction, args.same_role
+    measuring = Run(encoder, corpus, args.heads, method, *role, args.most)
+    try:
+        with bar("sentences") as show:
+            for done in measuring.sentences():
+                show(done.done, done.total)
+    except KeyboardInterrupt:
+        print("mha-viz: Stopped; this is of the sentences read so far.", file=sys.stderr)
+        _write(measuring.result(), to)
+        raise
+    _write(measuring.result(), to)
+
+
+def _write(result: CorpusEffect, to: Destination | None) -> None:
+    """Write the table where it was asked for, and print it, unless it went to the terminal."""
+    if to is not None:
+        to.write_table(result.table())
+    if to is None or to.path is not None:
+        print("\n".join(map(one_line, _lines(result))))
+
+
+def _lines(result: CorpusEffect) -> list[str]:
+    where = f", {result.relation} ({result.direction})" if result.relation else ""
+    of = counted(result.documents, "document") if result.documents > 1 else counted(result.sentences, "sentence")
+    lines = [
+        f"{result.model} on {result.corpus}{where}: {result.measure}, {result.method}, n = {result.cases:,} in {of}, "
+        f"{result.left_out:,} left out"
+    ]
+    measured = [row for row in result.rows if row.variant.kind != "control"]
+    controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
+    lines += [_line(row) for row in (*measured, *controls[:LISTED])]
+    if len(controls) > LISTED:
+        lines.append(f"and {len(controls) - LISTED} more")
+    return lines + [_judged(row, result.relation) for row in measured if row.used is not None]
+
+
+def _line(row: Row) -> str:
+    name = ", ".join(map(both, row.variant.heads))
+    kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
+    return f"{decimal(row.effect, 4)}  [{decimal(row.low, 4)}, {decimal(row.high, 4)}]  {name}  {kind}".rstrip()
+
+
+def _judged(row: Row, relation: str) -> str:
+    name = both(row.variant.heads[0])
+    interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
+    if row.used:
+        return (
+            f"{name} is used for {relation}: its effect is more than that of each other head of its layer, {interval}."
+        )
+    return (
+        f"For {relation} no effect of {name} was found beyond that of other heads of its layer: {interval} over the "
+        "nearest of them."
+    )

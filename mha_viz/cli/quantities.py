@@ -1,0 +1,99 @@
+"""Options that choose what a reading holds: another quantity than the weight, or the attention without some heads."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.cli.options import Parser, head_name, whole
+from mha_viz.errors import SettingError
+from mha_viz.models.methods import METHODS
+
+NAMES = ("weight", "norm", "gradient", "rollout")
+ABOUT = (
+    "weight; norm, how much a key gives a query (Kobayashi et al. 2020); gradient, gradient × weight of an answer; "
+    "rollout, one map per layer (Abnar & Zuidema 2020)"
+)
+
+
+def options(command: Parser) -> None:
+    """Add the options."""
+    words = f"what is read: {ABOUT} (default: weight)"
+    command.add_argument("--quantity", default="weight", choices=NAMES, metavar="NAME", help=words)
+    words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
+    command.add_argument("--word", default="", metavar="WORD", help=words)
+    words = "with --quantity gradient: the masked token, counted from 0, where there are several"
+    place = whole(0, 100_000, "a token; expected a whole number")
+    command.add_argument("--place", type=place, metavar="N", help=words)
+    words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
+    command.add_argument("--other", default="", metavar="TEXT", help=words)
+    off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
+
+
+def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
+    """Add an option for heads, and --method."""
+    command.add_argument(name, type=head_names, default=(), required=required, metavar="HEADS", help=words)
+    words = "what a head puts out that is off: zero, its mean over the built-in sentences, or uniform attention"
+    command.add_argument("--method", choices=METHODS, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
+
+
+def head_names(value: str) -> tuple[Head, ...]:
+    """Parse "L3H1,L2H4"."""
+    return tuple(sorted({head_name(name.strip()) for name in value.split(",")}))
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise SettingError for options that do not go together."""
+    given = [name for name in ("word", "place", "other") if getattr(args, name) not in ("", None)]
+    if given and args.quantity != "gradient":
+        raise SettingError(f"--{given[0]} goes with --quantity gradient.", f"Leave --{given[0]} out.")
+    if args.other and (args.word or args.place is not None):
+        raise SettingError("A word and a second text were given.", "Leave one of them out.")
+    if args.without and args.quantity in ("norm", "gradient"):
+        raise SettingError(f"--without does not go with --quantity {args.quantity}.", "Leave one of them out.")
+    if args.method and not args.without:
+        raise SettingError("--method says how heads are switched off, and none is.", "Give --without, or leave it out.")
+
+
+def read_text(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> Attention:
+    """What is asked for of a text. Raises as ``encode``, and as each quantity."""
+    if args.quantity == "norm":
+        from mha_viz.models.norms import norm_weighted
+
+        return norm_weighted(encoder, text, pair)
+    if args.quantity == "gradient":
+        from mha_viz.models.gradients import gradient_weighted
+
+        return gradient_weighted(encoder, text, pair, place=args.place, word=args.word, other=args.other)
+    attention: Attention = _without(encoder, text, pair, args.without, args.method or METHODS[0])
+    if args.quantity == "rollout":
+        from mha_viz.analysis.rollout import rollout
+
+        return rollout(attention)
+    return attention
+
+
+def _without(encoder: Any, text: str, pair: str, heads: Sequence[Head], method: str) -> Any:
+    if not heads:
+        return encoder.encode(text, pair)
+    from mha_viz.models import ablation
+
+    return ablation.without(encoder, heads, text, pair, method, means(encoder, method))
+
+
+def means(encoder: Any, method: str) -> Any:
+    """The mean outputs of heads over the built-in sentences, where the method needs them."""
+    if method != "mean":
+        return None
+    from mha_viz.corpus import grammar
+    from mha_viz.models.ablation import means_over
+
+    return means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
+
+
+def default_scale(quantity: str) -> str:
+    """The scale of colours that a quantity begins with: only shares lie between 0 and 1."""
+    return "fixed" if QUANTITIES[quantity].is_share else "head"

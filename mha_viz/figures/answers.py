@@ -1,0 +1,178 @@
+"""Charts of what a model answers when heads are off: its words, and what becomes of them head by head (Plotly)."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.removal import Removal
+from mha_viz.attention import Head
+from mha_viz.attention.answers import Answer
+from mha_viz.figures.caption import both
+from mha_viz.figures.charts import go
+from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
+from mha_viz.numerals import decimal
+
+ROW = 30  # pixels of a word
+Numbers = npt.NDArray[np.float64]
+
+
+def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
+    """The probabilities of words, before, and where heads are off after too; the first word on top."""
+    names = [f"{place} {word}" for place, word in enumerate(answer.words)]  # equal names are not one
+    figure = go.Figure()
+    series = [("after", answer.after, theme.heads[1])] if is_changed else []
+    for name, values, colour in (*series, ("before", answer.before, theme.heads[0])):
+        figure.add_bar(
+            y=names,
+            x=values,
+            orientation="h",
+            name=name,
+            marker={"color": colour},
+            text=[_share(value) for value in values],
+            textposition="outside",
+            textfont={"size": 11, "color": theme.muted},
+            cliponaxis=False,
+            customdata=[escape(word) for word in answer.words],
+            hovertemplate=f"%{{customdata}} {name}: %{{x:.4f}}<extra></extra>",
+        )
+    top = max(answer.before.max(), answer.after.max() if is_changed else 0)
+    figure.update_layout(
+        height=60 + (ROW if is_changed else 24) * len(names),
+        margin={"l": 110, "r": 20, "t": 30, "b": 10},
+        **paper(theme, 13),
+        xaxis={"range": [0, 1.15 * top], "showgrid": False, "showticklabels": False, "fixedrange": True},
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": names,
+            "ticktext": [_marked(word, word == answer.question.word) for word in answer.words],
+            "fixedrange": True,
+        },
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "reversed"},
+        showlegend=is_changed,
+        bargap=0.25,
+    )
+    return figure
+
+
+def _marked(word: str, is_followed: bool) -> str:
+    text = escape(word if len(word) <= 14 else f"{word[:13]}…")
+    return f"<b>{text}</b>" if is_followed else text
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f}%" if value >= 0.0005 else "<0.1%"
+
+
+def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Figure:
+    """The effect on ``what``, "sentence" or "answer", while one head more is off at each step; the step at which
+    another word is the answer for the first time is marked."""
+    values = removal.answer if what == "answer" else removal.sentence
+    names = ["no head", *(both(head) for head in removal.order)]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=list(range(len(values))),
+        y=values,
+        mode="lines+markers",
+        line={"color": theme.heads[0], "width": 2},
+        marker={"size": 5},
+        customdata=names,
+        hovertemplate=f"%{{x}} off, the last one %{{customdata}}: %{{y:.4f}} {escape(unit)}<extra></extra>",
+    )
+    first = removal.first_change
+    if first is not None:
+        figure.add_vline(x=first, line={"color": theme.heads[1], "dash": "dash", "width": 1.5})
+        figure.add_annotation(
+            x=first,
+            y=1,
+            yref="paper",
+            text=f"another answer from {first} on",
+            showarrow=False,
+            xanchor="left" if first < len(values) / 2 else "right",
+            font={"size": 12, "color": theme.heads[1]},
+        )
+    figure.update_layout(
+        height=280,
+        margin={"l": 60, "r": 15, "t": 15, "b": 45},
+        **paper(theme, 12),
+        xaxis={"title": "heads that are off", "gridcolor": grid_colour(theme), "zeroline": False, "fixedrange": True},
+        yaxis={"title": unit, "rangemode": "tozero", "gridcolor": grid_colour(theme), "fixedrange": True, "nticks": 6},
+        showlegend=False,
+    )
+    return figure
+
+
+def looks_and_effects(looks: Numbers, effects: Numbers, title: str, unit: str, theme: Theme) -> go.Figure:
+    """Every head as a point: how specialised it looks, ``looks`` [layer, head], against how much it matters,
+    ``effects`` [layer, head]. A point's ``customdata`` is the head's name."""
+    layers, heads = effects.shape
+    figure = go.Figure()
+    for layer in range(layers):
+        every = [Head(layer, head) for head in range(heads)]
+        figure.add_scatter(
+            x=looks[layer],
+            y=effects[layer],
+            mode="markers",
+            name=f"layer {layer}",
+            marker={"size": 10, "color": theme.heads[layer % len(theme.heads)], "line": {"width": 0}},
+            customdata=[str(head) for head in every],
+            hovertext=[both(head) for head in every],
+            hovertemplate=f"<b>%{{hovertext}}</b><br>%{{x:.2f}}; %{{y:.4f}} {escape(unit)}<extra></extra>",
+        )
+    figure.update_layout(
+        height=380,
+        margin={"l": 60, "r": 15, "t": 10, "b": 45},
+        **paper(theme, 12),
+        xaxis=_axis(title, theme),
+        yaxis={**_axis(unit, theme), "rangemode": "tozero", "nticks": 6},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+    )
+    return figure
+
+
+def _axis(title: str, theme: Theme) -> dict[str, Any]:
+    return {"title": title, "gridcolor": grid_colour(theme), "zeroline": False, "fixedrange": True}
+
+
+def signed_grid(values: Numbers, unit: str, theme: Theme) -> go.Figure:
+    """One signed number for each head, ``values`` [layer, head]; 0 has the colour of the paper."""
+    layers, heads = values.shape
+    limit = float(np.abs(values).max()) or 1.0
+    names = [[both(Head(layer, head)) for head in range(heads)] for layer in range(layers)]
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=values,
+        zmin=-limit,
+        zmax=limit,
+        colorscale=colorscale(theme.signed),
+        text=[[decimal(value) for value in row] for row in values],
+        texttemplate="%{text}",
+        customdata=names,
+        hovertemplate=f"<b>%{{customdata}}</b><br>%{{z:.4f}} {escape(unit)}<extra></extra>",
+        xgap=2,
+        ygap=2,
+        showscale=False,
+    )
+    figure.update_layout(
+        width=60 + 60 * heads,
+        height=50 + 36 * layers,
+        margin={"l": 45, "r": 10, "t": 35, "b": 10},
+        **paper(theme, 12),
+        xaxis={**_numbered("H", heads), "side": "top"},
+        yaxis={**_numbered("L", layers), "autorange": "reversed"},
+    )
+    return figure
+
+
+def _numbered(letter: str, places: int) -> dict[str, Any]:
+    names = [f"{letter}{place}" for place in range(places)]
+    return {
+        "tickvals": list(range(places)),
+        "ticktext": names,
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+    }

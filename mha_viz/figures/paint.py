@@ -1,0 +1,26 @@
+"""The colours of cells: on the one-hue scale of shares and lengths, or on the diverging one of numbers with a sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mha_viz.drawing.marks import Pixels
+from mha_viz.figures.theme import Theme, palette
+from mha_viz.figures.view import Block, shades
+
+
+def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
+    """A matrix in the colours of its scale, [row, column, rgb]; ``top`` as of :func:`shades`. Of numbers with a sign, 0
+    has the colour of the paper. As ``diverging`` of the browser's ``ink.js``."""
+    shade = shades(part.w, scale, top)
+    if not part.signed:
+        return palette(theme.ramp)[shade]
+    distance = np.floor(shade.astype(np.float64) * 127 / 255 + 0.5)
+    return palette(theme.signed)[(128 + np.sign(part.w) * distance).astype(np.intp)]
+
+
+def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
+    """The stops of the scale on which parts are painted."""
+    return theme.signed if any(part.signed for part in parts) else theme.ramp

@@ -1,0 +1,181 @@
+"""What a model answers: the word at a masked token, the next token, or how alike two texts are to it.
+
+The part of a model that turns its last states into words is read from its files when it is first asked for; the layers
+below it are those of the encoder.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+
+from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Question
+from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
+from mha_viz.models import capture
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.opening import reports_silenced, torch_device
+from mha_viz.models.tokenizer import panics_in_words
+from mha_viz.quotes import quoted
+
+MOST_WORD = 60  # characters of a word that is looked up
+BLANK = "␣"  # stands for the blank that a piece begins with
+
+_one_head = threading.Lock()
+_heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason why there is none
+
+
+def question_about(
+    encoder: Encoder,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+    *,
+    place: int | None = None,
+    word: str = "",
+    other: str = "",
+) -> Question:
+    """The question that a model can be asked about a text: with ``other``, a second text, how alike the two are; else
+    the next token of a causal model, or the word at a mask.
+
+    ``place``: the masked token, where there are several; FIRST, the first one. ``word``: the piece whose
+    log-probability is the score, by default the most probable one; a blank before it may be missing.
+
+    Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
+    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked;
+    EmptyText, and as :meth:`Encoder.encode`.
+    """
+    if other:
+        encoder.pieces(other)
+        return Question(COSINE, other=other)
+    word_head(encoder)
+    ids = encoder.pieces(text, pair, words).ids
+    masks = () if encoder.causal else tuple(at for at, piece in enumerate(ids) if piece == encoder.mask)
+    if encoder.causal:
+        question = Question(NEXT, len(ids) - 1)
+    else:
+        question = Question(MASK, _chosen(masks, place, str(encoder.vocabulary.mask_token)), places=masks)
+    if word:
+        piece = _piece(encoder, word)
+    else:
+        states = encoder.states(text, pair, words=words)
+        piece = int(log_probabilities(encoder, states[:, question.place])[0].argmax())
+    return question._replace(word=word_name(encoder, piece), piece=piece)
+
+
+def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
+    if not masks:
+        raise TextError(
+            f"The text has no {mask}, so there is no word to predict.",
+            f"Write {mask} in place of a word, or give a second text to compare it with.",
+        )
+    listed = ", ".join(map(str, masks))
+    if place is None and len(masks) > 1:
+        raise TextError(f"The text has {len(masks)} masked tokens: {listed}.", "Say which one is asked for.")
+    if place not in (None, FIRST, *masks):
+        raise SettingError(f"Token {place} is not masked.", f"Choose of {listed}.")
+    return masks[0] if place is None or place == FIRST else place
+
+
+def _piece(encoder: Encoder, word: str) -> int:
+    """The number of a word that is one piece: as it stands inside a text, else as the vocabulary has it. Raises
+    TextError."""
+    tokenizer, typed = encoder.vocabulary, word.strip()[:MOST_WORD].replace(BLANK, " ")
+    if not typed.strip():
+        raise EmptyText("No word was given.", "Type one, or leave it to the model.")
+    with panics_in_words(encoder.name):
+        spelt = [
+            tokenizer.encode(each, add_special_tokens=False) for each in dict.fromkeys((f" {typed.strip()}", typed))
+        ]
+        named = tokenizer.convert_tokens_to_ids(typed)
+    pieces = [ids[0] for ids in spelt if len(ids) == 1] + ([] if named is None else [named])
+    pieces = [piece for piece in pieces if piece != tokenizer.unk_token_id]
+    if not pieces:
+        count = min(map(len, spelt))
+        problem = f"is {count} pieces" if count > 1 else "is not in the vocabulary"
+        raise TextError(f"{quoted(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one piece.")
+    return int(pieces[0])
+
+
+def word_name(encoder: Encoder, piece: int) -> str:
+    """A piece of the vocabulary as one reads it; "␣" stands for the blank that it begins with."""
+    tokenizer = encoder.vocabulary
+    raw = str(tokenizer.convert_ids_to_tokens(piece))
+    if raw.startswith("▁"):
+        return raw.replace("▁", BLANK)
+    name = str(tokenizer.decode([piece], clean_up_tokenization_spaces=False)).replace(" ", BLANK)
+    return name if name.isprintable() and name else raw
+
+
+def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
+    """Of every piece of the vocabulary, from last states [variant, d_model]: [variant, piece], float64. Raises
+    ModelUnsupported."""
+    given = torch.as_tensor(np.array(states), device=encoder.device)
+    with torch.inference_mode():
+        logits = logits_of(word_head(encoder), given)
+        probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
+    return probabilities
+
+
+def logits_of(head: Any, states: torch.Tensor) -> torch.Tensor:
+    """The logits of last states [variant, d_model]: [variant, piece]."""
+    logits: torch.Tensor = head(inputs_embeds=states[None]).logits
+    return logits[0]
+
+
+def word_head(encoder: Encoder) -> Any:
+    """What turns the last states of a model into logits, with gradients where they are asked for. Raises
+    ModelUnsupported, with the reason, where its files do not hold it."""
+    with _one_head:
+        if encoder not in _heads:
+            _heads[encoder] = _opened(encoder)
+    head = _heads[encoder]
+    if isinstance(head, str):
+        raise ModelUnsupported(
+            f"{quoted(encoder.name)} cannot predict words: {head}.",
+            "Give a second text, whose likeness is measured, or choose a model such as BERT.",
+        )
+    return head
+
+
+def _opened(encoder: Encoder) -> Any:
+    """The head, or why there is none."""
+    if encoder.folder is None:
+        return "its weights are random"
+    kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    with reports_silenced():
+        config = AutoConfig.from_pretrained(encoder.folder, **local)
+        model, report = kind.from_pretrained(
+            encoder.folder,
+            config=config,
+            attn_implementation=capture.NAME,
+            dtype=torch.float32,
+            use_safetensors=True,
+            output_loading_info=True,
+            **local,
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        return f"its files lack the weights for that, {missing[0]} among them"
+    setattr(model, model.base_model_prefix, _Given())
+    return model.eval().to(torch_device(encoder.device))
+
+
+class _Given(nn.Module):
+    """Stands for the layers of a model: what comes out is what goes in."""
+
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> BaseModelOutputWithPastAndCrossAttentions:
+        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=inputs_embeds)
+
+    @property
+    def decoder(self) -> nn.Module:
+        """OPT asks its decoder, not the whole."""
+        return self

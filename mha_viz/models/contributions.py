@@ -1,0 +1,89 @@
+"""What each head adds to a word's logit directly, where that can be read off (Elhage et al. 2021, "A Mathematical
+Framework for Transformer Circuits")."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import torch
+
+from mha_viz.attention.answers import COSINE, Numbers, Question
+from mha_viz.errors import ModelUnsupported
+from mha_viz.models import answers
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES, holds
+from mha_viz.quotes import quoted
+
+
+def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
+    """[layer, head]: what each head adds to the logit of the word that is asked for, by way of the residual stream
+    alone: its output at the place, through its slice of W_O, the final norm with the scale it has on this text, and the
+    word's row of the unembedding. What other layers make of the head is not part of it.
+
+    Raises ModelUnsupported for models other than pre-norm ones with an unembedding, and as :meth:`Encoder.encode`.
+    """
+    norm = _final_norm(encoder, question)
+    given, thread = list[torch.Tensor](), threading.get_ident()
+
+    def take(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+        if threading.get_ident() == thread:
+            given.append(inputs[0])
+
+    hook = norm.register_forward_pre_hook(take)
+    try:
+        _, tap = encoder.last_states(encoder.pieces(text, pair), _Outputs)
+    finally:
+        hook.remove()
+    assert isinstance(tap, _Outputs)
+    row = answers.word_head(encoder).lm_head.weight[question.piece].detach()
+    direction = _before_norm(norm, given[-1][0, question.place], row)  # [d_model]
+    added = [
+        _moved(output[0, question.place], encoder.w_o(layer)) @ direction for layer, output in enumerate(tap.outputs)
+    ]
+    contributions: Numbers = torch.stack(added).cpu().numpy().astype(np.float64)
+    return contributions
+
+
+def _final_norm(encoder: Encoder, question: Question) -> Any:
+    family = FAMILIES[encoder.family]
+    width = getattr(encoder.config, "word_embed_proj_dim", encoder.d_model)  # OPT: another matrix follows the norm
+    is_readable = family.final_norm and holds(family.pre_norm, encoder.config) and width == encoder.d_model
+    if question.kind == COSINE or not is_readable:
+        raise ModelUnsupported(
+            f"What a head of {quoted(encoder.name)} adds to a word’s logit cannot be read off: between the two lies "
+            "more than one norm and a matrix.",
+            "Choose a model such as GPT-2, or look at the effect of switching the head off.",
+        )
+    return encoder.module(family.final_norm)
+
+
+def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+    """The direction of the residual stream, [d_model], along which a vector counts for a row of the unembedding: the
+    norm with its scale held, backwards. ``state``: what the norm is given. RMSNorm subtracts no mean."""
+    is_centred = isinstance(norm, torch.nn.LayerNorm)
+    eps = norm.eps if is_centred else norm.variance_epsilon
+    centred = state - state.mean() if is_centred else state
+    direction: torch.Tensor = row * norm.weight.detach() / (centred.square().mean() + eps).sqrt()
+    return direction - direction.mean() if is_centred else direction
+
+
+def _moved(output: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
+    """[head, d_model]: outputs [head, d_head] through their slices of W_O, [head · d_head, d_model]."""
+    slices = w_o.reshape(len(output), -1, w_o.shape[-1])
+    moved: torch.Tensor = torch.bmm(output[:, None], slices)[:, 0]
+    return moved
+
+
+class _Outputs(Tap):
+    """Keeps what each layer's heads put out, [1, n, head, d_head]."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[torch.Tensor] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self.outputs.append(output)
+        return output

@@ -1,0 +1,113 @@
+"""Attention weighted by the gradient of a score: what an answer owes to each weight, to first order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Attention
+from mha_viz.attention.answers import COSINE, Numbers, Question
+from mha_viz.errors import ReadingFailed
+from mha_viz.models import answers, cores
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.tokenizer import TextPieces
+from mha_viz.text import WordPieces
+
+
+def gradient_weighted(
+    encoder: Encoder,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+    *,
+    place: int | None = None,
+    word: str = "",
+    other: str = "",
+) -> Attention:
+    """A[i, j] · ∂s/∂A[i, j] of every head: [layer, head, query, key], signed; rows do not sum to 1. The score s is the
+    log-probability of ``word`` at the masked token ``place`` or as the next token, or, with ``other``, the cosine of
+    the vectors of the two texts (:func:`mha_viz.models.answers.question_about`).
+
+    It says by how much s would rise if the weight grew by its own size and everything above followed, to first order. A
+    weight may matter and have a gradient near 0, where s is flat. ``words``: the sentence as words, in place of
+    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
+    """
+    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
+    return of_score(encoder, question, text, pair, words)
+
+
+def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
+    """As :func:`gradient_weighted`, of a question that the model can be asked."""
+    read = encoder.pieces(text, pair, words)
+    tap, gradients = _backwards(encoder, question, read)
+    products = [
+        weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
+        for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
+    ]
+    weighted = torch.stack(products)
+    if not torch.isfinite(weighted).all():
+        raise ReadingFailed(
+            f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
+        )
+    made = ("given words" if words else "typed", f"gradient × weight of {question.score}")
+    tokens, numbers = read.tokenized(), weighted.cpu().numpy()
+    return Attention(encoder.name, encoder.revision, tokens, numbers, made=made, quantity="gradient")
+
+
+def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
+    """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
+    et al. 2019, equation 2). Att_h is what the head puts out, the loss L the score of the question with the other sign.
+    Raises as ``encode``."""
+    tap, gradients = _backwards(encoder, question, encoder.pieces(text, pair))
+    sizes = torch.stack(
+        [
+            (gradient[0] * output[0]).sum(-1).abs().mean(0)
+            for gradient, output in zip(gradients, tap.outputs, strict=True)
+        ]
+    )  # [layer, head]
+    lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+    normalised: Numbers = (sizes / lengths).detach().cpu().numpy().astype(np.float64)
+    return normalised
+
+
+def _backwards(
+    encoder: Encoder, question: Question, read: TextPieces | WordPieces
+) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
+    """What the heads put out, and the gradient of the score there: [1, n, head, d_head] for each layer."""
+    states, tap = encoder.last_states(read, _Outputs)
+    assert isinstance(tap, _Outputs)
+    with torch.enable_grad():
+        score = _score(encoder, question, states[0])  # it may read another text, in a turn of its own
+        with cores.turn:
+            gradients = torch.autograd.grad(score, tap.outputs)
+    return tap, gradients
+
+
+def _score(encoder: Encoder, question: Question, states: torch.Tensor) -> torch.Tensor:
+    """The score, of the last states [n, d_model]."""
+    if question.kind == COSINE:
+        other = torch.as_tensor(encoder.states(question.other)).to(states)
+        return torch.cosine_similarity(states.mean(0), other[0].mean(0), dim=0)
+    logits = answers.logits_of(answers.word_head(encoder), states[question.place][None])
+    return logits[0].log_softmax(-1)[question.piece]
+
+
+class _Outputs(Tap):
+    """Keeps what each layer's heads put out, [1, n, head, d_head], from where gradients come back, and their values,
+    [head, n, d_head]. An output is A V, so ∂s/∂A[i, j] is the gradient at output i times value j."""
+
+    differentiable = True
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[torch.Tensor] = []
+        self.values: list[torch.Tensor] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        self.outputs.append(output)
+        self.values.append(value[0].detach().repeat_interleave(output.shape[2] // value.shape[1], dim=0))
+        return output

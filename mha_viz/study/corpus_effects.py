@@ -1,0 +1,246 @@
+"""What switching heads off does over a corpus: to masked words, to the loss of a text, or to vectors, by what the model
+can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, rows_of, variants_of
+from mha_viz.analysis.effects import Numbers
+from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.attention import Weights
+from mha_viz.attention.answers import MASK, Question
+from mha_viz.corpus import grammar
+from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
+from mha_viz.heads import AnyHead, Head
+from mha_viz.models import ablation, answers, catalog
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.methods import METHODS
+from mha_viz.study.effects import Case, lost_each, values_without
+from mha_viz.study.run import Progress
+
+MOST = 400  # sentences that are read where nothing else is asked for
+MOST_READ = 1_000_000
+SEED = 0  # of the word that is masked in each sentence
+WORD, LOSS, VECTOR = (
+    "fall of log p of the masked word",
+    "rise of the loss per token",
+    "1 − cosine of the sentence vector",
+)
+OF_WORDS = {LOSS: "fall of log p of the word", VECTOR: "1 − cosine of the word’s last state"}
+
+
+def effect(
+    corpus: Source,
+    heads: Sequence[AnyHead],
+    model: str | Encoder = catalog.DEFAULT,
+    *,
+    method: str = METHODS[0],
+    relation: str = "",
+    direction: str = DIRECTIONS[0],
+    same_role: Sequence[AnyHead] = (),
+    most: int = MOST,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+) -> CorpusEffect:
+    """What switching heads off does over a corpus, beside each other head of their layers.
+
+    What is measured follows from the model: the fall of log p of a masked word, one in each sentence; the rise of the
+    loss of a causal model, per token; else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
+    words are those that a head with that role attends from: the dependents where ``direction`` is "dep_to_head", else
+    their heads; log p of each of them is measured, or 1 − cosine of its last state. Words of several pieces are not
+    masked. ``same_role``: further heads with the role, which are no controls.
+
+    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean" over the built-in sentences, or
+    "uniform". ``most``: so many sentences are read. ``progress`` is called after each sentence.
+
+    Raises CorpusError, also where there is no such relation; SettingError; UnknownHead; ModelError's family.
+
+    >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
+    ['head', 'control', 'control', 'control']
+    """
+    encoder = model if isinstance(model, Encoder) else load(model, device)
+    run = Run(encoder, open_corpus(corpus), heads, method, relation, direction, same_role, most)
+    for done in run.sentences():
+        if progress is not None:
+            progress(done)
+    return run.result()
+
+
+class Run:
+    """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        corpus: Corpus | Gap,
+        heads: Sequence[AnyHead],
+        method: str = METHODS[0],
+        relation: str = "",
+        direction: str = DIRECTIONS[0],
+        same_role: Sequence[AnyHead] = (),
+        most: int = MOST,
+    ) -> None:
+        self._corpus = _checked(corpus, relation, direction, most)
+        off = ablation.existing(encoder, heads)
+        if not off:
+            raise SettingError("No head was named.", "Name one, as in L3H1.")
+        self._encoder, self._most = encoder, most
+        self._relation, self._direction = relation, direction if relation else ""
+        self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
+        self._measure = _measure(encoder)
+        means = _means(encoder) if method == "mean" else None
+        self._case = Case("", method=method, means=means)
+        self._case.substitute(encoder)  # raises for a method that is none
+        self._cases: list[Numbers] = []
+        self._units: list[tuple[str, str]] = []  # of each case, document and sentence
+        self._left_out = self._read = 0
+        self._random = Random(SEED)
+
+    def sentences(self) -> Iterator[Progress]:
+        """Reads one sentence after the other."""
+        some = self._corpus.sentences[: self._most]
+        for number, sentence in enumerate(some):
+            for values in self._measured(sentence):
+                self._cases.append(values)
+                self._units.append((sentence.document, str(number)))
+            self._read += 1
+            yield Progress(number + 1, len(some))
+
+    def result(self) -> CorpusEffect:
+        """Of the sentences read so far. Raises CorpusError where nothing was measured."""
+        if not self._cases:
+            what = f"no word that bears on {self._relation}" if self._relation else "no sentence that can be measured"
+            raise CorpusError(f"{self._corpus.name} has {what}.", "Name another corpus or relation.")
+        documents = len({document for document, _ in self._units})
+        units = [unit[0] if documents > 1 else unit[1] for unit in self._units]
+        return CorpusEffect(
+            self._encoder.name,
+            self._corpus.name,
+            self._case.method,
+            OF_WORDS.get(self._measure, self._measure) if self._relation else self._measure,
+            self._relation,
+            self._direction,
+            len(self._cases),
+            self._read,
+            documents,
+            self._left_out,
+            rows_of(self._variants, np.array(self._cases), units, bool(self._relation)),
+        )
+
+    def _measured(self, sentence: Sentence) -> Iterator[Numbers]:
+        """[variant] of each case of a sentence; those that cannot be measured are counted."""
+        of_sentence = {WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
+        words = _queries(sentence, self._relation, self._direction) if self._relation else None
+        try:
+            yield from of_sentence(sentence, words)
+        except TextError:  # too long, or a word that the tokenizer drops
+            self._left_out += 1
+
+    def _masked(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
+        encoder, forms = self._encoder, list(sentence.forms)
+        read = encoder.read_words(forms)
+        single = [word for word in range(len(forms)) if read.words.count(word) == 1]
+        if words is None:
+            words = [self._random.choice(single)] if single else []
+        self._left_out += len(set(words) - set(single))
+        mask = str(encoder.vocabulary.mask_token)
+        for word in (word for word in words if word in single):
+            at = read.words.index(word)
+            masked = (*forms[:word], mask, *forms[word + 1 :])
+            question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
+            values = self._values(masked, question)[:, question.piece]
+            yield values[0] - values[1:]
+
+    def _values(self, words: Sequence[str], question: Question) -> Numbers:
+        case = Case("", method=self._case.method, means=self._case.means, question=question, words=words)
+        return values_without(self._encoder, [(), *self._off], case)
+
+    def _losses(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
+        encoder, forms = self._encoder, sentence.forms
+        read = encoder.read_words(forms)
+        if len(read.ids) < 2:
+            return
+        by = self._case.substitute(encoder)
+        states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
+        followed = np.stack([_followed(encoder, each, read.ids) for each in np.concatenate(states)])  # [variant, n − 1]
+        if words is None:
+            losses = -followed.mean(axis=1)
+            yield losses[1:] - losses[0]
+            return
+        for word in words:
+            at = [place - 1 for place, one in enumerate(read.words) if one == word and place]
+            if at:
+                sums = followed[:, at].sum(axis=1)
+                yield sums[0] - sums[1:]
+
+    def _vectors(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
+        encoder, forms = self._encoder, sentence.forms
+        case = Case("", method=self._case.method, means=self._case.means, words=forms)
+        changes = lost_each(encoder, self._off, case)
+        if words is None:
+            yield changes.sentence
+            return
+        pieces = encoder.read_words(forms).words
+        for word in words:
+            yield changes.tokens[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
+
+    @property
+    def _off(self) -> list[tuple[Head, ...]]:
+        return [variant.heads for variant in self._variants]
+
+
+class _Ends(NamedTuple):
+    dependent: int
+    head: int
+
+
+def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
+    """The words that a head with a role attends from, in order, each once."""
+    edges = [
+        _Ends(number, word.head)
+        for number, word in enumerate(sentence.words)
+        if word.head is not None and relation in (word.relation, word.base)
+    ]
+    return sorted({edge.dependent if direction == "dep_to_head" else edge.head for edge in edges})
+
+
+def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> Corpus:
+    if isinstance(corpus, Gap):
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
+    if relation and not corpus.has_trees:
+        raise CorpusError(f"{corpus.name} has no dependencies.", "Give a treebank, or no relation.")
+    if direction not in DIRECTIONS:
+        raise SettingError(f"“{direction[:40]}” is not a direction.", f"Choose of {', '.join(DIRECTIONS)}.")
+    if not 1 <= most <= MOST_READ:
+        raise SettingError(f"most is {most}.", f"Read 1 to {MOST_READ:,} sentences.")
+    return corpus
+
+
+def _measure(encoder: Encoder) -> str:
+    """What is measured of a model."""
+    try:
+        answers.word_head(encoder)
+    except ModelUnsupported:
+        return VECTOR
+    return LOSS if encoder.causal else WORD
+
+
+def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
+    """[n − 1]: log p of every token but the first, given those before it; of last states [n, d_model]."""
+    values = answers.log_probabilities(encoder, states[:-1])
+    followed: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
+    return followed
+
+
+def _means(encoder: Encoder) -> Weights:
+    return ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
+
+
+__all__ = ["CorpusEffect", "Run", "Variant", "effect"]

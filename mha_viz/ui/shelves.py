@@ -1,0 +1,105 @@
+"""What is kept for all visitors of one server: caches that are bounded, and things that are made once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+P = ParamSpec("P")
+
+
+class Shelf(Generic[K, V]):
+    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
+
+    When all visitors have gone, at most ``at_rest`` bytes stay, the latest ones: of what took long to make.
+    """
+
+    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
+        self._limit, self._size, self._at_rest = limit, size, at_rest
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+        self.bytes = 0
+        with _shelves_lock:
+            _shelves.add(self)
+
+    def get(self, key: K) -> V | None:
+        """The value kept under ``key``, now the most recent one."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
+    def put(self, key: K, value: V) -> V:
+        """Keep ``value``; the oldest ones go until the bound holds."""
+        with self._lock:
+            if key in self._entries:
+                self.bytes -= self._size(self._entries.pop(key))
+            self._entries[key] = value
+            self.bytes += self._size(value)
+            while self.bytes > self._limit and len(self._entries) > 1:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
+        return value
+
+    def rest(self) -> None:
+        """All visitors have gone: forget the oldest, down to the bytes that stay."""
+        with self._lock:
+            while self.bytes > self._at_rest:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
+
+    def drop(self, key: K) -> None:
+        """Forget what is kept under ``key``, if anything is."""
+        with self._lock:
+            if key in self._entries:
+                self.bytes -= self._size(self._entries.pop(key))
+
+
+class Once(Generic[V]):
+    """A function without arguments that makes one thing for the whole process, however many threads ask at once.
+
+    Streamlit's own cache does the same, but any browser can ask it to be cleared.
+    """
+
+    def __init__(self, make: Callable[[], V]) -> None:
+        self._make, self._made = make, list[V]()
+        self._lock = threading.Lock()
+
+    def __call__(self) -> V:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+    def clear(self) -> None:
+        """Forget it; the next one who asks gets another."""
+        with self._lock:
+            self._made.clear()
+
+
+_shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
+_shelves_lock = threading.Lock()
+_results: list[Callable[[], None]] = []  # clear what :func:`lasting` keeps
+
+
+def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """A function whose ``most`` latest results are kept until all visitors have gone."""
+
+    def keep(function: Callable[P, V]) -> Callable[P, V]:
+        cached = lru_cache(maxsize=most)(function)
+        _results.append(cached.cache_clear)
+        return cached  # type: ignore[return-value]
+
+    return keep
+
+
+def rest() -> None:
+    """All visitors have gone: what was kept for them is given back."""
+    with _shelves_lock:
+        shelves = list(_shelves)
+    for clear in (*(shelf.rest for shelf in shelves), *_results):
+        clear()

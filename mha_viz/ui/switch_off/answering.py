@@ -1,0 +1,165 @@
+"""What the model answers with and without the heads that are off: in words, and as bars."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.analysis.effects import Effects, Together, agreement, ranked
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import COSINE, MASK, Answer, Question
+from mha_viz.errors import MhaVizError
+from mha_viz.figures import answers as charts
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.models import catalog
+from mha_viz.numerals import decimal, percent
+from mha_viz.ui import address, inference
+from mha_viz.ui.asking import WAITING
+from mha_viz.ui.cache import office
+from mha_viz.ui.parts import complain, guarded, plain, theme
+
+ON = {"sentence": "the sentence vector", "answer": "the answer"}
+
+
+def show(model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str) -> None:
+    """The answer before, and after where heads are off. Raises what the model raises."""
+    answer = answer_of(model, attention, question, off, way)
+    st.subheader("What the model answers")
+    st.markdown(_sentence(answer, off))
+    if answer.words:
+        chart = charts.word_bars(answer, bool(off), theme())
+        st.plotly_chart(chart, key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
+
+
+def answer_of(
+    model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str
+) -> Answer:
+    """The answer, from the cache or from the model. Raises what the model raises."""
+    if way == "mean" and off:
+        inference.measure_means(model)
+    text = attention.text
+    return inference.wait(office().answer(model, text.text, text.pair, way, off, question), WAITING)
+
+
+def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
+    before, after = answer.followed
+    without = f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads"
+    if answer.question.kind == COSINE:
+        change = f" {without}, **{decimal(after, 3)}**." if off else ""
+        return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
+    place = f"At token {answer.question.place}" if answer.question.kind == MASK else "As the next token"
+    first, then = (plain(word) for word in answer.best)
+    sentence = f"{place} the model answers **{first}**."
+    if not off:
+        return sentence
+    followed = plain(answer.question.word)
+    stays = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
+    return (
+        f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}. The "
+        f"probabilities of all words diverge by {decimal(answer.divergence, 3)} nats (KL)."
+    )
+
+
+def _alt(answer: Answer, is_changed: bool) -> str:
+    words = ", ".join(f"{word} {percent(value)}" for word, value in zip(answer.words[:3], answer.before, strict=False))
+    return f"Most probable words: {words}.{' Before and after the heads are off.' if is_changed else ''}"
+
+
+def effect_control(question: Question | None, effect: str) -> str:
+    """What the effects of heads are shown on: the control where something is asked, else the sentence vector."""
+    if question is None:
+        return "sentence"
+    key = f"effect_{effect}"
+    st.segmented_control(
+        "Effect on",
+        list(ON),
+        default=effect,
+        format_func=ON.__getitem__,
+        key=key,
+        required=True,
+        on_change=_on_effect,
+        args=(key,),
+    )
+    return effect
+
+
+@guarded()
+def _on_effect(key: str) -> None:
+    chosen = st.session_state[key]
+    address.go(effect=None if chosen == "answer" else chosen)
+
+
+def unit(question: Question | None, effect: str) -> str:
+    """What an effect is measured in."""
+    if effect == "sentence" or question is None:
+        return "1 − cosine"
+    return "change of the cosine" if question.kind == COSINE else "nats"
+
+
+def explained(question: Question | None, effect: str) -> str:
+    """One sentence on what the number of a head is."""
+    if effect == "sentence" or question is None:
+        return (
+            "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
+            "off: 1 − cosine, in thousandths."
+        )
+    if question.kind == COSINE:
+        return "How much the cosine of the two texts changes when this one head is off, in thousandths."
+    return (
+        "How far the probabilities of all words move when this one head is off: KL divergence from what they were, in "
+        "thousandths of a nat."
+    )
+
+
+def beside_random(effect: Together) -> str:
+    """The effect on the answer beside that of random directions; empty where nothing is asked."""
+    if effect.answer != effect.answer:
+        return ""
+    weaker = int((effect.random_answer < effect.answer).sum())
+    return (
+        f"On the answer the effect is {decimal(effect.answer, 4)}; losing as much in random directions gives "
+        f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
+        f"{len(effect.random_answer)} draws."
+    )
+
+
+def importance(model: catalog.Model, attention: Attention, question: Question, effects: Effects) -> None:
+    """How far a measure without removal, by gradients, agrees with the effects."""
+    text = attention.text
+    by_gradient = inference.wait(office().per_head("importance", model, text.text, text.pair, question), WAITING)
+    alike = agreement(by_gradient, effects.answer)
+    first, by_effect = ranked(by_gradient)[0], effects.ranked("answer").index(ranked(by_gradient)[0]) + 1
+    st.markdown(
+        f"By gradients alone (importance, Michel et al. 2019) **{both(first)}** comes first; by its effect on the "
+        f"answer it is number {by_effect} of {by_gradient.size}. The rank correlation of the two is {decimal(alike)}. "
+        "Importance is normalised within each layer, and is a first-order estimate."
+    )
+
+
+def direct(model: catalog.Model, attention: Attention, question: Question) -> None:
+    """What each head adds to the logit of the word directly, where that can be read off."""
+    if question.kind == COSINE:
+        return
+    with st.expander("Direct contribution of each head", key="direct", on_change="rerun") as box:
+        if not box.open:
+            return
+        text = attention.text
+        try:
+            added = inference.wait(office().per_head("direct", model, text.text, text.pair, question), WAITING)
+        except MhaVizError as error:
+            complain(error)
+            return
+        st.markdown(
+            f"What each head adds to the logit of **{plain(question.word)}** by way of the residual stream alone: its "
+            "output through its slice of W_O, the final norm with the scale it has here, and the word’s row of the "
+            "unembedding. What later layers make of the head is not part of it, so it may differ from the effect of "
+            "switching the head off."
+        )
+        st.plotly_chart(
+            charts.signed_grid(added, "logits", theme()),
+            key="direct_grid",
+            theme=None,
+            config=CONFIG,
+            width="content",
+            alt="Direct contribution of each head to the logit.",
+        )

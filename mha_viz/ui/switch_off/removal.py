@@ -1,0 +1,229 @@
+"""How many heads can go before the answer changes, and which few make another word the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
+from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import COSINE, Question
+from mha_viz.errors import Cancelled
+from mha_viz.figures import answers as charts
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.models import catalog
+from mha_viz.numerals import decimal
+from mha_viz.ui import address, inference
+from mha_viz.ui.address import Address
+from mha_viz.ui.cache import office
+from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.parts import guarded, plain, theme
+from mha_viz.ui.shelves import Once
+from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.switch_off.answering import answer_of, unit
+
+LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
+REMOVALS = Rules(
+    one="removal of heads",
+    many="removals of heads",
+    stop="Stop it, or wait until it is done.",
+    places=16,
+    forgotten=lambda: 10.0,
+    one_per_tab=True,
+)
+Key = tuple[object, ...]
+
+
+@Once
+def _desk() -> Desk[Key]:
+    return Desk(REMOVALS)
+
+
+def show(
+    model: catalog.Model, attention: Attention, question: Question | None, effects: Effects, where: Address
+) -> None:
+    """The curve of an answer while heads are removed one by one, once an order is chosen."""
+    effect = "sentence" if question is None else where.effect
+    st.subheader("How many can go?")
+    st.markdown("Heads are removed one by one, and stay off. The order is that of their effects alone, or random.")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _orders(where.order)
+        if where.order == "random":
+            st.button("Another order", key="reshuffle", on_click=address.go, kwargs={"seed": str(where.seed + 1)})
+    if not where.order:
+        return
+    order = order_of(effects, where.order, effect, where.seed)
+    curve = _curve(model, attention, question, order, where.how)
+    if curve is None:
+        return
+    st.markdown(_sentence(curve, question))
+    chart = charts.removal_curve(curve, effect, unit(question, effect), theme())
+    st.plotly_chart(chart, key="removal", theme=None, config=CONFIG, alt="Effect while heads are removed one by one.")
+
+
+def _orders(chosen: str) -> None:
+    key = f"order_{chosen}"
+    st.segmented_control(
+        "Order",
+        ORDERS,
+        default=chosen or None,
+        format_func=LABELS.__getitem__,
+        key=key,
+        label_visibility="collapsed",
+        on_change=_on_order,
+        args=(key,),
+    )
+
+
+@guarded()
+def _on_order(key: str) -> None:
+    address.go(order=st.session_state[key])
+
+
+def _sentence(curve: Removal, question: Question | None) -> str:
+    heads = len(curve.order)
+    if question is None or question.kind == COSINE:
+        half = int(np.argmax(curve.sentence >= curve.sentence[-1] / 2))
+        return f"Half of the change that all {heads} heads make together is reached with {half} of them off."
+    if curve.first_change is None:
+        return f"The most probable word stays the same, even with all {heads} heads off."
+    first = both(curve.order[curve.first_change - 1])
+    return (
+        f"With {curve.first_change} of {heads} heads off, {first} being the last of them, another word becomes the "
+        "most probable one."
+    )
+
+
+def _curve(
+    model: catalog.Model, attention: Attention, question: Question | None, order: tuple[Head, ...], way: str
+) -> Removal | None:
+    """The curve, from the cache or from the model; None where it was stopped. Raises what the model raises, and
+    Busy."""
+    text = attention.text
+
+    def work(job: Job) -> Removal:
+        parts: list[Changes] = []
+        counts = steps(len(order), len(text))
+        for done, some in enumerate(counts, 1):
+            _check(job)
+            variants = [order[:count] for count in some]
+            parts.append(office().lost(model, text.text, text.pair, way, variants, question).result())
+            job.tell(done / len(counts))
+        return removed(order, parts)
+
+    curve = _ordered((attention.key, question, order, way), model, way, text.text[:40], work, "Removing heads")
+    return curve if isinstance(curve, Removal) else None
+
+
+def _ordered(
+    key: Key, model: catalog.Model, way: str, name: str, work: Callable[[Job], Removal | Switch], words: str
+) -> Removal | Switch | None:
+    """What ``work`` makes, from the cache or as a job that can be stopped; None where it was."""
+    result = office().removals.get(key)
+    if result is not None:
+        return result
+    if way == "mean":
+        inference.measure_means(model)
+    if _desk().left(key):
+        st.button("Start again", key=f"again_{hash(key)}", on_click=_again, args=(key,))
+        return None
+    job = _desk().order(key, name, lambda job: _keep(key, work(job)))
+    wait_for(job, lambda: f"{words}: {job.fraction:.0%}", f"stop_{hash(key)}")
+    result = office().removals.get(key)
+    if result is None:
+        raise job.error or Cancelled("It was not computed to the end.", "Start it again.")
+    return result
+
+
+def _keep(key: Key, result: Removal | Switch) -> None:
+    office().removals.put(key, result)
+
+
+def _check(job: Job) -> None:
+    if job.stopped():
+        raise Cancelled("Nobody waits for this any more.", "Start it again.")
+
+
+@guarded()
+def _again(key: Key) -> None:
+    failed = _desk().failed(key)
+    if failed is not None:
+        failed.join()
+
+
+# ---- Another answer -----------------------------------------------------------------------------------------
+
+
+def show_switch(model: catalog.Model, attention: Attention, question: Question | None, where: Address) -> None:
+    """Which few heads make another word the answer, once a word is chosen."""
+    if question is None or question.kind == COSINE:
+        return
+    st.subheader("Which heads keep another word from being the answer?")
+    answer = answer_of(model, attention, question, (), where.how)
+    others = [word for word in answer.words if word != answer.best[0]]
+    wanted = where.want if where.want in others else None
+    key = f"want_{wanted}"
+    st.selectbox(
+        "Word",
+        others,
+        index=None if wanted is None else others.index(wanted),
+        placeholder="Choose a word",
+        key=key,
+        width=240,
+        on_change=_on_want,
+        args=(key,),
+    )
+    if wanted is None:
+        return
+    text = attention.text
+    place, second = (question.place if question.places else None), ""
+    other = inference.wait(office().question(model, text.text, text.pair, place, wanted, second), "Asking the model…")
+    switched = _switched(model, attention, other, where.how)
+    if switched is not None:
+        _say_switch(switched, wanted)
+
+
+def _switched(model: catalog.Model, attention: Attention, question: Question, way: str) -> Switch | None:
+    text = attention.text
+    at_once = max(1, PIECES // len(text))
+
+    def work(job: Job) -> Switch:
+        def margins_of(sets: list[tuple[Head, ...]]) -> Numbers:
+            parts: list[Numbers] = []
+            for first in range(0, len(sets), at_once):
+                _check(job)
+                some = sets[first : first + at_once]
+                parts.append(office().margins(model, text.text, text.pair, way, some, question).result())
+            return np.concatenate(parts)
+
+        return switch(attention.every_head(), margins_of, progress=job.tell)
+
+    key = (attention.key, question, "switch", way)
+    switched = _ordered(key, model, way, text.text[:40], work, "Looking for heads")
+    return switched if isinstance(switched, Switch) else None
+
+
+def _say_switch(switched: Switch, wanted: str) -> None:
+    word, names = plain(wanted), ", ".join(map(both, switched.heads))
+    margin = decimal(switched.margins[-1], 2)
+    if switched.is_answer:
+        st.markdown(
+            f"Without {names} the answer is **{word}**: it lies {margin} in log p above the next best word. The heads "
+            "were found one after the other, so a smaller set may exist."
+        )
+    elif switched.heads:
+        st.markdown(f"**{word}** does not become the answer. {names} bring it nearest: {margin} in log p remain.")
+    else:
+        st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
+    if switched.heads:
+        off = ".".join(map(str, sorted(switched.heads)))
+        st.button("Switch these off", key="switch_these", on_click=address.go, kwargs={"off": off})
+
+
+@guarded()
+def _on_want(key: str) -> None:
+    address.go(want=st.session_state[key])

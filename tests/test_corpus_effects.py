@@ -1,0 +1,242 @@
+"""Effects over a corpus, sentence by sentence against transformers, and the rule by which a role is called used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+from mha_viz.analysis.corpus_effects import HEADING, Variant, rows_of, variants_of
+from mha_viz.attention import Head
+from mha_viz.cli import main
+from mha_viz.corpus.sources import open_corpus
+from mha_viz.corpus.treebank import Corpus
+from mha_viz.errors import CorpusError, SettingError, UnknownHead
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.probe import place
+from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Run, effect
+from mha_viz.study.effects import Case, lost_each
+from tests.tiny_models import HEADS
+
+Folder = Callable[[str], Path]
+Tiny = Callable[[str], Encoder]
+
+TREES = """# newdoc id = one
+1\tThe\tthe\tDET\t_\t_\t2\tdet\t_\t_
+2\tanimal\tanimal\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\tjumps\tjump\tVERB\t_\t_\t0\troot\t_\t_
+
+# newdoc id = two
+1\tThe\tthe\tDET\t_\t_\t2\tdet\t_\t_
+2\tfox\tfox\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\twas\tbe\tAUX\t_\t_\t0\troot\t_\t_
+4\tquick\tquick\tADJ\t_\t_\t3\txcomp\t_\t_
+
+"""
+FORMS = (("The", "animal", "jumps"), ("The", "fox", "was", "quick"))
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Corpus:
+    path = tmp_path / "trees.conllu"
+    path.write_text(TREES, "utf-8")
+    corpus = open_corpus(path)
+    assert isinstance(corpus, Corpus)
+    return corpus
+
+
+def plain(folder: Path, kind: Any, off: Head | None) -> Any:
+    """Transformers' own model in which one head puts out zero."""
+    model = kind.from_pretrained(folder, attn_implementation="eager").eval()
+    if off is not None:
+
+        def hook(_: Any, arguments: Any) -> Any:
+            joined = arguments[0].clone().unflatten(-1, (HEADS, -1))
+            joined[:, :, off.head] = 0
+            return (joined.flatten(-2),)
+
+        place(model.base_model, off.layer).output.register_forward_pre_hook(hook)
+    return model
+
+
+def test_masked_words_of_a_relation_lose_what_transformers_say(trees: Corpus, tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder, off = tiny("bert words"), Head(1, 2)
+    measured = effect(trees, [off], encoder, relation="det")  # the dependents, "The"
+    assert (measured.measure, measured.cases, measured.left_out, measured.documents) == (WORD, 2, 0, 2)
+    falls = []
+    for forms in FORMS:
+        read = encoder.read_words(forms)
+        assert read.words.count(0) == 1
+        at, piece = read.words.index(0), read.ids[read.words.index(0)]
+        ids = torch.tensor([[encoder.mask if i == at else one for i, one in enumerate(read.ids)]])
+        with torch.no_grad():
+            before, after = (
+                plain(tiny_folder("bert words"), AutoModelForMaskedLM, head)(ids).logits[0, at].double().log_softmax(-1)
+                for head in (None, off)
+            )
+        falls.append(float(before[piece] - after[piece]))
+    row = measured.rows[0]
+    assert (row.variant, row.effect) == (Variant((off,), "head"), pytest.approx(np.mean(falls), abs=1e-4))
+    assert [r.variant.heads[0] for r in measured.rows[1:]] == [Head(1, 0), Head(1, 1), Head(1, 3)]
+    assert {r.variant.kind for r in measured.rows[1:]} == {"control"}
+
+
+def test_the_loss_of_a_text_rises_as_transformers_say(trees: Corpus, tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder, off = tiny("gpt2 words"), Head(0, 3)
+    measured = effect(trees, [off], encoder)
+    rises, falls = [], []
+    for forms, word in zip(FORMS, (1, 1), strict=True):
+        read = encoder.read_words(forms)
+        ids = torch.tensor([read.ids])
+        with torch.no_grad():
+            before, after = (
+                plain(tiny_folder("gpt2 words"), AutoModelForCausalLM, head)(ids).logits[0].double().log_softmax(-1)
+                for head in (None, off)
+            )
+        followed = [(before[i - 1, one], after[i - 1, one]) for i, one in enumerate(read.ids) if i]
+        rises.append(float(np.mean([b - a for b, a in followed])))
+        falls.append(sum(float(b - a) for (b, a), of in zip(followed, read.words[1:], strict=True) if of == word))
+    assert measured.measure == LOSS
+    assert measured.rows[0].effect == pytest.approx(np.mean(rises), abs=1e-4)
+    of_words = effect(trees, [off], encoder, relation="nsubj")
+    assert of_words.measure == "fall of log p of the word"
+    assert of_words.rows[0].effect == pytest.approx(np.mean(falls), abs=1e-4)
+
+
+def test_vectors_where_there_are_no_words(trees: Corpus, tiny: Tiny) -> None:
+    encoder = tiny("bert")
+    measured = effect(trees, ["L0H0", "L2H1"], encoder, method="uniform")
+    assert measured.measure == VECTOR
+    assert [row.variant.kind for row in measured.rows] == ["together", "head", "head"] + ["control"] * 6
+    assert measured.rows[0].variant.name == "L0H0 L2H1"
+    assert all(row.effect > 0 for row in measured.rows)
+    words = effect(trees, ["L0H0"], encoder, relation="nsubj", direction="head_to_dep")
+    assert (words.cases, words.measure) == (2, "1 − cosine of the word’s last state")
+
+
+def test_a_direction_names_the_words_that_a_head_attends_from(trees: Corpus, tiny: Tiny) -> None:
+    encoder = tiny("bert")
+    for direction, word in (("dep_to_head", 1), ("head_row", 2)):
+        measured = effect(trees, ["L1H1"], encoder, relation="nsubj", direction=direction)
+        alone = []
+        for forms in FORMS:
+            pieces = encoder.read_words(forms).words
+            tokens = lost_each(encoder, [(Head(1, 1),)], Case("", words=forms)).tokens[0]
+            alone.append(np.mean([tokens[i] for i, one in enumerate(pieces) if one == word]))
+        assert measured.rows[0].effect == pytest.approx(np.mean(alone), abs=1e-6)
+
+
+def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
+    encoder = tiny("bert")
+    for problem, error, more in (
+        ("has no word that bears on obj", CorpusError, {"relation": "obj"}),
+        ("is not a direction", SettingError, {"relation": "det", "direction": "up"}),
+        ("is not a way to switch a head off", SettingError, {"method": "half"}),
+        ("most is 0", SettingError, {"most": 0}),
+    ):
+        with pytest.raises(error, match=problem):
+            effect(trees, ["L0H0"], encoder, **more)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="No head"):
+        effect(trees, [], encoder)
+    with pytest.raises(UnknownHead):
+        effect(trees, ["L9H0"], encoder)
+    text = tmp_path / "plain.txt"
+    text.write_text("The fox jumps.\n", "utf-8")
+    with pytest.raises(CorpusError, match="no dependencies"):
+        effect(text, ["L0H0"], encoder, relation="nsubj")
+    assert effect(text, ["L0H0"], encoder).cases == 1
+
+
+def test_sentences_that_are_too_long_are_counted(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
+    text = tmp_path / "long.txt"
+    text.write_text("The fox jumps.\n" + "fox " * 200 + "\n", "utf-8")
+    measured = effect(text, ["L0H0"], tiny("bert"))
+    assert (measured.cases, measured.sentences, measured.left_out) == (1, 2, 1)
+    assert np.isnan(measured.rows[0].low)  # one sentence has no interval
+
+
+def test_what_was_read_has_a_result(trees: Corpus, tiny: Tiny) -> None:
+    run = Run(tiny("bert"), trees, ["L0H0"])
+    with pytest.raises(CorpusError, match="no sentence that can be measured"):
+        run.result()
+    next(run.sentences())
+    assert (run.result().cases, run.result().sentences) == (1, 1)
+
+
+# ---- The rule ----------------------------------------------------------------------------------------------------
+
+
+HEAD, OTHER, THIRD = (
+    Variant((Head(0, number),), kind) for number, kind in ((0, "head"), (1, "control"), (2, "control"))
+)
+
+
+def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
+    generator = np.random.default_rng(0)
+    noise = generator.normal(0, 0.05, (60, 3))
+    units = [str(case // 3) for case in range(60)]
+    for effects, used in (([1.0, 0.2, 0.5], True), ([1.0, 0.2, 0.99], False), ([1.0, 1.5, 0.1], False)):
+        row = rows_of([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
+        assert row.used is used
+        assert row.more == pytest.approx(effects[0] - max(effects[1:]), abs=0.05)
+        assert row.low < row.effect < row.high
+        assert row.more_low < row.more < row.more_high
+    assert rows_of([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
+    assert rows_of([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
+
+
+def test_intervals_are_those_of_drawn_documents() -> None:
+    effects = np.array([[0.0], [0.0], [1.0]])
+    row = rows_of([HEAD], effects, ["a", "a", "b"], judged=False)[0]
+    assert row.effect == pytest.approx(1 / 3)
+    assert (row.low, row.high) == (0.0, 1.0)  # a draw may hold one of both documents twice
+    assert np.isnan(rows_of([HEAD], effects, ["a"] * 3, judged=False)[0].low)
+
+
+def test_heads_with_the_same_role_are_no_controls() -> None:
+    variants = variants_of([Head(0, 1), Head(1, 0)], [Head(0, 2)], 4)
+    names = [(variant.name, variant.kind) for variant in variants]
+    assert names[:3] == [("L0H1 L1H0", "together"), ("L0H1", "head"), ("L1H0", "head")]
+    assert [name for name, kind in names if kind == "control"] == ["L0H0", "L0H3", "L1H1", "L1H2", "L1H3"]
+
+
+# ---- The command -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_and_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "effect.csv"
+    command = ["effect", "grammar", "--model", "toy", "--heads", "L1H1", "--relation", "nsubj", "--most", "12"]
+    assert main([*command, "--out", str(out)]) == 0
+    table = pd.read_csv(out)
+    assert tuple(table.columns) == HEADING
+    assert table["heads"].tolist() == ["L1H1", "L1H0", "L1H2", "L1H3"]
+    measured = effect("grammar", ["L1H1"], "toy", relation="nsubj", most=12)
+    assert table["effect"].tolist() == pytest.approx([row.effect for row in measured.rows])
+    printed = capsys.readouterr().out
+    assert "toy on grammar, nsubj (dep_to_head): fall of log p of the masked word, zero" in printed
+    assert "same layer" in printed
+    assert ("L1H1 (2-2) is used for nsubj" in printed) == measured.rows[0].used
+    assert ("no effect of L1H1 (2-2) was found" in printed) != measured.rows[0].used
+    assert main([*command, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["heads"] == "L1H1"
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (["--heads", "L9H0"], "L9H0 does not exist"),
+        (["--heads", "three"], "three"),
+        (["--heads", "L0H0", "--relation", "obj", "--most", "0"], "not a number of sentences"),
+        ([], "--heads"),
+    ],
+)
+def test_the_command_says_what_is_wrong(more: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["effect", "grammar", "--model", "toy", *more]) != 0
+    assert problem in capsys.readouterr().err

@@ -1,0 +1,149 @@
+"""Heads that are removed one by one, and the few that change an answer, against single passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis import effects as analysis
+from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.removal import ORDERS, Removal, order_of, steps, switch
+from mha_viz.attention import Head
+from mha_viz.errors import SettingError
+from mha_viz.models import answers
+from mha_viz.models.encoder import Encoder
+from mha_viz.study import effects as study
+from mha_viz.study.effects import Case
+from mha_viz.study.removal import margins, removal, smallest_switch
+from tests.tiny_models import HEADS, LAYERS
+
+Tiny = Callable[[str], Encoder]
+TEXT = "The animal didn't cross the [MASK] because it was"
+
+
+@pytest.fixture
+def case(tiny: Tiny) -> Case:
+    return Case(TEXT, question=answers.question_about(tiny("bert words"), TEXT))
+
+
+def made(sentence: list[list[float]], answer: list[list[float]]) -> Effects:
+    numbers, none = np.array(sentence), np.zeros((0,))
+    return Effects(numbers, none, np.array(answer), none, none, none)
+
+
+def test_orders_of_heads_are_by_their_effect_alone() -> None:
+    effects = made([[0.1, 0.4], [0.3, 0.2]], [[4, 3], [2, 1]])
+    most = [Head(0, 1), Head(1, 0), Head(1, 1), Head(0, 0)]
+    assert order_of(effects, "most") == tuple(most)
+    assert order_of(effects, "least") == tuple(most[::-1])
+    assert order_of(effects, "most", "answer") == (Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1))
+    shuffled = [order_of(effects, "random", seed=seed) for seed in range(8)]
+    assert {tuple(sorted(each)) for each in shuffled} == {tuple(sorted(most))}
+    assert len(set(shuffled)) > 1
+    assert order_of(effects, "random", "answer", 3) == shuffled[3]
+    with pytest.raises(SettingError, match="least, most, random"):
+        order_of(effects, "best")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_curve_is_what_single_passes_give(order: str, tiny: Tiny, case: Case) -> None:
+    encoder = tiny("bert words")
+    heads = order_of(study.effects(encoder, case), order, "answer", seed=1)
+    done: list[float] = []
+    curve = removal(encoder, heads, case, done.append)
+    assert len(curve.sentence) == 1 + LAYERS * HEADS
+    assert curve.sentence[0] == curve.answer[0] == curve.score[0] == curve.changed[0] == 0
+    assert done[-1] == 1
+    for count in (1, 5, LAYERS * HEADS):
+        alone = study.lost(encoder, heads[:count], case)
+        assert curve.sentence[count] == pytest.approx(alone.sentence[0], abs=1e-6)
+        assert curve.answer[count] == pytest.approx(alone.answer[0], abs=1e-5)
+        assert curve.score[count] == pytest.approx(alone.score[0], abs=1e-5)
+        assert curve.changed[count] == alone.changed[0]
+
+
+def test_the_first_change_of_an_answer() -> None:
+    zeros = np.zeros(4)
+    assert Removal((), zeros, zeros, zeros, np.array([0.0, 0, 1, 0])).first_change == 2
+    assert Removal((), zeros, zeros, zeros, zeros).first_change is None
+    assert Removal((), zeros, zeros, zeros, np.full(4, np.nan)).first_change is None
+
+
+def test_a_curve_without_a_question_is_of_the_vector_alone(tiny: Tiny) -> None:
+    encoder = tiny("bert words")
+    every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
+    curve = removal(encoder, every, Case(TEXT))
+    assert (curve.sentence[1:] > 0).all()
+    assert np.isnan(curve.answer).all()
+    assert curve.first_change is None
+
+
+@pytest.mark.parametrize("pieces", [1, 30, 512])
+def test_a_curve_does_not_depend_on_the_size_of_a_batch(
+    pieces: int, tiny: Tiny, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = tiny("bert words")
+    every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
+    whole = removal(encoder, every, case)
+    monkeypatch.setattr("mha_viz.analysis.removal.PIECES", pieces)
+    assert [count for counts in steps(12, 10) for count in counts] == list(range(1, 13))
+    assert analysis.PIECES == 512
+    assert np.allclose(removal(encoder, every, case).answer, whole.answer, atol=1e-5)
+
+
+# ---- Another answer ----------------------------------------------------------------------------------------------
+
+
+def test_margins_are_differences_of_log_probabilities(tiny: Tiny, case: Case) -> None:
+    encoder = tiny("bert words")
+    values = study.values_without(encoder, [(), (Head(0, 0),)], case)
+    assert case.question is not None
+    piece = case.question.piece
+    expected = [row[piece] - max(value for at, value in enumerate(row) if at != piece) for row in values]
+    assert margins(encoder, [(), (Head(0, 0),)], case) == pytest.approx(expected, abs=1e-6)
+    assert expected[0] > 0  # it is the answer
+    with pytest.raises(SettingError, match="No word is asked for"):
+        margins(encoder, [()], Case(TEXT))
+
+
+def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
+    encoder = tiny("bert words")
+    first = study.answer(encoder, [], Case(TEXT, question=answers.question_about(encoder, TEXT)))
+    wanted = first.words[1]
+    case = Case(TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
+    switched = smallest_switch(encoder, case)
+    assert len(switched.margins) == len(switched.heads) + 1
+    assert list(switched.margins) == sorted(switched.margins)
+    assert switched.margins[0] < 0
+    chosen: tuple[Head, ...] = ()
+    for count, head in enumerate(switched.heads, 1):
+        every = [Head(layer, number) for layer in range(LAYERS) for number in range(HEADS)]
+        values = {other: float(margins(encoder, [(*chosen, other)], case)[0]) for other in every if other not in chosen}
+        assert values[head] == pytest.approx(max(values.values()), abs=1e-5)
+        assert switched.margins[count] == pytest.approx(values[head], abs=1e-5)
+        chosen = (*chosen, head)
+    if switched.is_answer:
+        assert study.answer(encoder, switched.heads, case).best[1] == wanted
+
+
+def test_a_search_ends_when_nothing_helps() -> None:
+    every = [Head(0, head) for head in range(4)]
+    gains = {Head(0, 0): 0.2, Head(0, 1): 1.0, Head(0, 2): 0.5, Head(0, 3): -1.0}
+
+    def margins_of(start: float) -> Callable[[list[tuple[Head, ...]]], np.ndarray]:
+        return lambda sets: np.array([start + sum(gains[head] for head in heads) for heads in sets])
+
+    found = switch(every, margins_of(-1.3))
+    assert (found.heads, found.is_answer) == ((Head(0, 1), Head(0, 2)), True)
+    best = min(
+        (heads for count in range(5) for heads in combinations(every, count) if margins_of(-1.3)([heads])[0] > 0),
+        key=len,
+    )
+    assert len(best) == len(found.heads)
+    found = switch(every, margins_of(-5.0))
+    assert (len(found.heads), found.is_answer) == (3, False)  # the fourth makes it worse
+    assert len(switch(every, margins_of(-5.0), most=1).heads) == 1
+    assert switch(every, margins_of(0.5)).heads == ()

@@ -1,0 +1,208 @@
+"""Answers on the page on which heads are switched off: words with bars, cosines of pairs, heads removed one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis.removal import order_of
+from mha_viz.attention import Head
+from mha_viz.figures import effects as charts
+from mha_viz.models.answers import question_about
+from mha_viz.models.contributions import direct
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.numerals import decimal, percent
+from mha_viz.study import effects as study
+from mha_viz.study.effects import Case
+from mha_viz.study.removal import removal, smallest_switch
+from mha_viz.ui.address import read
+from tests.page_session import PageSession, press
+
+pytestmark = pytest.mark.usefixtures("no_hub")
+
+PAGE = "pages/60_switch_off.py"
+MASKED = "the dog [MASK] the girl ."
+
+
+def visit(**url: Any) -> PageSession:
+    return PageSession({"text": MASKED, "model": "toy", **url}, PAGE)
+
+
+def chart(page: PageSession, key: str) -> dict[str, Any] | None:
+    charts_shown = [c for c in page.at.get("plotly_chart") if c.proto.id.endswith(f"-{key}")]
+    return json.loads(charts_shown[0].proto.spec) if charts_shown else None
+
+
+def cells(page: PageSession) -> dict[str, str]:
+    drawn = chart(page, "effects")
+    assert drawn is not None
+    return dict(zip(drawn["data"][1]["customdata"], drawn["data"][1]["text"], strict=True))
+
+
+@pytest.fixture(scope="module")
+def toy() -> Encoder:
+    return load("toy")
+
+
+def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
+    page = visit()
+    answer = study.answer(toy, [], Case(MASKED, question=question_about(toy, MASKED)))
+    bars = chart(page, "words")
+    assert bars is not None
+    assert len(bars["data"]) == 1
+    assert bars["data"][0]["customdata"] == list(answer.words)
+    assert len(answer.words) == 10
+    assert f"At token 3 the model answers **{answer.best[0]}**." in page.said
+
+
+def test_before_and_after_heads_are_off(toy: Encoder) -> None:
+    page = visit(off="L1H1.L1H2", word="sees")
+    question = question_about(toy, MASKED, word="sees")
+    answer = study.answer(toy, [Head(1, 1), Head(1, 2)], Case(MASKED, question=question))
+    bars = chart(page, "words")
+    assert bars is not None
+    assert [trace["name"] for trace in bars["data"]] == ["after", "before"]
+    assert bars["data"][1]["customdata"] == list(answer.words)
+    before, after = answer.followed
+    assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said
+    assert f"{decimal(answer.divergence, 3)} nats (KL)" in page.said
+    assert "On the answer the effect is" in page.said
+
+
+def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:
+    effects = study.effects(toy, Case(MASKED, question=question_about(toy, MASKED)))
+    for url, numbers in (({}, effects.answer), ({"effect": "sentence"}, effects.sentence)):
+        shown = cells(visit(**url))
+        assert shown["L1H1"] == charts.in_thousandths(numbers[1, 1])
+        assert shown["L0H3"] == charts.in_thousandths(numbers[0, 3])
+    page = visit()
+    assert "Another word becomes the most probable one without" in page.said
+    next(c for c in page.at.segmented_control if c.label == "Effect on").set_value("sentence").run()
+    page.check()
+    assert page.url["effect"] == "sentence"
+
+
+def test_several_masks_begin_with_the_first_and_can_be_chosen(toy: Encoder) -> None:
+    text = "the [MASK] saw the [MASK] ."
+    page = visit(text=text)
+    assert f"At token 2 the model answers **{question_about(toy, text, place=2).word}**" in page.said
+    next(c for c in page.at.selectbox if c.label == "Masked token").set_value(5).run()
+    page.check()
+    assert page.url["place"] == "5"
+    assert f"At token 5 the model answers **{question_about(toy, text, place=5).word}**" in page.said
+    page.read("the cat ran .")
+    assert "place" not in page.url
+    assert "Token 9 is not masked" in visit(text=text, place="9").said
+
+
+def test_a_word_that_cannot_be_followed_is_said_and_the_rest_stays(toy: Encoder) -> None:
+    page = visit(word="xylophone")
+    assert "“xylophone” is not in the vocabulary" in page.said
+    assert f"the model answers **{question_about(toy, MASKED).word}**" in page.said
+    assert len(cells(page)) == 8
+
+
+@pytest.mark.parametrize("text", ["the dog saw the girl .", "A dog [MASK]."])
+def test_a_model_that_has_no_answer_says_why_and_shows_the_rest(text: str) -> None:
+    page = visit(text=text, **({"model": "minilm"} if "A dog" in text else {}))
+    expected = "“minilm” cannot predict words" if "A dog" in text else "The text has no [MASK]"
+    assert page.said.count(expected) == 1
+    assert chart(page, "words") is None
+    assert chart(page, "effects") is not None
+
+
+def test_a_second_text_asks_how_alike_the_two_are(minilm: Encoder) -> None:
+    text, other = "A man plays the guitar.", "Someone is making music."
+    page = PageSession({"text": text, "off": "L4H4"}, PAGE)
+    next(field for field in page.at.text_input if field.label.startswith("Second text")).set_value(other).run()
+    page.check()
+    assert page.url["second"] == other
+    case = Case(text, question=question_about(minilm, text, other=other))
+    before, after = study.answer(minilm, [Head(4, 4)], case).followed
+    assert f"have a cosine of **{decimal(before, 3)}**. Without L4H4 (5-5), **{decimal(after, 3)}**." in page.said
+    assert cells(page)["L0H0"] == charts.in_thousandths(study.part(minilm, 0, [0], case).answer[0, 0])
+
+
+def test_all_heads_off_still_answer() -> None:
+    every = ".".join(f"L{layer}H{head}" for layer in range(2) for head in range(4))
+    page = visit(off=every)
+    assert "Without 8 heads" in page.said
+    assert chart(page, "words") is not None
+
+
+def test_every_head_is_a_point_of_looks_and_effects(toy: Encoder) -> None:
+    page = visit()
+    drawn = chart(page, "looks")
+    assert drawn is not None
+    names = [name for trace in drawn["data"] for name in trace["customdata"]]
+    assert names == [f"L{layer}H{head}" for layer in range(2) for head in range(4)]
+    page.pick("looks", {"customdata": "L1H2"})
+    assert page.url["off"] == "L1H2"
+
+
+# ---- Heads removed one by one ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["least", "most", "random"])
+def test_a_curve_is_that_of_the_study(order: str, toy: Encoder) -> None:
+    page = visit()
+    assert chart(page, "removal") is None
+    next(c for c in page.at.segmented_control if c.label == "Order").set_value(order).run()
+    page.check()
+    assert page.url["order"] == order
+    case = Case(MASKED, question=question_about(toy, MASKED))
+    heads = order_of(study.effects(toy, case), order, "answer")
+    curve = removal(toy, heads, case)
+    drawn = chart(page, "removal")
+    assert drawn is not None
+    assert drawn["data"][0]["customdata"][1:] == [f"{head} ({head.paper})" for head in heads]
+    if curve.first_change:
+        assert f"With {curve.first_change} of 8 heads off" in page.said
+    if order == "random":
+        press(page, "reshuffle")
+        assert page.url["seed"] == "1"
+
+
+def test_a_curve_without_words_is_of_the_vector() -> None:
+    page = visit(text="the dog saw the girl .", order="least")
+    assert "Half of the change that all 8 heads make" in page.said
+
+
+def test_values_that_a_link_cannot_have_are_named() -> None:
+    where = read({"order": "sideways", "effect": "mood", "place": "x", "seed": "-1"})
+    assert (where.order, where.effect, where.place, where.seed) == ("", "answer", None, 0)
+    assert len(where.complaints) == 4
+    assert (
+        "Part of this link could not be used (effect=mood, order=sideways)"
+        in visit(order="sideways", effect="mood").said
+    )
+
+
+def test_heads_that_make_another_word_the_answer(toy: Encoder) -> None:
+    first = study.answer(toy, [], Case(MASKED, question=question_about(toy, MASKED)))
+    wanted = first.words[1]
+    page = visit(want=wanted)
+    found = smallest_switch(toy, Case(MASKED, question=question_about(toy, MASKED, word=wanted)))
+    if found.is_answer:
+        assert f"the answer is **{wanted}**" in page.said
+    else:
+        assert f"**{wanted}** does not become the answer" in page.said
+    if found.heads:
+        press(page, "switch_these")
+        assert page.url["off"] == ".".join(map(str, sorted(found.heads)))
+
+
+def test_direct_contributions_are_shown_where_they_can_be_read_off(
+    tiny_folder: Callable[[str], Path], tiny: Callable[[str], Encoder]
+) -> None:
+    url = {"text": "The animal didn't cross", "model": str(tiny_folder("gpt2 words"))}
+    page = PageSession(url, PAGE)
+    assert "As the next token the model answers" in page.said
+    encoder = tiny("gpt2 words")
+    added = direct(encoder, question_about(encoder, url["text"]), url["text"])
+    assert np.isfinite(added).all()

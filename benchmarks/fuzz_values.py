@@ -18,6 +18,7 @@ from tests.web_session import WebSession
 LONGEST = 64_000  # characters of an address
 _TEXTS = [text for text in TEXTS.values() if 0 < len(text) <= 3_000 and text.isprintable() | ("\0" in text)]
 _HEADS = ("L0H0", "L3H1", "l5h11", "L99H0", "4-2", "0-0", "13-13", "L1", "H", "L003H001", "٣-٤")
+_SOUGHT = ("subject", "pronoun", "looks at commas", "L3H1", "4-2", "99-99", "it animal", "the → cat", "vocative")
 _PARAMETERS = (
     "text pair model before head on pin link unit special links scale side typed tray second with show diff at as q k "
     "step divide corpus kinds find relation level numbering experiment run arm tour learning "
@@ -76,6 +77,11 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
         "mha_explorer": (
             ("view", lambda: {"of": _text_on_screen(session), **any_query(random)}),
             ("tray", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
+            ("card", lambda: random.choice(_HEADS)),
+        ),
+        "mha_search": (
+            ("query", lambda: random.choice((*_SOUGHT, any_text(random)))),
+            ("open", lambda: {"typed": random.choice(_SOUGHT), "index": random.randint(-1, 9)}),
         ),
         "mha_compare": (("view", lambda: any_query(random)), ("edit", lambda: _edit(random))),
         "mha_block": (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
     from mha_viz.exports import open_attention
-    from mha_viz.figure import Figure, compare, difference
+    from mha_viz.figure import Figure, compare, difference, publish
     from mha_viz.figures.layout import Size
     from mha_viz.figures.view import View
     from mha_viz.models.ablation import without
@@ -70,6 +70,7 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "profile",
+    "publish",
     "replicate",
     "rollout",
     "search",
@@ -99,6 +100,7 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "profile": "mha_viz.study.profiling",
+        "publish": "mha_viz.figure",
         "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.analysis.rollout",
         "search": "mha_viz.study.search",

@@ -16,6 +16,7 @@ __all__ = [
     "Failed",
     "Fault",
     "FigureWarning",
+    "LessonFull",
     "MeansMissing",
     "MhaVizError",
     "MissingGlyphWarning",
@@ -155,6 +156,10 @@ class CorpusMissing(CorpusError):
 
 class ResultUnreadable(MhaVizError):
     """A file is not the result of an experiment of the lab."""
+
+
+class LessonFull(MhaVizError):
+    """A lesson has no room for one more view."""
 
 
 class TrayFull(MhaVizError):

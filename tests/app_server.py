@@ -24,7 +24,7 @@ class AppServer:
 
     def __init__(self, folder: Path, *options: str, base: str = "", **environment: str) -> None:
         self._base = f"/{base}" if base else ""
-        self._folder = folder
+        self.folder = folder
         self._options = options
         self._own = environment
         self._log = folder / "server.log"
@@ -68,8 +68,8 @@ class AppServer:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
         return (
             kept
-            | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self._folder), "NO_PROXY": "127.0.0.1"}
-            | {"MHA_VIZ_HOME": str(self._folder)}
+            | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self.folder), "NO_PROXY": "127.0.0.1"}
+            | {"MHA_VIZ_HOME": str(self.folder)}
             | self._own
         )
 

@@ -35,6 +35,8 @@ PLACES = {
     "switch off": Place("pages/60_switch_off.py"),
     "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
     "questions": Place("pages/80_questions.py", {"tour": "2"}),
+    "questions, a class": Place("pages/80_questions.py", {"class": "1", "task": "1", "answer": "L3H1"}),
+    "explore, a class": Place(None, {"class": "1"}),
     "about": Place("pages/90_about.py"),
 }
 NOT_PRESSED = (

@@ -100,7 +100,7 @@ def test_escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> Non
     page = visitor.explore()
     page.get_by_role("button", name="Examples").click()
     page.keyboard.press("Escape")
-    expect(page.locator(".mha-sentence ul")).to_be_hidden()
+    expect(page.locator(".mha-sentence ul").first).to_be_hidden()
     expect(visitor.readout).to_contain_text("it attends to")
     assert visitor.address == {}
     page.keyboard.press("Escape")

@@ -113,7 +113,8 @@ def test_each_component_is_one_module_that_node_can_read(tmp_path: Path, compone
 
 
 def test_the_components_are_those_that_have_a_folder() -> None:
-    assert bundle.COMPONENTS == ("block", "compare", "explorer", "player", "scheme", "search", "sentence", "tour")
+    names = ("block", "compare", "explorer", "player", "pointed", "scheme", "search", "sentence", "share", "tour")
+    assert names == bundle.COMPONENTS
 
 
 def test_a_style_sheet_brings_what_it_imports_along(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ REFUSED: list[tuple[int, list[str], list[str]]] = [
     (USAGE, ["models", "--format", "cvs"], ["Did you mean csv?", "table, csv, json"]),
     (USAGE, ["attention", "x"], ["--out", "mha-viz attention --help"]),
     (USAGE, ["attention", "x", "--ot", "a.npz"], ["attention has no option --ot. Did you mean --out?"]),
-    (USAGE, ["attention", "x", "--head", "L3H1"], ["attention has no option --head", "attention --help"]),
+    (USAGE, ["attention", "x", "--head", "L3H1"], ["--head does not go with attention", "publish"]),
     (USAGE, ["models", "--words"], ["--words does not go with models. It goes with attention."]),
     (USAGE, ["attention", "x", "--out", "heads.xls"], [".xls", ".npz"]),
     (USAGE, ["attention", "x", "--out", "heads.jsno"], ["Did you mean .json?"]),

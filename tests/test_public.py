@@ -41,7 +41,7 @@ PUBLIC = {
         ),
         *("Size", "Tap", "View", "__version__", "compare", "difference", "iterate", "load", "open_attention"),
         *("establish", "norm_weighted", "open_corpus", "open_profile", "profile", "replicate", "rollout", "search"),
-        *("effect", "gradient_weighted", "without"),
+        *("effect", "gradient_weighted", "publish", "without"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
     "mha_viz.corpus.sources": {"iterate", "open_corpus"},
@@ -50,7 +50,7 @@ PUBLIC = {
     "mha_viz.heads": {"AnyHead", "Head"},
     "mha_viz.models.encoder": {"Encoder", "load"},
     "mha_viz.study.profiling": {"Profile", "Progress", "establish", "open_profile", "profile"},
-    "mha_viz.figure": {"Figure", "archive", "compare", "difference", "grid", "heatmap", "links"},
+    "mha_viz.figure": {"Figure", "archive", "chart", "compare", "difference", "grid", "heatmap", "links", "publish"},
     "mha_viz.options": {"AnyFigure", "HeadOptions", "Options"},
     "mha_viz.text": {"Cut", "Token", "TokenizedText"},
 }

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, PerHead, measure_all
 from mha_viz.attention import Attention
@@ -26,6 +30,19 @@ def table(attention: Attention) -> pd.DataFrame:
         index=pd.Index([str(head) for head in heads], name="name"),
         columns=COLUMNS,
     )
+
+
+def averages(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
+    """Means over several readings, [layer, head] for each measure; each reading counts once, however long it is, and
+    one in which a measure is not defined does not count for it. ``measured``: what ``measure_all`` gives of each."""
+    return {name: _mean(np.stack([one[name] for one in measured])) for name in measured[0]} if measured else {}
+
+
+def _mean(values: npt.NDArray[np.float64]) -> PerHead:
+    """[reading, layer, head] → [layer, head]; NaN where no reading has a number."""
+    counted = (~np.isnan(values)).sum(axis=0)
+    means: PerHead = np.where(counted > 0, np.nansum(values, axis=0) / np.maximum(counted, 1), np.nan)
+    return means
 
 
 def normalised_entropy(attention: Attention) -> PerHead:

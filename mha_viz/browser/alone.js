@@ -29,18 +29,40 @@ export async function openAlone(create) {
       /* inside a notebook a page has no address */
     }
   };
+  const [app, bytes] = await drawAlone(create, root, content.packet, send, locate);
+  if (!app) return;
+  window.addEventListener("hashchange", () => {
+    changed = "";
+    app.show(bytes);
+  });
+  document.documentElement.dataset.painted = "yes";
+}
+
+// Draw every part of a page with a component, each with the data that follow it. Such a page keeps no address.
+/** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
+export async function openParts(create) {
+  for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {
+    const content = JSON.parse(root.nextElementSibling.textContent);
+    let changed = content.start;
+    const send = (name, value) => {
+      if (name === "view") changed = addressOf(value);
+    };
+    await drawAlone(create, root, content.packet, send, () => changed);
+  }
+  document.documentElement.dataset.painted = "yes";
+}
+
+/** @type {(create: Function, root: HTMLElement, packet: string, send: Send, locate: () => string) => Promise<any[]>} */
+async function drawAlone(create, root, packet, send, locate) {
   try {
-    const bytes = await inflated(content.packet);
+    const bytes = await inflated(packet);
     const app = create(root, send, locate);
     app.show(bytes);
-    window.addEventListener("hashchange", () => {
-      changed = "";
-      app.show(bytes);
-    });
-    document.documentElement.dataset.painted = "yes";
+    return [app, bytes];
   } catch (error) {
     console.error(error);
     root.textContent = "This drawing needs a browser of 2023 or later.";
+    return [];
   }
 }
 

@@ -34,11 +34,12 @@ export function reveal(box, y) {
   else if (y + 40 > box.scrollTop + box.clientHeight) box.scrollTop = y + 40 - box.clientHeight;
 }
 
-// Where an event is on an element, in pixels.
-/** @type {(element: Element, event: MouseEvent) => [number, number]} */
+// Where an event is on an element, in the element's own pixels: a page that is shown larger counts more of them.
+/** @type {(element: HTMLElement, event: MouseEvent) => [number, number]} */
 export function pointOn(element, event) {
   const box = element.getBoundingClientRect();
-  return [event.clientX - box.left, event.clientY - box.top];
+  const scale = box.width ? element.offsetWidth / box.width : 1;
+  return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
 }
 
 // Colours and fonts of the page and of its theme, read into `look`. `quiet` is an element with muted text.

@@ -518,14 +518,25 @@ interface Example {
   look: string;
 }
 
-interface SentenceData {
+/** A sentence, maybe with a second one, as it was typed. */
+interface Typed {
+  text: string;
+  pair: string;
+}
+
+/** What a link must say besides the address, and what the page can save for others. */
+interface LinkData {
+  full: Record<string, string>;
+  file: "html" | "figures" | "";
+}
+
+interface SentenceData extends LinkData {
   text: string;
   pair: string;
   look: string;
   intro: string;
+  plain: boolean;
   opens: { index: number; head: string } | null;
-  full: Record<string, string>;
-  file: boolean;
   model: string;
   label: string;
   models: { name: string; label: string }[];

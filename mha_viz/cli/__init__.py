@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from mha_viz import process
-from mha_viz.cli import attention, effect, exit_codes, figure, listing, profile, replicate, search, serve, toy
+from mha_viz.cli import attention, effect, exit_codes, figure, listing, profile, publish, replicate, search, serve, toy
 from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
@@ -38,6 +38,7 @@ EXAMPLES = """examples:
   mha-viz figure compare "Too tired." --and "Too wide." --head L3H1 --head L5H11 --columns 2 --out four.pdf
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
+  mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz replicate profile/ third.conllu --out outcomes.csv
@@ -103,6 +104,8 @@ def _parser() -> Parser:
     attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
+    summary = "Write heads and what you have to say of them as one interactive web page."
+    publish.options(command("publish", publish.run, summary))
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus, and print a table."

@@ -54,6 +54,21 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Polyline:
+    """Straight lines from point to point, each (x, y); with a ``fill``, the area that they enclose.
+
+    ``dash`` as of :class:`Curve`.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    fill: str | None = None
+    stroke: str | None = None
+    stroke_width: float = 0
+    opacity: float = 1
+    dash: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rect:
     """A rectangle, filled, outlined, or both."""
 
@@ -78,7 +93,7 @@ class Cells:
     pixels: Pixels
 
 
-Mark = Text | Curve | Rect | Cells
+Mark = Text | Curve | Polyline | Rect | Cells
 
 
 class Note(NamedTuple):
@@ -136,6 +151,10 @@ def _scaled(mark: Mark, k: float) -> Mark:
     if isinstance(mark, Curve):
         p, q, r, s = ((x * k, y * k) for x, y in mark.points)
         return replace(mark, points=(p, q, r, s), width=mark.width * k, dash=tuple(length * k for length in mark.dash))
+    if isinstance(mark, Polyline):
+        points = tuple((x * k, y * k) for x, y in mark.points)
+        dash = tuple(length * k for length in mark.dash)
+        return replace(mark, points=points, stroke_width=mark.stroke_width * k, dash=dash)
     sized = replace(mark, x=mark.x * k, y=mark.y * k, width=mark.width * k, height=mark.height * k)
     return replace(sized, stroke_width=sized.stroke_width * k) if isinstance(sized, Rect) else sized
 
@@ -144,4 +163,6 @@ def _moved(mark: Mark, dx: float, dy: float) -> Mark:
     if isinstance(mark, Curve):
         p, q, r, s = ((x + dx, y + dy) for x, y in mark.points)
         return replace(mark, points=(p, q, r, s))
+    if isinstance(mark, Polyline):
+        return replace(mark, points=tuple((x + dx, y + dy) for x, y in mark.points))
     return replace(mark, x=mark.x + dx, y=mark.y + dy)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font
-from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, Text
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
@@ -53,11 +53,11 @@ def _fonts(drawing: Drawing) -> list[Font]:
     return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.used(texts)]))
 
 
-def _dashes(curve: Curve) -> list[float]:
+def _dashes(curve: Curve | Polyline, width: float) -> list[float]:
     """The lengths of its dashes as matplotlib takes them: in widths of the line, unless its settings say in points."""
     from matplotlib import rcParams
 
-    unit = curve.width if rcParams["lines.scale_dashes"] else 1.0
+    unit = width if rcParams["lines.scale_dashes"] else 1.0
     return [length / unit for length in curve.dash]
 
 
@@ -75,8 +75,13 @@ def _mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
     elif isinstance(mark, Curve):
         path = Path(list(mark.points), [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         line = {"edgecolor": mark.colour, "linewidth": mark.width * scale, "alpha": mark.opacity, "zorder": order}
-        line |= {"linestyle": (0, _dashes(mark))} if mark.dash else {}
+        line |= {"linestyle": (0, _dashes(mark, mark.width))} if mark.dash else {}
         ax.add_patch(PathPatch(path, facecolor="none", **line))
+    elif isinstance(mark, Polyline):
+        points = [*mark.points, mark.points[0]] if mark.fill else list(mark.points)
+        drawn = {"edgecolor": mark.stroke or "none", "linewidth": mark.stroke_width * scale, "zorder": order}
+        drawn |= {"linestyle": (0, _dashes(mark, mark.stroke_width))} if mark.dash else {}
+        ax.add_patch(PathPatch(Path(points), facecolor=mark.fill or "none", alpha=mark.opacity, **drawn))
     elif isinstance(mark, Rect):
         look: dict[str, Any] = {"facecolor": mark.fill or "none", "edgecolor": mark.stroke or "none"}
         look |= {"linewidth": mark.stroke_width * scale}

@@ -11,14 +11,15 @@ import hashlib
 import json
 import tomllib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from mha_viz.browser.bundle import FOLDER, joined, script, style
 from mha_viz.files.assets import app_root
+from mha_viz.version import __version__
 
 Look = Literal["auto", "light", "dark"]
 
@@ -40,6 +41,16 @@ body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5
 @media (max-width: 640px) { body { padding: 12px 14px; } }
 """
 
+_PUBLISHED = """
+#published h1 { font: 600 1.9rem/1.25 "Source Serif 4", "Source Serif", Georgia, serif; margin: 12px 0; }
+#published h2 { font: 600 1.25rem/1.3 "Source Serif 4", "Source Serif", Georgia, serif; margin: 0 0 8px; }
+#published :is(h1, h2) { overflow-wrap: anywhere; }
+#published section { border-top: 1px solid var(--st-border-color); margin-top: 34px; padding-top: 22px; }
+.remark { max-width: 76ch; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
+.caption { max-width: 100ch; margin: 14px 0 0; font-size: 13px; overflow-wrap: anywhere;
+  color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
+"""
+
 
 def page(
     component: str,
@@ -56,12 +67,51 @@ def page(
     ``start``: the view's URL parameters that it opens with. ``show``, of the explorer: "all", "grid", "head", "links"
     or "heatmap". ``look``: "auto" follows the reader's own setting.
     """
-    code = f"{_unexported(script(component))}{joined(FOLDER / 'alone.js')}openAlone({component});\n"
-    styles = f"{_variables(look)}{_STYLE}{style(component)}"
-    query = "&".join(
-        f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in (start or {}).items() if value
-    )
-    content = {"start": query, "packet": packed(packet)}
+    body = [
+        f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
+        f'<p id="caption">{escape(caption)}</p>\n',
+        f'<script id="said" type="application/json">{_content(packet, start or {})}</script>\n',
+    ]
+    return _document(component, "openAlone", title, body, look, "")
+
+
+class Part(NamedTuple):
+    """One part of a published page: a heading, what a person remarks on it, and a drawing with its caption."""
+
+    heading: str
+    remark: str
+    packet: bytes
+    start: Mapping[str, str]
+    caption: str
+
+
+def published(parts: Sequence[Part], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
+    """One HTML file with several drawings of the component "compare", each under what a person wrote of it."""
+    body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
+    for part in parts:
+        body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _remark(part.remark)]
+        # A form of its own keeps the choices of one drawing apart from those of the next.
+        body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
+        body += [f'<script type="application/json">{_content(part.packet, part.start)}</script>\n</form>\n']
+        body += [f'<p class="caption">{escape(part.caption)}</p>\n</section>\n']
+    made = f'<p class="caption">Made with mha_viz {__version__}. This page needs no network and sends nothing.</p>\n'
+    return _document("compare", "openParts", title, [*body, made, "</main>\n"], look, _PUBLISHED)
+
+
+def _remark(text: str) -> str:
+    return f'<p class="remark">{escape(text)}</p>\n' if text.strip() else ""
+
+
+def _content(packet: bytes, start: Mapping[str, str]) -> str:
+    """The data of one drawing, and the view that it opens with."""
+    query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
+    return _inert({"start": query, "packet": packed(packet)})
+
+
+def _document(component: str, call: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
+    """The whole file: what may run, the styles, the ``body``, and the script that draws."""
+    code = f"{_unexported(script(component))}{joined(FOLDER / 'alone.js')}{call}({component});\n"
+    styles = f"{_variables(look)}{_STYLE}{more_style}{style(component)}"
     policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
     return "".join(
         [
@@ -70,10 +120,8 @@ def page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
             f"<title>{escape(title)}</title>\n<style>{styles}</style>\n</head>\n<body>\n",
-            f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
-            f'<p id="caption">{escape(caption)}</p>\n',
+            *body,
             "<noscript>This drawing is made by a script, which this browser does not run.</noscript>\n",
-            f'<script id="said" type="application/json">{_inert(content)}</script>\n',
             f'<script type="module">{code}</script>\n</body>\n</html>\n',
         ]
     ).encode("utf-8", "replace")

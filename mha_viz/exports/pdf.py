@@ -28,7 +28,7 @@ from reportlab.pdfgen.canvas import Canvas
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font, Stroke
 from mha_viz.drawing.fonts import Run
-from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.exports import tags
 from mha_viz.exports.svg import EDITABLE, magnified
 from mha_viz.text import clean
@@ -89,6 +89,8 @@ def _draw(canvas: Any, mark: Mark, height: float) -> None:
         canvas.bezier(*a, *b, *c, *d)
         if mark.dash:
             canvas.setDash()
+    elif isinstance(mark, Polyline):
+        _polyline(canvas, mark, height)
     elif isinstance(mark, Rect):
         _rectangle(canvas, mark, height)
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= EDITABLE:
@@ -96,6 +98,22 @@ def _draw(canvas: Any, mark: Mark, height: float) -> None:
     else:
         picture = ImageReader(Image.fromarray(magnified(mark.pixels)))
         canvas.drawImage(picture, mark.x, height - mark.y - mark.height, mark.width, mark.height)
+
+
+def _polyline(canvas: Any, mark: Polyline, height: float) -> None:
+    path = canvas.beginPath()
+    for number, (x, y) in enumerate(mark.points):
+        (path.lineTo if number else path.moveTo)(x, height - y)
+    if mark.fill:
+        path.close()
+        _fill(canvas, mark.fill, mark.opacity)
+    if mark.stroke:
+        _stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
+    canvas.setDash(list(mark.dash))
+    canvas.setLineJoin(1)
+    canvas.drawPath(path, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
+    canvas.setLineJoin(0)
+    canvas.setDash()
 
 
 def _rectangle(canvas: Any, mark: Rect, height: float) -> None:

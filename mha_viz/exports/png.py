@@ -14,7 +14,7 @@ from dataclasses import replace
 import resvg_py
 
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.exports.svg import svg
 from mha_viz.text import clean
@@ -62,7 +62,7 @@ def _snapped(drawing: Drawing, scale: float) -> Drawing:
 
 
 def _on_pixels(mark: Mark, scale: float) -> Mark:
-    if isinstance(mark, Curve | Text) or (isinstance(mark, Rect) and mark.stroke):
+    if isinstance(mark, Curve | Polyline | Text) or (isinstance(mark, Rect) and mark.stroke):
         return mark
     (x, width), (y, height) = (_span(mark.x, mark.width, scale), _span(mark.y, mark.height, scale))
     return replace(mark, x=x, y=y, width=width, height=height)

@@ -1,6 +1,7 @@
 """The numbers behind a figure as a file: the same heads, units and filters as the picture.
 
-A figure of one reading has :class:`Shown`, heads side by side :class:`Several`, a difference :class:`Subtracted`.
+A figure of one reading has :class:`Shown`, heads side by side :class:`Several`, a difference :class:`Subtracted`, a
+chart a :class:`Table`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from mha_viz.attention import Head, Shown, Weights, called
+from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
 from mha_viz.exports.formats import COLUMNS, cell, decimals
 from mha_viz.text import clean
@@ -45,17 +47,18 @@ class Subtracted(NamedTuple):
         return difference
 
 
-Numbers = Shown | Several | Subtracted
+Numbers = Shown | Several | Subtracted | Table
 Writer = Callable[[Any, BinaryIO], None]
 
 
 def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
-    """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json. Raises ExportError."""
-    if suffix.lower() not in shown_suffixes():
-        suffixes = ", ".join(shown_suffixes())
-        raise ExportError(f"“{suffix[:40]}” is not a format for numbers.", f"Use one of {suffixes}.")
+    """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json; those of a chart as .csv or
+    .json. Raises ExportError."""
+    writers = _WRITERS[type(numbers)]
+    if suffix.lower() not in writers:
+        raise ExportError(f"“{suffix[:40]}” is not a format for these numbers.", f"Use one of {', '.join(writers)}.")
     buffer = BytesIO()
-    _WRITERS[type(numbers)][suffix.lower()](numbers, buffer)
+    writers[suffix.lower()](numbers, buffer)
     return buffer.getvalue()
 
 
@@ -179,6 +182,24 @@ def _tree_subtracted(of: Subtracted, file: BinaryIO) -> None:
     file.write((json.dumps(_about(of) | matrices, ensure_ascii=False) + "\n").encode())
 
 
+# ---- A chart ----------------------------------------------------------------------------------------------
+
+
+def _rows_of_table(of: Table, file: BinaryIO) -> None:
+    """The rows under the names of their columns; what has no number is empty."""
+    file.write((",".join(map(cell, of.columns)) + "\n").encode())
+    for row in of.rows:
+        texts = (cell(clean(value)) if isinstance(value, str) else "" if value is None else str(value) for value in row)
+        file.write((",".join(texts) + "\n").encode())
+
+
+def _tree_of_table(of: Table, file: BinaryIO) -> None:
+    """One object: what the numbers are of, and a list of rows, each with the names of its columns."""
+    rows = [{n: clean(v) if isinstance(v, str) else v for n, v in zip(of.columns, row, strict=True)} for row in of.rows]
+    about = {name: clean(value) for name, value in of.about.items()}
+    file.write((json.dumps({**about, "rows": rows}, ensure_ascii=False) + "\n").encode())
+
+
 _WRITERS: Mapping[type, Mapping[str, Writer]] = MappingProxyType(
     {
         Shown: {".csv": _table, ".npz": _arrays, ".safetensors": _tensors, ".json": _tree},
@@ -194,13 +215,14 @@ _WRITERS: Mapping[type, Mapping[str, Writer]] = MappingProxyType(
             ".safetensors": _tensors_subtracted,
             ".json": _tree_subtracted,
         },
+        Table: {".csv": _rows_of_table, ".json": _tree_of_table},
     }
 )
 
 
-def shown_suffixes() -> tuple[str, ...]:
-    """The suffixes that numbers of a figure can have."""
-    return tuple(_WRITERS[Shown])
+def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
+    """The suffixes that numbers of a figure can have, those of a chart if ``kind`` is Table."""
+    return tuple(_WRITERS[kind])
 
 
 def _head(shown: Shown) -> Head:

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Pixels, Rect, Text
+from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Pixels, Polyline, Rect, Text
 
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
@@ -74,6 +74,8 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
         look = {"stroke": mark.colour, "stroke-width": _number(mark.width)}
         look |= {"stroke-dasharray": " ".join(map(_number, mark.dash))} if mark.dash else {}
         Tree.SubElement(group, _in(SVG, "path"), {"d": path, **look, **_opacity(mark.opacity, "stroke")})
+    elif isinstance(mark, Polyline):
+        _polyline(group, mark)
     elif isinstance(mark, Rect):
         look = {"fill": mark.fill, **_opacity(mark.opacity, "fill")} if mark.fill else {}
         if mark.stroke:
@@ -88,6 +90,16 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
         picture = {"href": f"data:image/png;base64,{_png(mark)}", "preserveAspectRatio": "none"}
         sharp = {"image-rendering": "optimizeSpeed", "style": "image-rendering:pixelated"}
         Tree.SubElement(group, _in(SVG, "image"), {**_box(mark), **picture, **sharp})
+
+
+def _polyline(group: Tree.Element, mark: Polyline) -> None:
+    path = "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in mark.points) + ("Z" if mark.fill else "")
+    look = {"fill": mark.fill, **_opacity(mark.opacity, "fill")} if mark.fill else {}
+    if mark.stroke:
+        look |= {"stroke": mark.stroke, "stroke-width": _number(mark.stroke_width), "stroke-linejoin": "round"}
+        look |= _opacity(mark.opacity, "stroke")
+    look |= {"stroke-dasharray": " ".join(map(_number, mark.dash))} if mark.dash else {}
+    Tree.SubElement(group, _in(SVG, "path"), {"d": path, **look})
 
 
 def _text(group: Tree.Element, mark: Text) -> None:

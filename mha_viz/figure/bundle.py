@@ -60,7 +60,7 @@ def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: V
 
 def _put(file: ZipFile, name: str, figure: Figure, dpi: int) -> str:
     """One figure into an archive; returns what captions.txt says of it."""
-    page = [".html"] if figure.page.component == "compare" else []
+    page = [".html"] if figure.page and figure.page.component == "compare" else []
     numbers = [] if name.endswith("links") else [".csv"]  # those of the heatmap
     notes = ""
     for suffix in [".svg", ".pdf", ".png", *page, *numbers]:

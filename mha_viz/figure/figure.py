@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from mha_viz import exports
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
+from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, SettingError
 from mha_viz.exports import Numbers
 from mha_viz.exports.page import Look, embedded, page
@@ -39,7 +40,7 @@ class Figure:
     """A figure: Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
 
     make: Callable[[Size], Drawing]
-    page: Page
+    page: Page | None  # None: a chart, which has no interactive version
     numbers: Callable[[], Numbers]
     size: Size = field(default_factory=Size)
     look: Look = "auto"  # of the interactive version: as the reader has it, unless one was asked for
@@ -74,6 +75,11 @@ class Figure:
         return self.drawing.full_caption
 
     @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Every suffix that it can be saved with; a chart has no interactive page, and its numbers are a table."""
+        return suffixes() if self.page else (*exports.drawing_suffixes(), *exports.shown_suffixes(Table))
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with its static picture, a sentence or two each: what :meth:`save` warns of."""
         return tuple(map(str, self._made.notes))
@@ -97,18 +103,21 @@ class Figure:
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
         """The file in memory; ``suffix`` as in :meth:`save`. Raises ExportError."""
         suffix = suffix.lower()
-        if suffix == ".html":
+        if suffix == ".html" and self.page:
             return self.to_html().encode()
         if suffix in exports.shown_suffixes():
             return exports.shown_bytes(self.numbers(), suffix)
         if suffix not in exports.drawing_suffixes():
-            raise ExportError(*_unknown(suffix))
+            raise ExportError(*_unknown(suffix, self.suffixes))
         _ = self._warned
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
-        """The interactive figure as one HTML page with everything inside: no network, no script of others."""
+        """The interactive figure as one HTML page with everything inside: no network, no script of others. Raises
+        ExportError for a chart, which has none."""
         made = self.page
+        if made is None:
+            raise ExportError(*_unknown(".html", self.suffixes))
         return page(
             made.component,
             made.packet(),
@@ -150,6 +159,8 @@ class Figure:
         return min(drawings, key=lambda drawing: (shrinks(drawing), -drawing.width))
 
     def _repr_html_(self) -> str:
+        if self.page is None:
+            return self.to_bytes(".svg").decode().partition("?>")[2]
         return embedded(self.to_html().encode(), HEIGHTS[self.page.show if self.page.show in HEIGHTS else "compare"])
 
     def __repr__(self) -> str:
@@ -169,7 +180,7 @@ def suffixes() -> tuple[str, ...]:
     return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
 
 
-def _unknown(suffix: str) -> tuple[str, str]:
+def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:
     """What to say of any other."""
-    problem = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
-    return problem, f"Use one of {', '.join(suffixes())}."
+    problem = f"“{suffix[:40]}” is not a format of this figure." if suffix else "The file has no suffix."
+    return problem, f"Use one of {', '.join(formats)}."

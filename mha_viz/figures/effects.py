@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from html import escape
 from typing import Any
 
@@ -19,13 +19,19 @@ TOP, LEFT, BELOW = 30, 40, 10  # pixels
 Numbers = npt.NDArray[np.float64]
 
 
-def head_grid(values: Numbers, unit: str, off: Collection[Head], theme: Theme) -> go.Figure:
-    """One number for each head, ``values`` [layer, head], in thousandths; the larger, the stronger its colour. Empty
-    where it is NaN. Heads that are off are framed. A cell's ``customdata`` is the head's name, ``unit`` stands in its
-    hover text."""
+def head_grid(
+    values: Numbers,
+    unit: str,
+    off: Collection[Head],
+    theme: Theme,
+    written: Callable[[float], str] | None = None,
+) -> go.Figure:
+    """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths if not said); the
+    larger, the stronger its colour. Empty where it is NaN. Heads that are off are framed. A cell's ``customdata`` is
+    the head's name, ``unit`` stands in its hover text."""
     layers, heads = values.shape
     top = float(np.nanmax(values, initial=0.0)) or 1.0
-    traces = [_colours(values, top, theme), _numbers(values, top, unit, off, theme)]
+    traces = [_colours(values, top, theme), _numbers(values, top, unit, off, theme, written or in_thousandths)]
     return go.Figure(traces, _layout(layers, heads, off, theme))
 
 
@@ -78,7 +84,9 @@ def _colours(values: Numbers, top: float, theme: Theme) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Numbers, top: float, unit: str, off: Collection[Head], theme: Theme) -> dict[str, Any]:
+def _numbers(
+    values: Numbers, top: float, unit: str, off: Collection[Head], theme: Theme, written: Callable[[float], str]
+) -> dict[str, Any]:
     """The number on each square, with what a pointer over it shows and a click on it sends."""
     layers, heads = values.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
@@ -88,7 +96,7 @@ def _numbers(values: Numbers, top: float, unit: str, off: Collection[Head], them
         "x": [head.head for head in every],
         "y": [head.layer for head in every],
         "mode": "text+markers",
-        "text": ["off" if head in off else in_thousandths(values[head]) for head in every],
+        "text": ["off" if head in off else written(values[head]) for head in every],
         "textfont": {"size": 11 if heads <= 12 else 9, "color": ink},
         "marker": {"symbol": "square", "size": 28, "opacity": 0},
         "customdata": [str(head) for head in every],

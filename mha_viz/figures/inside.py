@@ -16,6 +16,7 @@ from mha_viz.analysis.distance import entropy
 from mha_viz.attention.trace import Array, Trace, split
 from mha_viz.figures.charts import go, make_subplots
 from mha_viz.figures.inside_parts import (
+    along,
     bars_rightward,
     colour_bar,
     colour_limit,
@@ -59,6 +60,7 @@ def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
     figure.update_traces(hovertemplate="number %{x}: %{z:.3f}<extra></extra>")
     figure.update_xaxes(title_text=f"the {trace.d_model} numbers of a token’s x", side="bottom")
     figure.update_yaxes(**token_axis(trace, tokens, (query, key)), autorange="reversed")
+    along(figure, tokens, "y")
     return finished(figure, theme, 90 + 20 * len(tokens), left=95)
 
 
@@ -144,6 +146,7 @@ def both_softmaxes(
     figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=5)
     figure.update_yaxes(range=[0, 1], row=2, col=1)
     figure.update_layout(barmode="group", bargap=0.25, bargroupgap=0)
+    along(figure, tokens, "x", "x2")
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return finished(figure, theme, 560, top=66, left=45, legend=True)
 
@@ -194,6 +197,7 @@ def square(trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: 
     figure.update_yaxes(**axis, autorange="reversed", scaleanchor="x", constrain="domain", title_text="query")
     side = max(150, 26 * len(at))
     figure.update_layout(width=side + 190)  # cells are squares
+    along(figure, tokens, "x", "y")
     return finished(figure, theme, side + 130, top=110, left=110)
 
 
@@ -232,6 +236,7 @@ def values(
     for column in (1, 2, 3):
         figure.update_yaxes(range=[len(at) - 0.5, -0.5], row=1, col=column)
     figure.update_yaxes(**token_axis(trace, tokens, marked), visible=True, row=1, col=1)
+    along(figure, tokens, "y", "y2", "y3")
     return finished(figure, theme, 190 + 19 * len(at), top=34, left=95)
 
 
@@ -314,6 +319,7 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
         figure.add_bar(**bars, hovertemplate="%{customdata}: %{y:.3f}<extra></extra>", row=row, col=1)
     figure.update_xaxes(**token_axis(trace, tokens, (query, key)))
     figure.update_yaxes(gridcolor=grid_colour(theme), nticks=4, rangemode="tozero")
+    along(figure, tokens, "x", "x2")
     figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return finished(figure, theme, 360, top=34, left=45)
 

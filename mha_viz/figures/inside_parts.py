@@ -32,6 +32,11 @@ def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> di
     return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
 
 
+def along(figure: go.Figure, tokens: Sequence[int], *axes: str) -> go.Figure:
+    """The chart, which now says which tokens stand along which of its axes: the browser marks them in all charts."""
+    return figure.update_layout(meta={"tokens": [int(token) for token in tokens], "axes": list(axes)})
+
+
 def head_axis(heads: int, per_head: int) -> dict[str, Any]:
     """At most eight heads by name, each at the middle of its ``per_head`` columns."""
     every = range(0, heads, -(-heads // 8))

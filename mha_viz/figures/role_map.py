@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -235,6 +235,29 @@ def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Fi
     figure = go.Figure()
     figure.add_bar(x=list(map(escape, names)), y=list(values), marker={"color": theme.heads[4]})
     return _bars(figure, theme, legend=False)
+
+
+def against_rules(
+    names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
+) -> go.Figure:
+    """One bar for each name, the score of its best head, with a mark where each of the ``rules`` stands."""
+    places = list(range(len(names)))
+    figure = go.Figure()
+    figure.add_bar(y=places, x=list(score), orientation="h", name="best head", marker={"color": theme.heads[0]})
+    for colour, (rule, values) in enumerate(rules.items(), 1):
+        marker = {"color": theme.heads[colour], "size": 8, "symbol": "square"}
+        figure.add_scatter(y=places, x=list(values), mode="markers", name=rule, marker=marker)
+    figure.update_layout(
+        height=70 + 20 * len(names),
+        margin={"l": 190, "r": 16, "t": 30, "b": 30},
+        **paper(theme, 12),
+        xaxis={"range": [0, 1], "tickformat": ".0%", "gridcolor": grid_colour(theme)},
+        yaxis={"tickvals": places, "ticktext": list(map(escape, names)), "range": [len(names) - 0.5, -0.5],
+               "showgrid": False},
+        bargap=0.35,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+    )  # fmt: skip
+    return figure
 
 
 def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:

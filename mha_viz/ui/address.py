@@ -24,7 +24,8 @@ from mha_viz.ui import tray
 
 # Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
-LONG = ("text", "pair", "second", "tray")
+LONG = ("text", "pair", "second", "lesson", "tray")
+CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
 MAX_NAME = 40  # characters of a parameter's name
@@ -207,6 +208,11 @@ def now() -> dict[str, str]:
     """The parameters of the URL, each with one value."""
     given = st.query_params
     return given.to_dict() | {name: ".".join(given.get_all(name)) for name in MANY if name in given}
+
+
+def in_class() -> bool:
+    """True where the page is shown to a class."""
+    return st.query_params.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:

@@ -7,6 +7,7 @@ import warnings
 from contextlib import suppress
 from contextvars import ContextVar
 from html import escape
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -16,12 +17,15 @@ from mha_viz import process
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
-from mha_viz.ui import address, navigation, request, search_field, tour, tray
+from mha_viz.ui import address, classroom, navigation, request, search_field, tour, tray
 from mha_viz.ui.components import scheme
+from mha_viz.ui.components.share import share
 from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
+# What pages without a field for a sentence can save for others; the field has a "Copy link" of its own.
+SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "questions": "", "about": ""}
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
@@ -58,8 +62,8 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 @media (max-height: 500px) { [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: static; } }
 .st-key-tour_ways { gap: 1.2rem; }
 .st-key-tour button, .st-key-tour a[data-testid] { min-height: 0; padding: 0.25rem 0; line-height: 1.4; }
-.st-key-tour_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
-.st-key-tour p, .st-key-tour_way p { font-size: 0.94rem; }
+.st-key-tour_way button, .st-key-class_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
+.st-key-tour p, .st-key-tour_way p, .st-key-class_way p { font-size: 0.94rem; }
 button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 .stElementContainer:has(> .stHtml h1) { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -97,6 +101,7 @@ def show() -> None:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
     tour.show(every_page, here)
+    classroom.show(every_page, here)
     token = _inside.set(True)
     try:
         with guarded(complain):
@@ -159,10 +164,21 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
             label = f"{other.title} ({compared})" if compared else other.title
             carried = open_first if other.url_path in OF_A_HEAD else {}
             st.page_link(other, label=label, query_params=parameters | carried)
-        with st.container(key="search_box"), guarded(complain):
-            search_field.show(name)
+        if not address.in_class():
+            with st.container(key="search_box"), guarded(complain):
+                search_field.show(name)
         tour.link(every_page, here)
+        classroom.link()
+        _share(here)
         scheme.watch()
+
+
+def _share(here: Any) -> None:
+    """ "Copy link" of a page without a field for a sentence."""
+    if here.url_path not in SAVED or address.in_class():
+        return
+    full = request.full(request.page_request()) if here.url_path in ("compare", "roles") else {}
+    share({"model": full["model"]} if here.url_path == "roles" else full, SAVED[here.url_path])
 
 
 def view() -> None:

@@ -20,12 +20,6 @@ from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)
 TITLE = 40  # characters of a sentence in a title
-_COLUMNS = """
-<style>
-.st-key-prose [data-testid="stMarkdownContainer"] { columns: 30rem 2; column-gap: 3.5rem; }
-.st-key-prose p { break-inside: avoid; }
-</style>
-"""
 PERCENT = "%.1f%%"  # of a column; as numerals.percent
 UNFORESEEN = "Something went wrong here that should not have."
 
@@ -147,11 +141,9 @@ def percentages(table: Any, names: Iterable[str]) -> Any:
     return table.assign(**{name: 100 * table[name] for name in names})
 
 
-def prose(name: str) -> None:
-    """A text of ours from ``assets/``, as Markdown, in two columns where there is room."""
-    st.html(_COLUMNS)
-    with st.container(key="prose"):
-        st.markdown(asset(name).read_text("utf-8"))
+def text_of(name: str) -> str:
+    """A text of ours from ``assets/``, in Markdown."""
+    return asset(name).read_text("utf-8")
 
 
 def model_table() -> None:

@@ -72,8 +72,9 @@ def ask(what: PageRequest, intro: str = "") -> None:
         "pair": what.where.pair,
         **_look(what, model),
         "intro": intro,
-        "full": _full(what),
-        "file": bool(intro),
+        "full": full(what),
+        "file": "html" if intro else "figures",
+        "plain": address.in_class(),
         "model": model,
         "label": _label(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
@@ -94,7 +95,7 @@ def _look(what: PageRequest, model: str) -> dict[str, object]:
     return {"look": example["look"], "opens": opens}
 
 
-def _full(what: PageRequest) -> dict[str, str]:
+def full(what: PageRequest) -> dict[str, str]:
     """What a link must say, besides what the URL says already, to show the same where other things are usual."""
     model = inference.shown_model(what.where) or catalog.default().name
     return {"text": what.text, "model": model} | open_on_first_view()

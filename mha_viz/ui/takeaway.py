@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -15,13 +16,16 @@ import streamlit as st
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.view import defaults_of
+from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
+from mha_viz.figures.theme import Theme
 from mha_viz.figures.view import SETTINGS, View, focus, units
+from mha_viz.ui import address
 from mha_viz.ui.parts import complain, remark
 
 MIME = {
@@ -51,12 +55,40 @@ class Offer:
     file: str
     weights: int
     make: Callable[..., Figure]  # from a Size; of panels that stand in rows, also ``columns``
-    code: Callable[..., str]  # from a Size and the name of a file; likewise
+    code: Callable[..., str] | None  # from a Size and the name of a file; likewise; None where no lines make it
     panels: int = 0
 
 
-def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
-    """What the Explore page can give: the open heads as heatmap and links, and the grid."""
+@dataclass(frozen=True)
+class Chart:
+    """One chart of a page: what it shows, the name of its files, how it is drawn in the colours of a theme, and the
+    sentence that says of what it is. ``table`` holds its numbers where they are not those that it draws; ``code`` are
+    lines of Python that compute them, where there are any."""
+
+    label: str
+    file: str
+    draw: Callable[[Theme], Any]
+    about: str
+    table: Callable[[], Table] | None = None
+    code: str = ""
+
+    def offer(self) -> Offer:
+        """The chart as a figure that can be taken away."""
+        return Offer(self.label, self.file, 0, self._figure, (lambda *_, **__: self.code) if self.code else None)
+
+    def _figure(self, size: Size) -> Figure:
+        return figure_api.chart(self.draw, self.label, self.about, self.table, **_settings(size))
+
+
+def of_charts(charts: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
+    """What a page with charts can give: the figures that stand ``before`` them, and its charts."""
+    offers = [*before, *(chart.offer() for chart in charts)]
+    if offers:
+        _expander(offers)
+
+
+def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[Chart] = ()) -> None:
+    """What the Explore page can give: the open heads as heatmap and links, the grid, and the charts that are shown."""
     first, named = heads[0], "-".join(map(str, heads))
     view = _holding(attention, view)
     settings, one = _settings(view), _weights(attention)
@@ -83,14 +115,20 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View) -> None:
             lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
         ),
     ]
-    _expander(offers)
+    _expander([*offers, *(chart.offer() for chart in charts)])
 
 
 def of_panels(
-    panels: Sequence[Panel], view: View, kind: As, pair: tuple[int, int] | None, pin_of: int, is_tray: bool
+    panels: Sequence[Panel],
+    view: View,
+    kind: As,
+    pair: tuple[int, int] | None,
+    pin_of: int,
+    is_tray: bool,
+    charts: Sequence[Chart] = (),
 ) -> None:
-    """What the Compare page can give: the comparison, the open difference, and the whole tray in one file. The pin of
-    ``view`` counts tokens of panel ``pin_of``."""
+    """What the Compare page can give: the comparison, the open difference, the page's charts, and the whole tray in one
+    file. The pin of ``view`` counts tokens of panel ``pin_of``."""
     view = _holding(panels[pin_of].attention, view)
     given: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
     beside = given | ({"diff": pair} if pair else {})
@@ -106,6 +144,7 @@ def of_panels(
     ]
     if pair is not None:
         offers.append(_difference(panels, view, pair, pin_of))
+    offers += [chart.offer() for chart in charts]
 
     def everything(size: Size, dpi: int, **rows: Any) -> bytes:
         diff = pair
@@ -161,6 +200,8 @@ def _settings(of: View | Size) -> dict[str, Any]:
 
 
 def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None = None) -> None:
+    if address.in_class():
+        return
     with st.expander(
         "Download figure and numbers", on_change="rerun", key="takeaway", icon=":material/download:"
     ) as box:
@@ -179,7 +220,8 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
         except MhaVizError as error:
             complain(error)
         if everything is not None:
-            _zip(partial(everything, size, dpi, **rows))
+            make = partial(everything, size, dpi, **rows)
+            download("All compared heads, one zip file", "mha_viz-tray.zip", make, "take_zip")
 
 
 def _rows(panels: int) -> dict[str, int]:
@@ -200,6 +242,8 @@ def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: A
         remark(line)
     st.caption("Caption")
     st.code(figure.caption, language=None, wrap_lines=True)
+    if offer.code is None:
+        return
     st.caption("Reproduce in Python")
     st.code(offer.code(size, f"{offer.file}.svg", **rows), language="python", wrap_lines=True)
 
@@ -222,12 +266,16 @@ def _size() -> Size:
 
 
 def _preview(figure: Figure) -> None:
+    st.html(image(figure, "Preview of the figure"))
+
+
+def image(figure: Figure, alt: str) -> str:
     """The figure as an image, in which nothing can run; its letters are the file's own, whatever fonts are here."""
     from mha_viz.exports.preview import preview  # fontTools, for those who open this
 
     svg = base64.b64encode(preview(figure.drawing)).decode()
-    st.html(
-        f'<img alt="Preview of the figure" src="data:image/svg+xml;base64,{svg}" '
+    return (
+        f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{svg}" '
         f'style="max-width:100%;max-height:640px;width:auto;height:auto;'
         f'border:1px solid rgba(127,127,127,0.3);box-sizing:border-box">'
     )
@@ -236,6 +284,9 @@ def _preview(figure: Figure) -> None:
 def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
     pictures = {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".html": "HTML, interactive"}
     numbers = {".csv": "CSV", ".npz": "NPZ", ".safetensors": "safetensors", ".json": "JSON"}
+    pictures, numbers = (
+        {suffix: label for suffix, label in some.items() if suffix in figure.suffixes} for some in (pictures, numbers)
+    )
     refused = _too_large(figure, dpi)
     if refused is not None:
         del pictures[".png"]
@@ -265,14 +316,7 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
     st.caption(title)
     with st.container(horizontal=True, gap="small"):
         for suffix, label in formats.items():
-            st.download_button(
-                label,
-                data=partial(_made, partial(figure.to_bytes, suffix, dpi)),
-                file_name=f"{offer.file}{suffix}",
-                mime=MIME[suffix],
-                key=f"take{suffix}",
-                on_click="ignore",
-            )
+            download(label, f"{offer.file}{suffix}", partial(figure.to_bytes, suffix, dpi), f"take{suffix}")
 
 
 def _made(make: Callable[[], bytes]) -> bytes:
@@ -281,12 +325,8 @@ def _made(make: Callable[[], bytes]) -> bytes:
         return make()
 
 
-def _zip(make: Callable[[], bytes]) -> None:
-    st.download_button(
-        "All compared heads, one zip file",
-        data=partial(_made, make),
-        file_name="mha_viz-tray.zip",
-        mime=MIME[".zip"],
-        key="take_zip",
-        on_click="ignore",
-    )
+def download(label: str, file: str, make: Callable[[], bytes], key: str) -> None:
+    """A button for one file, which is made when its turn comes."""
+    suffix = file[file.rindex(".") :]
+    data = partial(_made, make)
+    st.download_button(label, data=data, file_name=file, mime=MIME[suffix], key=key, on_click="ignore")

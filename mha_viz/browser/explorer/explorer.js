@@ -67,6 +67,7 @@ const rolesName = ({ roles }) => (roles === remembersRoles() ? null : roles ? "o
 function draw(app) {
   if (!app.reading) return;
   readLook(app.look, app.root, app.reading.themes, app.part.note);
+  app.part.all.classList.toggle("plain", new URLSearchParams(app.stage.locate()).get("class") === "1");
   drawOverview(app);
   drawControls(app);
   drawHead(app);

@@ -8,6 +8,7 @@ export function page(on) {
   const p = /** @type {Parts} */ ({});
   fieldsOf(p, on);
   examplesOf(p, on);
+  historyOf(p, on);
   modelOf(p, on);
   p.copy = quietButton({ onclick: on.copy }, "Copy link");
   p.copied = make("p", { class: "soft", role: "status" });
@@ -15,7 +16,7 @@ export function page(on) {
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
   const space = make("span", { class: "space" });
-  const strip = [p.read, p.examples, p.addPair, space, p.copy, model, p.other];
+  const strip = [p.read, p.examples, p.history, p.addPair, space, p.copy, model, p.other];
   p.all = make(
     "div",
     { class: "sentence" },
@@ -25,6 +26,7 @@ export function page(on) {
     make("div", { class: "strip" }, ...strip),
     p.copied,
     p.list,
+    p.past,
     p.look,
   );
   return p;
@@ -67,6 +69,36 @@ function examplesOf(p, on) {
   };
   p.examples.onkeydown = onkeydown;
   p.list = make("ul", { hidden: true, onkeydown });
+}
+
+// What was typed before, in this browser.
+/** @type {(p: Parts, on: Actions) => void} */
+function historyOf(p, on) {
+  const title = "Sentences that you typed; only this browser remembers them";
+  p.history = quietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
+  const onkeydown = (event) => {
+    if (event.key !== "Escape" || p.past.hidden) return;
+    event.stopPropagation();
+    showPast(p, false);
+    p.history.focus();
+  };
+  p.history.onkeydown = onkeydown;
+  p.past = make("ul", { hidden: true, onkeydown });
+}
+
+// The sentences that were typed before, and the way to forget them.
+/** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
+export function listPast(p, typed, open, clear) {
+  const ofSentence = (one) => exampleOf({ ...one, look: "" }, () => open(one));
+  const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear the history"));
+  p.past.replaceChildren(...typed.map(ofSentence), forget);
+  p.history.hidden = !typed.length;
+}
+
+/** @type {(p: Parts, isOpen: boolean) => void} */
+export function showPast(p, isOpen) {
+  p.past.hidden = !isOpen;
+  p.history.setAttribute("aria-expanded", isOpen);
 }
 
 /** @type {(example: Example, onclick: () => void) => HTMLElement} */

@@ -1,15 +1,26 @@
 // The sentence: typed large, with its examples, its second sentence and the model that reads it.
-import { showsRoles } from "../memory.js";
+import { copiedLink } from "../link.js";
+import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
 import { post } from "../post.js";
-import { exampleOf, grow, offerModels, page, quietButton, showExamples, showIntro, showPair } from "./fields.js";
-
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+import {
+  exampleOf,
+  grow,
+  listPast,
+  offerModels,
+  page,
+  quietButton,
+  showExamples,
+  showIntro,
+  showPair,
+  showPast,
+} from "./fields.js";
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
 export function sentence(root, send) {
   const app = /** @type {SentenceApp} */ ({ send, last: {} });
   app.part = page(actions(app));
   root.replaceChildren(app.part.all);
+  drawPast(app);
   return { show: (data) => show(app, data) };
 }
 
@@ -26,8 +37,15 @@ const actions = (app) => ({
     if (!part.pairRow.hidden) part.pair.focus();
     follow(app);
   },
+  history: () => {
+    const { part } = app;
+    showExamples(part, false);
+    showPast(part, part.past.hidden);
+    if (!part.past.hidden) part.past.querySelector("button")?.focus();
+  },
   examples: () => {
     const { part } = app;
+    showPast(part, false);
     showExamples(part, part.list.hidden);
     if (!part.list.hidden) part.list.querySelector("button")?.focus();
   },
@@ -58,6 +76,7 @@ function show(app, data) {
   if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
   if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
   if (isOther("intro")) showIntro(part, data.intro, actions(app).type);
+  part.all.classList.toggle("plain", data.plain);
   drawLook(app, data);
   if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
   app.last = data;
@@ -106,9 +125,35 @@ function hasChanged({ part, last }) {
 }
 
 /** @type {(app: SentenceApp) => void} */
-function read({ part, send }) {
+function read(app) {
+  const { part, send } = app;
+  if (hasChanged(app)) rememberSentence(typed(part));
+  drawPast(app);
   [part.text.sent, part.pair.sent] = [part.text.value, part.pair.value];
   send("read", typed(part));
+}
+
+/** @type {(app: SentenceApp) => void} */
+function drawPast(app) {
+  const { part } = app;
+  const clear = () => {
+    forgetSentences();
+    showPast(part, false);
+    drawPast(app);
+    part.text.focus();
+  };
+  listPast(part, typedSentences(), (one) => reopen(app, one), clear);
+}
+
+// A sentence of the history, as if it were typed again.
+/** @type {(app: SentenceApp, one: Typed) => void} */
+function reopen(app, { text, pair }) {
+  const { part } = app;
+  [part.text.value, part.pair.value] = [text, pair];
+  showPair(part, pair !== "");
+  showPast(part, false);
+  grow(part.text);
+  read(app);
 }
 
 /** @type {(app: SentenceApp) => void} */
@@ -123,45 +168,9 @@ function choose({ part, send }) {
   else send("model", part.model.value);
 }
 
-// The whole address of what is seen: where other things are usual, it shows the same.
-/** @type {(app: SentenceApp) => string} */
-function link({ last }) {
-  const url = new URL(window.location.href);
-  for (const name of ["tour", "before"]) url.searchParams.delete(name);
-  for (const [name, value] of Object.entries(last.full)) {
-    if (!url.searchParams.has(name)) url.searchParams.set(name, value);
-  }
-  if (showsRoles(url.searchParams)) url.searchParams.set("roles", "on");
-  return url.href;
-}
-
 /** @type {(app: SentenceApp) => Promise<void>} */
-async function copy(app) {
-  const { copied } = app.part;
-  try {
-    await navigator.clipboard.writeText(link(app));
-    copied.replaceChildren(...whoCanOpen(app));
-  } catch {
-    copied.textContent = "Copying is not allowed here: copy the address bar. It contains your text.";
-  }
-}
-
-/** @type {(app: SentenceApp) => (Node | string)[]} */
-function whoCanOpen({ last }) {
-  if (!LOOPBACK.includes(window.location.hostname)) return ["Copied. The link contains your text."];
-  const onclick = () => openFiles();
-  const file = last.file
-    ? [" For anybody else, ", quietButton({ onclick }, "save one interactive HTML file"), "."]
-    : [];
-  return ["Copied. Only this computer can open the link.", ...file];
-}
-
-// The part of the page that makes files, opened.
-/** @type {() => void} */
-function openFiles() {
-  const box = document.querySelector(".st-key-takeaway");
-  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
-  box?.scrollIntoView({ block: "start" });
+async function copy({ part, last }) {
+  part.copied.replaceChildren(...(await copiedLink(last)));
 }
 
 // Streamlit calls this on the same page elements at every change of the data.

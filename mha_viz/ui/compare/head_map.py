@@ -6,14 +6,15 @@ from functools import partial
 
 import streamlit as st
 
-from mha_viz.analysis.distance import farthest, nearest
+from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.ui import address, navigation, request, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
+from mha_viz.ui.takeaway import Chart
 from mha_viz.ui.tray import Pin
 
 LISTED = 6
@@ -25,12 +26,12 @@ NARROW = """<style>
 </style>"""
 
 
-def show(attention: Attention, head: Head) -> None:
-    """The map, its stress in words, the two lists, and the matrix it is made from."""
+def show(attention: Attention, head: Head) -> list[Chart]:
+    """The map, its stress in words, the two lists, and the matrix it is made from. Returns its charts."""
     heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
     if len(heads) < FEWEST:
         remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
-        return
+        return []
     index = heads.index(head)
     with st.spinner("Comparing every pair of heads…"):
         distances, drawn = office().distances(attention), office().plane(attention)
@@ -46,9 +47,7 @@ def show(attention: Attention, head: Head) -> None:
     close = nearest(distances[index], index, listed)
     with left:
         st.html(NARROW)
-        description = (
-            f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
-        )
+        words = f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
         for name in MAPS:
             with st.container(key=f"{name}_box"):
                 st.plotly_chart(
@@ -58,7 +57,7 @@ def show(attention: Attention, head: Head) -> None:
                     selection_mode="points",
                     theme=None,
                     config=CONFIG,
-                    alt=description,
+                    alt=words,
                 )
     with right:
         _list(f"Most similar to {both(head)}", attention, heads, close, distances[index].tolist())
@@ -66,6 +65,18 @@ def show(attention: Attention, head: Head) -> None:
     with st.expander("Divergence of every pair of heads", on_change="rerun", key="matrix") as box:
         if box.open:
             st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
+    return _charts(attention, heads, distances, drawn, index, close)
+
+
+def _charts(
+    attention: Attention, heads: list[Head], distances: Matrix, drawn: Map, index: int, close: list[int]
+) -> list[Chart]:
+    """What can be taken away."""
+    about = f"Jensen–Shannon divergences of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."
+    return [
+        Chart("Map of all heads", "head-map", lambda theme: scatter(heads, drawn, index, close, theme), about),
+        Chart("Divergence of every pair of heads", "divergences", lambda theme: matrix(heads, distances, theme), about),
+    ]
 
 
 def _trust(stress: float) -> str:

@@ -22,9 +22,11 @@ from mha_viz.ui import address, asking, inference, navigation, request, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
 from mha_viz.ui.cache import office, ready
+from mha_viz.ui.compare import publish
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.takeaway import Chart
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -69,8 +71,8 @@ def show(what: PageRequest) -> None:
     if chosen == "map":
         from mha_viz.ui.compare import head_map  # plotly and the map's arithmetic, for those who ask
 
-        head_map.show(attention, head)
-        _draw([Panel(attention, head)])  # the chosen point, opened
+        drawn = head_map.show(attention, head)
+        _draw([Panel(attention, head)], charts=drawn)  # the chosen point, opened
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _without}[chosen]
     _draw(builder(attention, head, what), diff=OPEN.get(chosen, ""))
@@ -363,15 +365,18 @@ def _model(what: PageRequest) -> catalog.Model:
     return catalog.resolve(what.where.model) if what.where.model else catalog.default()
 
 
-def _draw(panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "") -> None:
-    """The panels side by side, and a way to take them along. ``places``: where each stands in the tray; those that
-    are not in it can be put into it. ``diff``: the two that open with their difference."""
+def _draw(
+    panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[Chart] = ()
+) -> None:
+    """The panels side by side, and a way to take them along, with the page's ``charts``. ``places``: where each stands
+    in the tray; those that are not in it can be put into it. ``diff``: the two that open with their difference."""
     component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
     parameters = st.query_params.to_dict()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"
-    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None)
+    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None, charts=charts)
+    publish.show(panels, view, pin_of)
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:

@@ -20,6 +20,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
+from mha_viz.ui import address
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.parts import plain, remark, theme
 from mha_viz.ui.studies import studies
@@ -168,6 +169,8 @@ def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Sp
 
 def propose(attention: Attention) -> None:
     """For text without gold: the arcs that the heads known for a relation propose."""
+    if address.in_class():
+        return
     with st.expander("Arcs that the best heads suggest", on_change="rerun", key="proposals") as box:
         if not box.open:
             return

@@ -17,7 +17,7 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
-from mha_viz.ui.explore import gold, measuring
+from mha_viz.ui.explore import averages, gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint, sent
 from mha_viz.ui.request import PageRequest, opened_first, page_request
@@ -76,7 +76,9 @@ def draw(what: PageRequest, attention: Attention) -> None:
     else:
         _say_pasted(what)
         gold.propose(attention)
-    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n))
+    shown = averages.show(what, attention.model)
+    view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
+    takeaway.of_reading(attention, wanted, view, shown)
 
 
 def _ask(attention: Attention, where: Address) -> None:

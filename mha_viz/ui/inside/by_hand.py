@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.attention.trace import Trace
+from mha_viz.drawing.table import Table
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import decimal, percent
 from mha_viz.ui.parts import plain
@@ -62,6 +63,18 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
+    """The same numbers unrounded, of every token; no score and power where the query must not look."""
+    row = row_of(trace, head, query, divided)
+    columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
+    rows = []
+    for at, token in enumerate(trace.text.tokens):
+        score = None if trace.mask[query, at] else float(row.scores[at])
+        rest = (row.lowered, float(row.powers[at]), float(row.shares[at]))
+        rows.append((at, token.text, float(row.products[at]), score, *rest))
+    return Table(columns, tuple(rows), dict(about))
+
+
 def _power(value: float) -> str:
     return decimal(value, 3) if value < 1000 else f"{value:,.0f}"
 
@@ -71,7 +84,7 @@ def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], t
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         ring = {query: ("query and key", theme.heads[1])}
-    words = "".join(_word(trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
+    words = "".join(_word(token, trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
     weight = percent(float(trace.weights[head, query, key]))
     st.html(
         f'<p class="inside-held" aria-label="The held words">{words}'
@@ -79,8 +92,8 @@ def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], t
     )
 
 
-def _word(text: str, ring: tuple[str, str] | None) -> str:
+def _word(token: int, text: str, ring: tuple[str, str] | None) -> str:
     if ring is None:
-        return f"<bdi>{escape(text)}</bdi> "
+        return f'<bdi data-token="{token}">{escape(text)}</bdi> '
     name, colour = ring
-    return f'<b style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '
+    return f'<b data-token="{token}" style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '

@@ -10,12 +10,14 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, UnknownHead
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, request
+from mha_viz.quotes import shortened
+from mha_viz.ui import address, inference, request, takeaway
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
+from mha_viz.ui.components.pointed import follow
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
 from mha_viz.ui.inside.step_parts import Opened
@@ -52,6 +54,8 @@ _STYLE = """
 .inside-held b { border: 2px solid; border-radius: 4px; }
 .inside-held small { position: absolute; top: 100%; left: 0; font-size: 0.68rem; font-weight: 400; line-height: 1.1; }
 .inside-held span { margin-left: 1rem; opacity: 0.75; font-size: 0.94rem; }
+.inside-held .pointed { outline: 2px solid light-dark(#006f19, #67b36a); border-radius: 3px; }
+.st-key-wide_inside_by_hand tr.pointed td { background: light-dark(rgb(0 111 25 / 0.14), rgb(103 179 106 / 0.22)); }
 .inside-shapes span { white-space: nowrap; font-variant-numeric: tabular-nums; }
 </style>
 """
@@ -87,12 +91,32 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
     if step == COST:
         return
     tokens = in_view(trace, head.head, query, key)
-    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme())
+    about = _about(attention, head, query, key)
+    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
     with st.container(key="inside_step"):
         held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)
+        follow(tokens, theme().heads[2])
     with text:
         _onward(step)
+    takeaway.of_charts(opened.charts)
+
+
+def _code(attention: Attention, head: Head, query: int) -> str:
+    """The lines of Python that compute the numbers of this page."""
+    text = attention.text
+    typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
+    return (
+        f"import mha_viz as mv\n\nt = mv.load({attention.model!r}).trace({typed}, layer={head.layer})\n"
+        f"t.weights[{head.head}, {query}]  # and t.x, t.q, t.k, t.v, t.scores, t.context, t.output\n"
+    )
+
+
+def _about(attention: Attention, head: Head, query: int, key: int) -> str:
+    """What charts of this page are of, for their captions."""
+    words = [f"{name} “{shortened(attention.text.tokens[t].text, 30)}” (token {t})" for name, t in
+             (("query", query), ("key", key))]  # fmt: skip
+    return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
 def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:

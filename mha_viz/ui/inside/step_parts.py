@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
 from mha_viz.attention.trace import Trace
+from mha_viz.drawing.table import Table
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.ui.parts import plain, remark
+from mha_viz.ui.takeaway import Chart
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
 ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
@@ -19,7 +21,9 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 
 @dataclass(frozen=True)
 class Opened:
-    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out."""
+    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: the
+    sentence on what is open, for captions; ``code``: lines of Python that compute its numbers; ``charts``: those that
+    the step has drawn."""
 
     trace: Trace
     head: int
@@ -28,6 +32,9 @@ class Opened:
     tokens: Sequence[int]
     divided: bool
     theme: Theme
+    about: str = ""
+    code: str = ""
+    charts: list[Chart] = field(default_factory=list)
 
     def word(self, token: int) -> str:
         """A token in quotation marks, for Markdown."""
@@ -39,7 +46,17 @@ def halves() -> tuple[Any, Any]:
     return left, right
 
 
-def chart(where: Any, figure: Any, name: str, alt: str) -> None:
+def chart(
+    where: Any,
+    o: Opened,
+    name: str,
+    alt: str,
+    draw: Callable[[Theme], Any],
+    table: Callable[[], Table] | None = None,
+) -> None:
+    """A chart on the page, which can be taken away; ``table`` holds its numbers where it does not draw them all."""
+    figure = draw(o.theme)
+    o.charts.append(Chart(alt, f"inside-{name}", draw, o.about, table, o.code))
     with where, st.container(key=f"wide_inside_{name}"):
         st.plotly_chart(
             figure,

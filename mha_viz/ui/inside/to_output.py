@@ -35,12 +35,8 @@ The result is {t.d_k} numbers: a weighted mean of the values. Most of it here co
         shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
         say_left_out(o)
         remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
-    chart(
-        charts,
-        draw.values(t, o.head, o.query, o.tokens, o.theme, o.key),
-        "values",
-        "Weights, values, and weight times value",
-    )
+    alt = "Weights, values, and weight times value"
+    chart(charts, o, "values", alt, lambda theme: draw.values(t, o.head, o.query, o.tokens, theme, o.key))
     return text
 
 
@@ -61,7 +57,7 @@ and the rows of $W_O$ that multiply them.
         )
         shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
     alt = f"The outputs of {t.heads} heads side by side"
-    chart(charts, draw.concatenation(t, o.head, o.query, o.theme), "concat", alt)
+    chart(charts, o, "concat", alt, lambda theme: draw.concatenation(t, o.head, o.query, theme))
     return text
 
 
@@ -95,10 +91,12 @@ All {t.heads} terms and the bias together differ from the output of the model it
             f"therefore measure the length of weight × v × $W_O$, the last chart. {_disagreement(o)}"
         )
         say_left_out(o)
-    chart(charts, draw.mixing(t, o.head, o.theme), "mixing", "W_O with the head’s rows framed")
-    chart(charts, draw.contributions(t, o.head, o.query, o.theme), "contributions", "What each head adds to the output")
-    figure = draw.weights_and_norms(t, o.head, o.query, o.tokens, o.key, o.theme)
-    chart(charts, figure, "norms", "Weights, and lengths of the weighted values")
+    chart(charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.mixing(t, o.head, theme))
+    added = "What each head adds to the output"
+    chart(charts, o, "contributions", added, lambda theme: draw.contributions(t, o.head, o.query, theme))
+    lengths = "Weights, and lengths of the weighted values"
+    here = (o.head, o.query, o.tokens, o.key)
+    chart(charts, o, "norms", lengths, lambda theme: draw.weights_and_norms(t, *here, theme))
     return text
 
 

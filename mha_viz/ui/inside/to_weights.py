@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import decimal, percent, small
 from mha_viz.ui import address
-from mha_viz.ui.inside.by_hand import softmax_table
+from mha_viz.ui.inside.by_hand import row_table, softmax_table
 from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, Opened, chart, halves, say_left_out, shapes
 from mha_viz.ui.parts import guarded, remark
+from mha_viz.ui.takeaway import Chart
 
 
 def vectors(o: Opened) -> Any:
@@ -41,7 +43,7 @@ x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
         if len(tokens) < t.n:
             remark(f"Only the first {draw.DRAWN} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
-    chart(charts, draw.vectors(t, tokens, o.query, o.key, o.theme), "x", alt)
+    chart(charts, o, "x", alt, lambda theme: draw.vectors(t, tokens, o.query, o.key, theme))
     return text
 
 
@@ -76,8 +78,9 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
             "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
             "above zero, blue below."
         )
-    chart(charts, draw.stacked(t, o.head, o.theme), "stacked", "W_Q, W_K and W_V with the head’s columns framed")
-    chart(charts, draw.slices(t, o.head, o.theme), "slices", f"The three matrices of head {o.head}")
+    whole = "W_Q, W_K and W_V with the head’s columns framed"
+    chart(charts, o, "stacked", whole, lambda theme: draw.stacked(t, o.head, theme))
+    chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.slices(t, o.head, theme))
     return text
 
 
@@ -114,7 +117,7 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
         )
         shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
     alt = f"q, k and their products; the sum is {decimal(score)}"
-    chart(charts, draw.products(t, o.head, o.query, o.key, o.theme), "products", alt)
+    chart(charts, o, "products", alt, lambda theme: draw.products(t, o.head, o.query, o.key, theme))
     return text
 
 
@@ -137,8 +140,9 @@ footnote on variance).
         _switch(o)
         shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
         say_left_out(o)
-    figure = draw.both_softmaxes(t, o.head, o.query, o.tokens, o.key, o.theme, o.divided)
-    chart(charts, figure, "scale", "Scores and weights of one query with and without the division")
+    alt = "Scores and weights of one query with and without the division"
+    here = (o.head, o.query, o.tokens, o.key)
+    chart(charts, o, "scale", alt, lambda theme: draw.both_softmaxes(t, *here, theme, o.divided))
     return text
 
 
@@ -180,8 +184,8 @@ def mask(o: Opened) -> Any:
         st.markdown(f"### Who may look at whom\n{sentence} The mask is the same for all heads.")
         shapes(f"mask {t.n} × {t.n}")
         say_left_out(o)
-    figure = draw.mask(t, o.tokens, o.query, o.key, o.theme)
-    chart(charts, figure, "mask", f"Which keys each query may look at; {hidden} cells are masked")
+    alt = f"Which keys each query may look at; {hidden} cells are masked"
+    chart(charts, o, "mask", alt, lambda theme: draw.mask(t, o.tokens, o.query, o.key, theme))
     return text
 
 
@@ -202,8 +206,19 @@ def softmax(o: Opened) -> Any:
         )
         st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
-    chart(charts, draw.square(t, weights, o.tokens, o.query, o.key, o.theme), "softmax", alt)
+    chart(charts, o, "softmax", alt, lambda theme: draw.square(t, weights, o.tokens, o.query, o.key, theme))
+    o.charts.append(_by_hand(o))
     return text
+
+
+def _by_hand(o: Opened) -> Chart:
+    """The row that is computed by hand, as a chart to take away: its numbers are those of the table."""
+    label = "The row by hand: its scores, and the softmax of them"
+    here = (o.trace, o.head, o.query, o.tokens, o.key)
+    numbers = partial(row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
+    return Chart(
+        label, "inside-row", lambda theme: draw.both_softmaxes(*here, theme, o.divided), o.about, numbers, o.code
+    )
 
 
 def _as_shares(o: Opened) -> str:

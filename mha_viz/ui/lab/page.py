@@ -8,7 +8,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.training import record
 from mha_viz.training.look import look
 from mha_viz.training.record import EXPERIMENTS, Result, Settings
-from mha_viz.ui import address
+from mha_viz.ui import address, classroom
 from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
@@ -68,9 +68,10 @@ def _on_experiment() -> None:
 
 def _answer(experiment: str, run: Result | None) -> None:
     words = WORDS[experiment]
-    if run is not None:
-        expected.compare(run)
-    st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
+    with classroom.answer():
+        if run is not None:
+            expected.compare(run)
+        st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
     if run is not None:
         st.markdown(f"**What to look at:** Press *Play*. {formulas(look(run))}")
 

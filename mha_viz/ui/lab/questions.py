@@ -9,7 +9,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.files.assets import asset
-from mha_viz.ui import navigation
+from mha_viz.ui import classroom, navigation
 from mha_viz.ui.lab import small_tasks
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
@@ -62,8 +62,9 @@ def show() -> None:
 def _show(number: int, question: Question) -> None:
     with st.container(key=f"question_{number}"):
         st.markdown(f"#### {formulas(question.question)}")
-        st.markdown(formulas(question.answer))
-        st.caption(f"Source: {formulas(question.source)}")
+        with classroom.answer():
+            st.markdown(formulas(question.answer))
+            st.caption(f"Source: {formulas(question.source)}")
         st.page_link(
             navigation.page(question.page),
             label=f":primary[**→ {formulas(question.see)}**]",

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
-from mha_viz.figures import training as charts
 from mha_viz.figures.frames import Flow, Recording, alike, frames
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
-from mha_viz.figures.training import Line
 from mha_viz.numerals import percent
 from mha_viz.training import record
 from mha_viz.training.look import limits
-from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, PENALTY, Result, Run, Settings
-from mha_viz.training.statements import Statement, pair_names, pairs, statements
-from mha_viz.training.tasks import CHANCE, RELATIONS
-from mha_viz.ui import address
+from mha_viz.training.record import COUNT, EXPERIMENTS, PENALTY, Result, Run, Settings
+from mha_viz.training.statements import Statement, statements
+from mha_viz.training.tasks import RELATIONS
+from mha_viz.ui import address, classroom
 from mha_viz.ui.components.player import player
+from mha_viz.ui.lab import curves, downloads
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
 from mha_viz.ui.shelves import lasting
 
-CHARTS = 128  # finished ones that are kept: six show one training at one step
 RECORDINGS = 16  # finished ones that are kept, of 0.1 to 0.4 MB each
 PLAYER = "lab_player"
 SLICES = (
@@ -53,19 +50,24 @@ def show(result: Result, theme: Theme) -> None:
         left, right = st.columns([7, 4], gap="large")
     with right:
         st.markdown("##### What this run shows")
-        stored = result is record.stored(result.settings.experiment)
-        origin = "Default run, saved with the app" if stored else "Run on this server"
-        st.caption(formulas(plain(f"{origin}: {in_words(result.settings)}.")))
+        st.caption(formulas(plain(_origin(result))))
         for note in limits(result.settings):
             remark(note)
-        for statement in statements(result):
-            _say(statement)
+        with classroom.answer():
+            for statement in statements(result):
+                _say(statement)
     with left:
         _compared(result, theme)
         arm = _arm(result)
         at = _moment(arm)
         _steps(result, arm, at, theme)
     _curves(result, arm, at, theme)
+    downloads.show(result, arm, at, _origin(result))
+
+
+def _origin(result: Result) -> str:
+    stored = result is record.stored(result.settings.experiment)
+    return f"{'Default run, saved with the app' if stored else 'Run on this server'}: {in_words(result.settings)}."
 
 
 def _say(statement: Statement) -> None:
@@ -81,23 +83,20 @@ def _say(statement: Statement) -> None:
 
 def _compared(result: Result, theme: Theme) -> None:
     """Charts of the run as a whole, where it has several trainings or takes heads away."""
-    if result.settings.experiment in (COUNT, CUT):
-        labels = [str(arm.heads) for arm in result.runs] if result.settings.experiment == COUNT else _names(result)
-        shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
+    drawn = curves.of_the_run(result)
+    if "accuracies" in drawn:
         against = "number of heads" if result.settings.experiment == COUNT else "way of cutting"
         st.markdown(f"**Right answers, by {against}**; dotted: guessing")
-        ordered = result.settings.experiment == COUNT
-        _chart(charts.accuracies(labels, shares, (*RELATIONS, "both"), CHANCE, theme, ordered), "accuracies")
+        _chart(drawn["accuracies"].draw(theme), "accuracies")
         _costs(result)
-    if result.removal is not None:
+    if "removal" in drawn:
         first, second = st.columns([3, 2])
-        removal = result.removal
         first.markdown("**Right answers as heads are removed**")
         with first:
-            _chart(charts.removal(removal.least, removal.most, removal.random, theme), "removal")
+            _chart(drawn["removal"].draw(theme), "removal")
         second.markdown("**Importance of each head**")
         with second:
-            _chart(charts.importance(removal.importance, removal.order, theme), "importance")
+            _chart(drawn["importance"].draw(theme), "importance")
 
 
 def _costs(result: Result) -> None:
@@ -195,52 +194,13 @@ def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
     return frames(recording, 0, theme)
 
 
-# What is drawn of one training at one step, by the key of its chart.
-CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str, Any]]] = {
-    "loss": (
-        lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
-        {"log": True},
-    ),
-    "right": (
-        lambda _, arm: [
-            Line(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True) for r, name in enumerate(RELATIONS)
-        ],
-        {"bounds": (0, 1.04)},
-    ),
-    "norms": (lambda _, arm: [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
-    "weights": (lambda _, arm: _pairs(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
-    "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
-    "pulls": (lambda _, arm: _pairs(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
-}
-
-
-# Titles of these charts, in two rows.
-OF_THE_TRAINING = {
-    "loss": "**Loss** of the answers, in nats, logarithmic",
-    "right": "**Right answers**",
-    "norms": "**Gradient norm** of each head, logarithmic",
-}
-OF_TWO_HEADS = {
-    "weights": "**Weights**, cosine of two heads",
-    "apart": "**Attention**, divergence of two heads",
-    "pulls": "**Gradients**, cosine of two heads",
-}
-
-
-@lasting(CHARTS)
-def _drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
-    """A finished chart; nobody may change it, for other visitors are shown it too."""
-    lines, how = CURVES[key]
-    return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
-
-
 def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
-    rows = (OF_THE_TRAINING, OF_TWO_HEADS) if arm.heads > 1 else (OF_THE_TRAINING,)
+    rows = (curves.OF_THE_TRAINING, curves.OF_TWO_HEADS) if arm.heads > 1 else (curves.OF_THE_TRAINING,)
     for titles in rows:  # on a phone one follows the other
         for column, (key, title) in zip(st.columns(3, gap="medium"), titles.items(), strict=True):
             with column:
                 st.markdown(title)
-                _chart(_drawn(key, result, arm, at, theme), key)
+                _chart(curves.drawn(key, result, arm, at, theme), key)
     if arm.heads < 2:
         return
     st.caption(
@@ -249,13 +209,6 @@ def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
             "answers, without any penalty: the norm is over all four matrices, the cosine over W_Q, W_K and W_V."
         )
     )
-
-
-def _pairs(arm: Run, matrix: Any) -> list[Line]:
-    """A faint curve for every two heads, as long as they can be told apart, and their mean."""
-    values = pairs(matrix)  # [step, pair]
-    each = [Line(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
-    return [*(each if len(each) <= 60 else []), Line("mean of all pairs", values.mean(axis=1), 0, True)]
 
 
 def _chart(figure: Any, key: str) -> None:

@@ -19,7 +19,7 @@ from mha_viz.figures.frames import Recording, frames
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
-from mha_viz.ui import address, inference, navigation
+from mha_viz.ui import address, classroom, inference, navigation
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import guarded, plain, theme
 
@@ -84,7 +84,8 @@ def _open(task: SmallTask) -> None:
         format_func=lambda name: both(Head.parse(name)),
     )  # fmt: skip
     if wanted_answer in task.heads:
-        st.markdown(feedback(task, words, wanted_answer))
+        with classroom.answer():
+            st.markdown(feedback(task, words, wanted_answer))
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}

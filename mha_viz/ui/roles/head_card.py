@@ -27,6 +27,7 @@ from mha_viz.ui.study_progress import wait_for
 
 LISTED = 8  # relations
 SHOWN = 4  # sentences of each kind
+DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation"}
 
 
 class Case(NamedTuple):
@@ -82,11 +83,11 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         )
     with right:
         st.markdown("**Weight on delimiters**")
-        values = delimiter.iloc[0][["cls", "sep", "punctuation"]].astype(float).tolist()
+        values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
         st.plotly_chart(
-            shares(("[CLS]", "[SEP]", "punctuation"), values, colours), key="card_delimiters", theme=None, config=CONFIG
+            shares(tuple(DELIMITERS.values()), values, colours), key="card_delimiters", theme=None, config=CONFIG
         )
-    line, untrained = entropy.iloc[0], _rows_of(evidence.profiles[0].untrained.get("entropy"), head)
+    line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
     beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
@@ -95,10 +96,11 @@ def _patterns(evidence: Evidence, head: Head) -> None:
 
 
 def _rows(evidence: Evidence, name: str, head: Head) -> Any:
-    return _rows_of(evidence.table(name), head)
+    return rows_of_head(evidence.table(name), head)
 
 
-def _rows_of(table: Any, head: Head) -> Any:
+def rows_of_head(table: Any, head: Head) -> Any:
+    """The rows of a table that are of one head; None without any."""
     if table is None:
         return None
     rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
 from mha_viz.ui.shelves import lasting
+from mha_viz.ui.takeaway import Chart
 
 TASKS = {
     "previous_token": "the token before",
@@ -94,9 +95,26 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
         st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
     with right:
         st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
-        for task, words in TASKS.items():
-            chart = scores(_history_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
+        for task in TASKS:
+            chart = _score_chart(task, step, colours)
             st.plotly_chart(chart, key=f"scores_{task}", theme=None, config=CONFIG)
+
+
+def charts() -> list[Chart]:
+    """The scores of every head over training, with the step of the URL marked."""
+    saved_steps = snapshots.steps(asset(MODEL))
+    wanted_step = st.query_params.get(PARAMETER, "")
+    step = int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[-1]
+    about = f"Every head of the toy model over its training, on held-out sentences; step {step:,} is marked."
+    return [
+        Chart(f"Training: {words}", f"training-{task}", partial(_score_chart, task, step), about)
+        for task, words in TASKS.items()
+    ]
+
+
+def _score_chart(task: str, step: int, colours: Theme) -> Any:
+    words = TASKS[task]
+    return scores(_history_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
 
 
 @guarded()

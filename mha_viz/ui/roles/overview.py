@@ -48,10 +48,11 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 @lasting(CHARTS)
 def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
     """The map of roles; nobody may change it, for other visitors are shown it too."""
-    return role_map(_filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours)
+    return role_map(filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours)
 
 
-def _filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
+def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
+    """The roles of these kinds; of all kinds where none is chosen."""
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
@@ -64,7 +65,7 @@ def _on_cell(key: str) -> None:
 
 def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
     st.dataframe(
-        _table(evidence, kinds),
+        table_of_roles(evidence, kinds),
         hide_index=True,
         width="stretch",
         column_config={"gain": st.column_config.NumberColumn(format="%.3f")},
@@ -72,11 +73,11 @@ def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
 
 
 @lasting(CHARTS)
-def _table(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
+def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     """A line per role; nobody may change it."""
     import pandas as pd
 
-    findings = _filtered(evidence, kinds)
+    findings = filtered(evidence, kinds)
     columns = ["head", "role", "standing", "in words", "gain", "n"]
     rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), f.gain, f.n) for f in findings]
     return pd.DataFrame(rows, columns=columns)

@@ -8,12 +8,12 @@ import streamlit as st
 
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference
+from mha_viz.ui import address, inference, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
 from mha_viz.ui.parts import complain, guarded, say_complaint
-from mha_viz.ui.roles import filters, head_card, headline, learning, relations, replications
+from mha_viz.ui.roles import charts, filters, head_card, headline, learning, relations, replications
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
 from mha_viz.ui.roles.overview import show_map, show_strongest
 from mha_viz.ui.roles.search import wanted_head
@@ -57,6 +57,7 @@ def show(where: Address) -> None:
     relations.compare(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
+    takeaway.of_charts(charts.charts(model, evidence, head))
 
 
 def _choices(model: catalog.Model, corpus: str | None) -> str:

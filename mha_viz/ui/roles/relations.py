@@ -60,7 +60,7 @@ def _syntax(evidence: Evidence) -> None:
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
-    table = _readable(evidence, level)
+    table = readable(evidence, level)
     if typed:
         meant = asked_for(typed)
         table = table[table["relation"].str.contains(typed, regex=False) | table["relation"].isin(meant)]
@@ -87,7 +87,7 @@ def _syntax(evidence: Evidence) -> None:
 
 
 @lasting(TABLES)
-def _readable(evidence: Evidence, level: str) -> Any:
+def readable(evidence: Evidence, level: str) -> Any:
     """The relations of one level, the largest gain first; nobody may change the table."""
     import pandas as pd
 
@@ -134,7 +134,7 @@ def _columns() -> dict[str, Any]:
 
 def _coreference(evidence: Evidence) -> None:
     """Every kind of mention, and GAP, from all profiles that have any."""
-    sources = [p.corpus for p in _coreferent(evidence)]
+    sources = [p.corpus for p in coreferent(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
             remark("No example of this table could be scored: “neither” rows decide nothing.")
@@ -146,7 +146,7 @@ def _coreference(evidence: Evidence) -> None:
         "refers to. Heads are picked on one half of the sentences and scored on the other, *held-out* half. Baselines: "
         "the nearest mention (in GAP, the nearer name), the nearest with the same form, the best untrained head."
     )
-    shown = _mentions(evidence)
+    shown = mentions(evidence)
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
     columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
@@ -161,16 +161,17 @@ def _coreference(evidence: Evidence) -> None:
         st.markdown(f"A simpler rule does as well as the best head, or better, for: {listed}.")
 
 
-def _coreferent(evidence: Evidence) -> list[Profile]:
+def coreferent(evidence: Evidence) -> list[Profile]:
+    """The profiles that measured coreference."""
     return [p for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
 
 
 @lasting(TABLES)
-def _mentions(evidence: Evidence) -> Any:
+def mentions(evidence: Evidence) -> Any:
     """A line per kind of mention; nobody may change the table."""
     import pandas as pd
 
-    table = pd.concat([p.tables["coreference_chosen"] for p in _coreferent(evidence)], ignore_index=True)
+    table = pd.concat([p.tables["coreference_chosen"] for p in coreferent(evidence)], ignore_index=True)
     rules = {  # of equals the simpler
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],

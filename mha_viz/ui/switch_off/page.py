@@ -17,10 +17,10 @@ from mha_viz.attention.answers import Question
 from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation
+from mha_viz.ui import address, asking, inference, navigation, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
@@ -30,6 +30,7 @@ from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import wait_for
 from mha_viz.ui.switch_off import answering, removal
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
+from mha_viz.ui.takeaway import Chart
 
 EFFECTS = Rules(
     one="study of effects",
@@ -78,8 +79,9 @@ def show(what: PageRequest) -> None:
             else:
                 effect = _effect(model, attention, off, way, question)
                 _summary(effects, effect, off)
+        drawn = [_effects_chart(attention, effects, off, way, question, on)]
         if off:
-            _changes(model, attention, effect, off, way)
+            drawn += _changes(model, attention, effect, off, way)
         _looks(attention, effects, question, on)
         if question is not None:
             answering.importance(model, attention, question, effects)
@@ -87,6 +89,7 @@ def show(what: PageRequest) -> None:
         removal.show_switch(model, attention, question, what.where)
         if question is not None:
             answering.direct(model, attention, question)
+        takeaway.of_charts(drawn)
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
@@ -179,6 +182,20 @@ def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, whe
     return on
 
 
+def _effects_chart(
+    attention: Attention, effects: Effects, off: tuple[Head, ...], way: str, question: Question | None, on: str
+) -> Chart:
+    values, unit = effects.on(on), answering.unit(question, on)
+    label = f"Effect of each head on {answering.ON[on]}"
+    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), _about(attention, (), way))
+
+
+def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
+    """What charts of this page are of, for their captions."""
+    which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
+    return f"{which} ({way}); {reading(attention)}."
+
+
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
     """A chart of a width of its own scrolls where the page is narrower."""
     width = chart.layout.width
@@ -251,8 +268,10 @@ def _thousandths(value: float) -> str:
     return f"{1000 * value:.1f} thousandths"
 
 
-def _changes(model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str) -> None:
-    """What changes in tokens and in other heads, and the way to see it in Explore."""
+def _changes(
+    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str
+) -> list[Chart]:
+    """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
     text = attention.text
     without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
     moved = per_head(attention, without)
@@ -261,8 +280,8 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
-        bars = charts.token_bars([token.text for token in text.tokens], effect.tokens, theme())
-        _chart(bars, "tokens", "Change of each token.")
+        tokens = [token.text for token in text.tokens]
+        _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     with right:
         st.subheader("Which heads attend differently")
         st.markdown(
@@ -276,6 +295,11 @@ def _changes(model: catalog.Model, attention: Attention, effect: Together, off: 
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )
+    about = _about(attention, off, way)
+    return [
+        Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
+        Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),
+    ]
 
 
 def _most_moved(moved: Any, off: tuple[Head, ...]) -> Head:

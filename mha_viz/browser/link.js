@@ -1,0 +1,45 @@
+// The link of what is seen: copied whole, with a word on who can open it.
+import { make } from "./dom.js";
+import { showsRoles } from "./memory.js";
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
+
+// The whole address: where other things are usual, it shows the same.
+/** @type {(address: string, full: Record<string, string>) => string} */
+export function wholeLink(address, full) {
+  const url = new URL(address);
+  for (const name of ["tour", "before"]) url.searchParams.delete(name);
+  for (const [name, value] of Object.entries(full)) {
+    if (!url.searchParams.has(name)) url.searchParams.set(name, value);
+  }
+  if (showsRoles(url.searchParams)) url.searchParams.set("roles", "on");
+  return url.href;
+}
+
+// Copy the link of what is seen; what to say of it.
+/** @type {(data: Partial<LinkData>) => Promise<(Node | string)[]>} */
+export async function copiedLink({ full = {}, file = "" }) {
+  try {
+    await navigator.clipboard.writeText(wholeLink(window.location.href, full));
+    return whoCanOpen(window.location.hostname, file);
+  } catch {
+    return ["Copying is not allowed here: copy the address bar. It contains your text."];
+  }
+}
+
+/** @type {(host: string, file: LinkData["file"]) => (Node | string)[]} */
+function whoCanOpen(host, file) {
+  if (!LOOPBACK.includes(host)) return ["Copied. The link contains your text."];
+  if (!file) return ["Copied. Only this computer can open the link."];
+  const save = make("button", { type: "button", class: "quiet", onclick: openFiles }, FILES[file]);
+  return ["Copied. Only this computer can open the link. For anybody else, ", save, "."];
+}
+
+// The part of the page that makes files, opened.
+/** @type {() => void} */
+function openFiles() {
+  const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-takeaway");
+  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
+  box?.scrollIntoView({ block: "start" });
+}

@@ -1,0 +1,99 @@
+// The word under the pointer, in every chart of a page: a band over its row or column, its name in the line of words,
+// its row in the table. Charts say in `layout.meta` which tokens stand along which axes. Nothing is sent.
+import { make } from "../dom.js";
+
+const WORDS = ".inside-held [data-token]";
+const ROWS = ".st-key-wide_inside_by_hand tbody tr";
+
+/** @type {WeakSet<any>} */
+const heard = new WeakSet(); // charts that are listened to
+
+/** @param {StreamlitComponent} component */
+export default function ({ data }) {
+  const point = (tokens) => markAll(new Set(tokens), data.tokens, data.colour);
+  let frame = 0;
+  const look = () => document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, point));
+  const soon = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(look);
+  };
+  const changes = new MutationObserver(soon);
+  changes.observe(document.body, { childList: true, subtree: true });
+  soon(); // the charts may have been drawn before this was here
+  const over = ({ target }) => {
+    const word = target instanceof Element ? target.closest(WORDS) : null;
+    if (word) point([Number(word.getAttribute("data-token"))]);
+  };
+  const out = ({ target }) => target instanceof Element && target.closest(WORDS) && point([]);
+  document.addEventListener("pointerover", over);
+  document.addEventListener("pointerout", out);
+  return () => {
+    cancelAnimationFrame(frame);
+    changes.disconnect();
+    document.removeEventListener("pointerover", over);
+    document.removeEventListener("pointerout", out);
+  };
+}
+
+/** @type {(chart: any, point: (tokens: number[]) => void) => void} */
+function listenToChart(chart, point) {
+  if (typeof chart.on !== "function") return; // not drawn yet
+  chart.pointTo = point; // of the latest run
+  if (heard.has(chart)) return;
+  heard.add(chart);
+  chart.on("plotly_hover", ({ points }) => chart.pointTo(tokensAt(chart.layout.meta, points[0])));
+  chart.on("plotly_unhover", () => chart.pointTo([]));
+}
+
+// The tokens at a point of a chart: two in a map of queries by keys.
+/** @type {(meta: { tokens: number[], axes: string[] } | undefined, point: any) => number[]} */
+export function tokensAt(meta, point) {
+  if (!meta?.tokens) return [];
+  const places = [
+    [point.xaxis?._id, point.x],
+    [point.yaxis?._id, point.y],
+  ];
+  return places.filter(([name]) => meta.axes.includes(name)).map(([, at]) => meta.tokens[Math.round(at)]);
+}
+
+/** @type {(pointed: Set<number>, listed: number[], colour: string) => void} */
+function markAll(pointed, listed, colour) {
+  for (const chart of document.querySelectorAll(".js-plotly-plot")) drawBands(chart, pointed, colour);
+  for (const word of document.querySelectorAll(WORDS)) {
+    word.classList.toggle("pointed", pointed.has(Number(word.getAttribute("data-token"))));
+  }
+  const rows = document.querySelectorAll(ROWS);
+  rows.forEach((row, i) => row.classList.toggle("pointed", i < listed.length && pointed.has(listed[i])));
+}
+
+/** @type {(chart: any, pointed: Set<number>, colour: string) => void} */
+function drawBands(chart, pointed, colour) {
+  const sheet = chart.querySelector(".svg-container");
+  sheet?.querySelectorAll(".mha-band").forEach((drawn) => drawn.remove());
+  const { tokens = [], axes = [] } = chart.layout?.meta ?? {};
+  const places = tokens.flatMap((token, i) => (pointed.has(token) ? [i] : []));
+  for (const name of axes) {
+    for (const place of places) sheet?.append(band(bandBox(chart._fullLayout, name, place), colour));
+  }
+}
+
+// Where the band of a place along an axis lies: as long as the axis across it.
+/** @type {(layout: any, name: string, place: number) => Record<string, number>} */
+export function bandBox(layout, name, place) {
+  const axisOf = (id) => layout[`${id[0]}axis${id.slice(1)}`];
+  const along = axisOf(name);
+  const across = axisOf(along.anchor);
+  const [a, b] = [along.c2p(place - 0.5), along.c2p(place + 0.5)].sort((one, other) => one - other);
+  const [start, length] = [along._offset + a, b - a];
+  if (name[0] === "x") return { left: start, top: across._offset, width: length, height: across._length };
+  return { left: across._offset, top: start, width: across._length, height: length };
+}
+
+/** @type {(box: Record<string, number>, colour: string) => HTMLElement} */
+function band(box, colour) {
+  const element = make("div", { class: "mha-band" });
+  const sides = Object.fromEntries(Object.entries(box).map(([side, value]) => [side, `${value}px`]));
+  const look = { position: "absolute", pointerEvents: "none", boxSizing: "border-box", border: `2px solid ${colour}` };
+  Object.assign(element.style, look, sides);
+  return element;
+}

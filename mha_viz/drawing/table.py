@@ -1,0 +1,16 @@
+"""The numbers behind a chart: rows of named columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Value = str | int | float | None  # None: there is no number
+
+
+class Table(NamedTuple):
+    """``rows`` have a value for each of ``columns``; ``about`` says what they are of, by name."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    about: Mapping[str, str]

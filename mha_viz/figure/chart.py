@@ -1,0 +1,31 @@
+"""A chart of a page as a figure: the same files as any other, but no interactive page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mha_viz.drawing.table import Table
+from mha_viz.figure.figure import Figure
+from mha_viz.figure.kinds import settings
+from mha_viz.figures.chart_numbers import numbers
+from mha_viz.figures.static_chart import drawing
+from mha_viz.figures.theme import THEMES, Theme
+
+
+def chart(
+    draw: Callable[[Theme], Any], alt: str, caption: str, table: Callable[[], Table] | None = None, **options: Any
+) -> Figure:
+    """The figure of a Plotly chart, which ``draw`` makes in the colours of a theme. ``alt`` is what it shows, in a few
+    words, ``caption`` of what. Its numbers are those that it draws, unless a ``table`` holds them.
+
+    Options: those of Size. Raises SettingError for others.
+    """
+    _, size, _ = settings(options)
+    words = f"{alt.rstrip('.')}. {caption}".strip()
+    return Figure(
+        lambda size: drawing(draw(THEMES[size.look]), THEMES[size.look], size, words, alt),
+        None,
+        table or (lambda: numbers(draw(THEMES[size.look]), {"figure": alt, "caption": caption})),
+        size,
+    )

@@ -1,0 +1,95 @@
+"""Several heads with a person's remarks on them, as one interactive web page in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from mha_viz import exports
+from mha_viz.errors import SettingError
+from mha_viz.exports.page import Part, published
+from mha_viz.figure.kinds import compare, panel_from, settings
+from mha_viz.figures.caption import both
+from mha_viz.figures.correspondence import Panel, pin_in
+from mha_viz.options import Options
+
+TITLE = "What these attention heads look at"
+MOST_TITLE, MOST_REMARK = 120, 2_000  # characters
+
+
+def publish(
+    panels: Sequence[Any],
+    path: str | os.PathLike[str],
+    *,
+    title: str = TITLE,
+    introduction: str = "",
+    remarks: Sequence[str] = (),
+    pin_of: int = 0,
+    **options: Unpack[Options],
+) -> Path:
+    """Write one web page with these heads, ``[(a, "L3H1"), (a, "L5H11", "a name")]``, and what you have to say of them.
+
+    The page holds everything: it opens from a disk, needs no network, and its drawings answer to the pointer. Several
+    heads stand side by side first, then each by itself, under its entry of ``remarks`` ("" for none). Title,
+    introduction and remarks are text, never HTML. ``pin`` counts tokens of head number ``pin_of``. Options: those of
+    View.
+
+    Raises SettingError for more remarks than heads, or texts that are too long; ExportError for a file that cannot be
+    written.
+    """
+    data = publication(panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, **options)
+    return exports.write_bytes(path, lambda: data)
+
+
+def publication(
+    panels: Sequence[Any],
+    *,
+    title: str = TITLE,
+    introduction: str = "",
+    remarks: Sequence[str] = (),
+    pin_of: int = 0,
+    **options: Unpack[Options],
+) -> bytes:
+    """The bytes of the page of :func:`publish`."""
+    made = [panel_from(given) for given in panels]
+    _check(made, remarks)
+    check_texts(title, introduction, remarks)
+    texts = [*remarks, *[""] * (len(made) - len(remarks))]
+    view, _, look = settings(options)
+    parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(made, number, view, pin_of)})
+             for number, (panel, remark) in enumerate(zip(made, texts, strict=True))]  # fmt: skip
+    if len(made) > 1:
+        parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of}))
+    return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
+
+
+def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> Part:
+    figure = compare(panels, kind, **options)
+    assert figure.page is not None
+    return Part(heading, remark, figure.page.packet(), figure.page.start, figure.drawing.caption)
+
+
+def _name(panel: Panel) -> str:
+    return f"{both(panel.head)}: {panel.name}" if panel.name else both(panel.head)
+
+
+def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
+    """Raise SettingError for a text that is too long."""
+    for name, text, most in (
+        ("title", title, MOST_TITLE),
+        ("introduction", introduction, MOST_REMARK),
+        *(("remark", remark, MOST_REMARK) for remark in remarks),
+    ):
+        if len(text) > most:
+            raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {most:,}.")
+
+
+def _check(panels: Sequence[Panel], remarks: Sequence[str]) -> None:
+    if isinstance(remarks, str):
+        raise SettingError("remarks is one text.", "Give a list with a text for each head.")
+    if not panels:
+        raise SettingError("No head was named.", "Give [(attention, 'L3H1'), …].")
+    if len(remarks) > len(panels):
+        raise SettingError(f"There are {len(remarks)} remarks on {len(panels)} heads.", "Give one for each head.")

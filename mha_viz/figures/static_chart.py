@@ -1,0 +1,61 @@
+"""A chart of a page as a static drawing: the part of Plotly's layout that our charts use, in the same pixels.
+
+What is not drawn here, such as a kind of trace that no chart has yet, is refused: a file never lacks a part in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from mha_viz.drawing.marks import Drawing, Mark, moved
+from mha_viz.errors import ExportError
+from mha_viz.figures.chart_axes import Axis
+from mha_viz.figures.chart_furniture import colour_bar, grid, labels, legend_marks, notes
+from mha_viz.figures.chart_layout import all_axes, corners, inner_box, legend, names_of, partner
+from mha_viz.figures.chart_marks import Place, bars, cells, scatter, shape
+from mha_viz.figures.layout import Size, sheet
+from mha_viz.figures.theme import Theme
+
+NARROWEST = 620  # pixels, below which labels run into each other; as on a phone, where charts scroll
+KINDS = ("heatmap", "bar", "scatter")
+
+
+def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Drawing:
+    """The chart as marks in points, as wide as ``size`` asks for. Raises ExportError for what cannot be drawn."""
+    odd = [trace.type for trace in chart.data if trace.type not in KINDS]
+    if odd:
+        raise ExportError(f"A chart of the kind {odd[0]!r} cannot be written.", f"Known: {', '.join(KINDS)}.")
+    wide = float(chart.layout.width or max(NARROWEST, size.pixels))
+    items = legend(chart, wide)
+    inner, high = inner_box(chart, wide, items)
+    axes = all_axes(chart, inner)
+    marks = (
+        *(mark for name in axes for mark in grid(axes[name], name, partner(axes, name))),
+        *_traces(chart, axes, theme),
+        *(shape(given, corners(given, axes, inner)) for given in chart.layout.shapes),
+        *(mark for name in axes for mark in labels(axes[name], name, partner(axes, name), theme)),
+        *notes(chart, axes, inner, theme),
+        *legend_marks(chart, items, inner, high, theme),
+        *(mark for trace in chart.data for mark in colour_bar(trace, inner, high, theme)),
+    )
+    background = None if size.transparent else theme.paper
+    aside = max(0.0, size.pixels - wide) / 2  # a chart of a width of its own stands in the middle
+    placed = moved(marks, aside, 0)
+    return sheet(Drawing(wide + 2 * aside, high, placed, background, caption, alt, {"figure": "chart"}), size)
+
+
+def _traces(chart: Any, axes: dict[str, Axis], theme: Theme) -> Iterator[Mark]:
+    """What lies between the axes, in the order of the traces; bars between the same axes are placed together."""
+    drawn = set()
+    for before, trace in pairwise((None, *chart.data)):
+        place = Place(*(axes[name] for name in names_of(trace)))
+        if trace.type == "heatmap":
+            yield from cells(trace, place)
+        elif trace.type == "scatter":
+            yield from scatter(trace, before, place, theme)
+        elif names_of(trace) not in drawn:
+            drawn.add(names_of(trace))
+            those = [one for one in chart.data if one.type == "bar" and names_of(one) == names_of(trace)]
+            yield from bars(those, place, chart.layout.bargap, theme)

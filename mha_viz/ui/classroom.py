@@ -1,0 +1,208 @@
+"""The view for a class: larger type, fewer controls, a QR code of what is seen, and the lesson that is open.
+
+``class=1`` in the URL turns it on. What a page would give away is hidden until somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import streamlit as st
+
+from mha_viz.ui import address, lesson, request
+from mha_viz.ui.lesson import PARAMETER, PART, Lesson
+from mha_viz.ui.parts import guarded, plain, remark
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+MODULE = 3  # pixels of a QR code's square: a camera at the back of a room needs as many
+WITH_A_TEXT = ("explore", "compare", "inside_a_head", "switch_off")  # pages whose sentence and head a link must name
+_STYLE = """
+<style>
+@media (min-width: 641px) {
+  html { font-size: 19px !important; }
+  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player { zoom: 1.2; }
+}
+@media (max-width: 640px) { .st-key-class_code { display: none; } }
+.st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 6px 14px; gap: 0.3rem; }
+.st-key-classroom img { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%; }
+.st-key-classroom .mha-lesson { margin: 0; font-size: 1.15rem; max-width: 70ch; overflow-wrap: anywhere; }
+.st-key-classroom button { min-height: 0; }
+</style>
+"""
+
+
+@contextmanager
+def answer(label: str = "Show the answer") -> Iterator[None]:
+    """What is written inside is an answer: in a class it is hidden until somebody asks."""
+    if address.in_class():
+        with st.expander(label):
+            yield
+    else:
+        yield
+
+
+def link() -> None:
+    """The way into the view for a class."""
+    if not address.in_class():
+        with st.container(key="class_way", width="content"):
+            st.button("For a class", key="class_on", type="tertiary", on_click=address.go, kwargs={address.CLASS: "1"})
+
+
+def show(pages: Sequence[Any], here: Any) -> None:
+    """The panel of the class, over the page: the lesson's remark and ways, the QR code, and how a lesson is made."""
+    url = address.now()
+    views, whole = lesson.read(url.get(PARAMETER))
+    odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
+    odd += [PART] if PART in url and lesson.part_of(url, views) is None else []
+    if odd:
+        remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
+    if not address.in_class():
+        return
+    st.html(_STYLE)
+    if not whole:
+        remark("This lesson could not be read whole; the views that could be are shown.")
+    with st.container(key="classroom"):
+        left, right = st.columns([5, 2], vertical_alignment="center")
+        with left:
+            _remark(views, url)
+            _ways(pages, here, views, url)
+            _builder(pages, here, views)
+        with right, st.container(key="class_code"):
+            _code(here)
+
+
+# ---- The lesson -----------------------------------------------------------------------------------------------
+
+
+def _remark(views: Lesson, url: dict[str, str]) -> None:
+    number = lesson.part_of(url, views)
+    if number is not None:
+        words = escape(views[number - 1].remark)
+        st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
+
+
+def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -> None:
+    """On, back, and out of the class's view."""
+    number = lesson.part_of(url, views)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if views and number is None:
+            _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
+        if number is not None and number > 1:
+            _to(pages, here, views, number - 1, "← Back")
+        if number is not None and number < len(views):
+            _to(pages, here, views, number + 1, ":primary[**Next →**]")
+        out = dict.fromkeys((address.CLASS, PARAMETER, PART))
+        st.button("Leave the class view", key="class_out", type="tertiary", on_click=address.go, kwargs=out)
+
+
+def _to(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str) -> None:
+    """The way to a view: a link to another page, a button within a page, as in the tour."""
+    view = views[number - 1]
+    parameters = _with_lesson(views, number)
+    page = _page(pages, view.page)
+    if page.title == here.title:
+        st.button(label, key=f"lesson_{number}", type="tertiary", on_click=_open, args=(parameters,))
+    else:
+        st.page_link(page, label=label, query_params=parameters)
+
+
+def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
+    """What the URL says at a view of the lesson."""
+    return {**views[number - 1].parameters, PARAMETER: lesson.write(views) or "", PART: str(number), address.CLASS: "1"}
+
+
+@guarded()
+def _open(parameters: dict[str, str]) -> None:
+    st.query_params.from_dict(parameters)
+
+
+def _page(pages: Sequence[Any], name: str) -> Any:
+    return next(page for page in pages if _name(page) == name)
+
+
+def _name(page: Any) -> str:
+    """A page's name in a lesson; the first page has no path in the URL."""
+    return str(page.title.lower().replace(" ", "_"))
+
+
+# ---- How a lesson is made -------------------------------------------------------------------------------------
+
+
+def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
+    with st.expander(f"Lesson: {len(views)} views" if views else "Make a lesson", key="lesson_box"):
+        st.markdown(
+            "A lesson is a list of views in one link. Go to a view, write what the class is to notice, and add it."
+        )
+        st.text_input("Remark", key="lesson_remark", max_chars=lesson.MAX_REMARK)
+        st.button("Add this view", key="lesson_add", on_click=_add, args=(_name(here),))
+        for number, view in enumerate(views, 1):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"{number}. {plain(_page(pages, view.page).title)}: {plain(view.remark)}", width="stretch")
+                st.button("Remove", key=f"lesson_remove_{number}", on_click=_remove, args=(number,))
+        if views:
+            st.caption("The link of the whole lesson")
+            path = _page(pages, views[0].page).url_path
+            st.code(f"{_base(here)}/{path}?{_query(_with_lesson(views, 1))}", language=None, wrap_lines=True)
+
+
+@guarded()
+def _add(page: str) -> None:
+    views, _ = lesson.read(st.query_params.get(PARAMETER))
+    seen = {**(_full() if page in WITH_A_TEXT else {}), **address.now()}
+    more = lesson.add(views, page, seen, str(st.session_state.get("lesson_remark", "")))
+    address.go(**{PARAMETER: lesson.write(more), PART: str(len(more))})
+    st.session_state["lesson_remark"] = ""
+
+
+@guarded()
+def _remove(number: int) -> None:
+    views, _ = lesson.read(st.query_params.get(PARAMETER))
+    address.go(**{PARAMETER: lesson.write(lesson.remove(views, number)), PART: None})
+
+
+def _full() -> dict[str, str]:
+    return request.full(request.page_request())
+
+
+# ---- The QR code ----------------------------------------------------------------------------------------------
+
+
+def _code(here: Any) -> None:
+    """The address of what is seen, for the cameras of a class."""
+    base = _base(here)
+    if not base:
+        return
+    seen = {**(_full() if _name(here) in WITH_A_TEXT else {}), **address.now()}
+    picture = qr_code(f"{base}/{here.url_path}?{_query(seen)}")
+    if picture is None:
+        remark("This view's link is too long for a QR code; a shorter sentence or lesson fits.")
+        return
+    st.html(picture)
+    if urlsplit(base).hostname in LOOPBACK:
+        remark(f"Only this computer can open {base}. Start mha-viz with --host 0.0.0.0 for the others in the room.")
+
+
+def qr_code(link: str) -> str | None:
+    """A link as the picture of a QR code, an ``img``; None where it is too long for one."""
+    import segno
+
+    try:
+        code = segno.make_qr(link, error="l")
+    except segno.DataOverflowError:
+        return None
+    side = MODULE * code.symbol_size()[0]
+    return f'<img alt="QR code of this view" width="{side}" src="{escape(code.svg_data_uri(scale=MODULE))}">'
+
+
+def _query(parameters: dict[str, str]) -> str:
+    return urlencode(parameters, quote_via=quote)
+
+
+def _base(here: Any) -> str:
+    """The address of the app, without its page; empty where the browser has not said it."""
+    url = (st.context.url or "").rstrip("/")
+    return url.removesuffix(f"/{here.url_path}") if here.url_path else url

@@ -1,0 +1,78 @@
+"""Publishing: the heads on the page and what a person has to say of them, as one web page in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+
+import streamlit as st
+
+from mha_viz import figure as figure_api
+from mha_viz.figure.publication import MOST_REMARK, MOST_TITLE, TITLE
+from mha_viz.figures.caption import both
+from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.view import View
+from mha_viz.text import clean
+from mha_viz.ui import address, takeaway
+from mha_viz.ui.parts import guarded
+
+REMARKS = "publish_remarks"  # in the session: what was typed, by field; it is kept nowhere else
+MOST_KEPT = 64  # remarks of one visit
+
+
+def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
+    """The expander: a title, a remark on each head, and the button that makes the file."""
+    if address.in_class():
+        return
+    with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
+        if not box.open:
+            return
+        st.markdown(
+            "One HTML file with these heads, their interactive drawings and your remarks. It opens from a disk or any "
+            "web space, needs no network and no mha_viz. What you type here stays in this visit."
+        )
+        title = _typed("title", "Title", MOST_TITLE, TITLE)
+        introduction = _typed("introduction", "Introduction", MOST_REMARK)
+        remarks = [_typed(_field(panel), f"On {_name(panel)}", MOST_REMARK) for panel in panels]
+        make = partial(
+            figure_api.publication,
+            list(panels),
+            title=title,
+            introduction=introduction,
+            remarks=remarks,
+            pin_of=pin_of,
+            **asdict(view),
+        )
+        takeaway.download("Download the page, HTML", "attention-heads.html", make, "publish_page")
+
+
+def _name(panel: Panel) -> str:
+    return f"{both(panel.head)}, {panel.name}" if panel.name else both(panel.head)
+
+
+def _field(panel: Panel) -> str:
+    """A remark belongs to a head of a reading, wherever it stands on the page."""
+    return f"{panel.attention.key}_{panel.head}"
+
+
+def _typed(field: str, label: str, most: int, first: str = "") -> str:
+    """A field that keeps what was typed while its page is left."""
+    key = f"publish_{field}"
+    st.session_state[key] = _texts().get(field, first)
+    place = st.text_input if field == "title" else st.text_area
+    return clean(str(place(label, key=key, max_chars=most, on_change=_keep, args=(field,)) or ""))[:most]
+
+
+def _texts() -> dict[str, str]:
+    texts: dict[str, str] = st.session_state.setdefault(REMARKS, {})
+    return texts
+
+
+@guarded()
+def _keep(field: str) -> None:
+    texts = _texts()
+    texts.pop(field, None)
+    texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MOST_REMARK]
+    while len(texts) > MOST_KEPT:
+        del texts[next(iter(texts))]

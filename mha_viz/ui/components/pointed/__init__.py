@@ -1,0 +1,15 @@
+"""The word under the pointer, marked in every chart of a page: in the browser alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mha_viz.ui.components import drawing
+
+_mount = drawing("pointed")
+
+
+def follow(tokens: Sequence[int], colour: str) -> None:
+    """Mark what is pointed at in charts that name their tokens, in the words above them, and in the table whose rows
+    are ``tokens``."""
+    _mount(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")

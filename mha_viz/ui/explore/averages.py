@@ -1,0 +1,112 @@
+"""Several sentences at once: each line of the text read by itself, and what every head does on average over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.measures import averages
+from mha_viz.analysis.metrics import METRICS, PerHead, measure_all
+from mha_viz.attention import Head, called
+from mha_viz.drawing.table import Table
+from mha_viz.figures.effects import head_grid
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.models import catalog
+from mha_viz.numerals import decimal
+from mha_viz.ui import inference
+from mha_viz.ui.cache import office
+from mha_viz.ui.parts import remark, theme
+from mha_viz.ui.request import PageRequest
+from mha_viz.ui.shelves import lasting
+from mha_viz.ui.takeaway import Chart
+
+MOST = 50  # lines that are read
+MEASURED = 256  # readings whose measures are kept
+
+
+def lines(what: PageRequest) -> tuple[str, ...]:
+    """The sentences of the text, one per line; none where it is one line, a pair, or carries gold annotation."""
+    if what.where.pair or what.gold() is not None:
+        return ()
+    typed = tuple(line.strip() for line in what.text.splitlines() if line.strip())
+    return typed if len(typed) > 1 else ()
+
+
+def show(what: PageRequest, model_name: str) -> list[Chart]:
+    """The averages in an expander, for a text of several lines. Returns the charts that are shown."""
+    sentences = lines(what)
+    if not sentences:
+        return []
+    title = f"Averages per head over the {len(sentences)} lines, each read by itself"
+    with st.expander(title, on_change="rerun", key="averages", icon=":material/table_rows:") as box:
+        if not box.open:
+            return []
+        if len(sentences) > MOST:
+            remark(f"The first {MOST} of {len(sentences)} lines are read.")
+        measured = _measured(catalog.resolve(model_name), sentences[:MOST])
+        return [_drawn(averages(measured), len(measured), model_name)] if measured else []
+
+
+def _measured(model: catalog.Model, sentences: tuple[str, ...]) -> list[Mapping[str, PerHead]]:
+    """The measures of each sentence; one that cannot be read is left out, with a word on why."""
+    done = []
+    progress = st.progress(0.0, text="Reading the lines…")
+    for number, sentence in enumerate(sentences, 1):
+        if inference.read_by(model, sentence, "") is not None:
+            done.append(_measures(model, sentence))
+        progress.progress(number / len(sentences), text=f"Reading line {number} of {len(sentences)}…")
+    progress.empty()
+    return done
+
+
+@lasting(MEASURED)
+def _measures(model: catalog.Model, sentence: str) -> Mapping[str, PerHead]:
+    """The measures of one sentence, which has been read; nobody may change them."""
+    return measure_all(office().reading(model, sentence, "").result())
+
+
+def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:
+    name = st.segmented_control(
+        "Measure", list(METRICS), default="previous", key="averaged", required=True,
+        format_func=lambda one: METRICS[one].label,
+    )  # fmt: skip
+    metric = METRICS[name or "previous"]
+    unit = "nats" if metric.unit == "nats" else "of the attention"
+    about = f"{metric.help} Means over {count} sentences, each counted once; {called(model_name)}."
+    st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
+    written = _nats if metric.unit == "nats" else _percent
+    chart = Chart(
+        f"Average per head: {metric.label}",
+        f"average-{metric.name}",
+        lambda colours: head_grid(means[metric.name], unit, (), colours, written),
+        about,
+        lambda: _table(means, about),
+    )
+    figure = chart.draw(theme())
+    with st.container(key="wide_averages"):
+        st.plotly_chart(
+            figure, key="averages_map", theme=None, config=CONFIG, width=int(figure.layout.width), alt=chart.label
+        )
+    return chart
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{100 * share:.0f}"
+
+
+def _nats(value: float) -> str:
+    return "" if math.isnan(value) else decimal(value, 1)
+
+
+def _table(means: Mapping[str, PerHead], about: str) -> Table:
+    """A row per head with every measure."""
+    every = [Head(*map(int, place)) for place in np.ndindex(*next(iter(means.values())).shape)]
+    rows = [(str(head), *(_number(values[head]) for values in means.values())) for head in every]
+    return Table(("head", *means), tuple(rows), {"caption": about})
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,95 @@
+"""The charts of a run of the training lab: of the run as a whole, and of one training at one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.figures import training as charts
+from mha_viz.figures.theme import Theme
+from mha_viz.figures.training import Line
+from mha_viz.training.record import COUNT, CUT, Result, Run
+from mha_viz.training.statements import pair_names, pairs
+from mha_viz.training.tasks import CHANCE, RELATIONS
+from mha_viz.ui.shelves import lasting
+
+CHARTS = 128  # finished ones that are kept: six show one training at one step
+
+
+class Whole(NamedTuple):
+    """A chart of a run as a whole: its title, and how it is drawn in the colours of a theme."""
+
+    title: str
+    draw: Callable[[Theme], Any]
+
+
+def of_the_run(result: Result) -> dict[str, Whole]:
+    """Charts of the run as a whole, where it has several trainings or takes heads away."""
+    drawn: dict[str, Whole] = {}
+    if result.settings.experiment in (COUNT, CUT):
+        labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
+        shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
+        given = (labels, shares, (*RELATIONS, "both"), CHANCE)
+        ordered = result.settings.experiment == COUNT
+        drawn["accuracies"] = Whole("Right answers of each training", lambda t: charts.accuracies(*given, t, ordered))
+    if result.removal is not None:
+        gone = result.removal
+        curves = partial(charts.removal, gone.least, gone.most, gone.random)
+        drawn["removal"] = Whole("Right answers as heads are removed", curves)
+        drawn["importance"] = Whole("Importance of each head", partial(charts.importance, gone.importance, gone.order))
+    return drawn
+
+
+# What is drawn of one training at one step, by the key of its chart.
+CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str, Any]]] = {
+    "loss": (
+        lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
+        {"log": True},
+    ),
+    "right": (
+        lambda _, arm: [
+            Line(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True) for r, name in enumerate(RELATIONS)
+        ],
+        {"bounds": (0, 1.04)},
+    ),
+    "norms": (lambda _, arm: [Line(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
+    "weights": (lambda _, arm: _pairs(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
+    "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
+    "pulls": (lambda _, arm: _pairs(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
+}
+
+
+# Titles of these charts, in two rows.
+OF_THE_TRAINING = {
+    "loss": "**Loss** of the answers, in nats, logarithmic",
+    "right": "**Right answers**",
+    "norms": "**Gradient norm** of each head, logarithmic",
+}
+OF_TWO_HEADS = {
+    "weights": "**Weights**, cosine of two heads",
+    "apart": "**Attention**, divergence of two heads",
+    "pulls": "**Gradients**, cosine of two heads",
+}
+
+
+@lasting(CHARTS)
+def drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
+    """A finished chart of a training at the recorded step number ``at``; nobody may change it, for other visitors are
+    shown it too."""
+    lines, how = CURVES[key]
+    return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
+
+
+def titles(arm: Run) -> dict[str, str]:
+    """The charts of a training, in order, with their titles; a single head has none to be compared with."""
+    return OF_THE_TRAINING | (OF_TWO_HEADS if arm.heads > 1 else {})
+
+
+def _pairs(arm: Run, matrix: Any) -> list[Line]:
+    """A faint curve for every two heads, as long as they can be told apart, and their mean."""
+    values = pairs(matrix)  # [step, pair]
+    each = [Line(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
+    return [*(each if len(each) <= 60 else []), Line("mean of all pairs", values.mean(axis=1), 0, True)]

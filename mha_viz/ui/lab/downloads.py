@@ -1,0 +1,72 @@
+"""What the lab gives away of a run: its heads at the step in view, side by side, and every chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mha_viz import figure as figure_api
+from mha_viz.attention import Attention
+from mha_viz.figure import Figure
+from mha_viz.figures.layout import Size
+from mha_viz.training.record import Result, Run
+from mha_viz.ui import takeaway
+from mha_viz.ui.lab import curves
+from mha_viz.ui.takeaway import Chart, Offer
+
+
+def show(result: Result, arm: Run, at: int, origin: str) -> None:
+    """The expander, for the training ``arm`` of a result at the recorded step number ``at``."""
+    takeaway.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
+
+
+def charts(result: Result, arm: Run, at: int, origin: str) -> list[Chart]:
+    """Every chart of the run, in the order of the page."""
+    about = f"Experiment “{result.settings.experiment}”. {origin}"
+    of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
+    code = _code(result, arm)
+    made = [Chart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()]
+    for name, title in curves.titles(arm).items():
+        made.append(Chart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm, None, code))
+    return made
+
+
+def _code(result: Result, arm: Run) -> str:
+    """The lines of Python that train again."""
+    number = result.runs.index(arm)
+    return (
+        "from mha_viz.training.experiments import run\nfrom mha_viz.training.record import Settings\n\n"
+        f"result = run({result.settings!r})\nresult.runs[{number}].loss  # and .accuracy, .maps, .gradients\n"
+    )
+
+
+def _drawing(name: str, result: Result, arm: Run, at: int) -> Any:
+    return lambda theme: curves.drawn(name, result, arm, at, theme)
+
+
+def _plain(title: str) -> str:
+    return title.replace("**", "")
+
+
+def _heads(result: Result, arm: Run, at: int) -> Offer:
+    step = int(arm.steps[at])
+    attention = reading(result, arm, at)
+    panels = [(attention, head) for head in attention.every_head()]
+
+    def make(size: Size, **rows: Any) -> Figure:
+        options: Mapping[str, Any] = {name: getattr(size, name) for name in size.__dataclass_fields__}
+        return figure_api.compare(panels, **rows, **options)
+
+    return Offer(
+        f"Heads at step {step:,}", f"heads-step-{step}", arm.heads * len(result.words) ** 2, make, None, arm.heads
+    )
+
+
+def reading(result: Result, arm: Run, at: int) -> Attention:
+    """The maps of a recorded step as a reading of one layer; their half precision is rounded away."""
+    maps = arm.maps[at].astype(np.float64)
+    weights = (maps / maps.sum(axis=-1, keepdims=True)).astype(np.float32)
+    model = f"experiment {result.settings.experiment}, {arm.label}"
+    return Attention.from_tensors(weights[None], list(result.words), model=model, revision=f"step {int(arm.steps[at])}")

@@ -1,0 +1,104 @@
+"""A lesson: views in order, each with a teacher's remark, all in one parameter of the URL.
+
+The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding: links of a
+lesson say nearly the same, and so shrink to a third. ``part`` counts the view that is open, from 1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from mha_viz.errors import LessonFull
+from mha_viz.files.assets import page_files, page_name
+from mha_viz.text import clean
+
+PARAMETER, PART = "lesson", "part"
+MOST = 12  # views
+MAX_REMARK = 300  # characters
+MAX_ENCODED = 3_000  # characters of the parameter
+MAX_DECODED = 30_000  # bytes that it may hold: what says that it holds more is not read
+MAX_PARAMETERS = 20  # of a view
+OF_THE_CLASS = (PARAMETER, PART, "class", "tour", "before", "reveal")  # no part of a view
+
+
+class View(NamedTuple):
+    """One view of a lesson: the page by its name in the URL, what its URL says, and the teacher's remark."""
+
+    page: str
+    parameters: Mapping[str, str]
+    remark: str
+
+
+Lesson = tuple[View, ...]
+
+
+def read(value: str | None) -> tuple[Lesson, bool]:
+    """The lesson that a URL holds, and whether all of it could be read. Never raises."""
+    if not value:
+        return (), True
+    entries = _entries(value) if len(value) <= MAX_ENCODED else None
+    if entries is None:
+        return (), False
+    views = [_view(entry) for entry in entries[: 4 * MOST]]
+    good = [view for view in views if view is not None]
+    return tuple(good[:MOST]), len(good) == len(entries) <= MOST
+
+
+def _entries(value: str) -> list[Any] | None:
+    with suppress(ValueError, binascii.Error, zlib.error, RecursionError):
+        packed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(packed, MAX_DECODED)
+        parsed = json.loads(text) if unpacked.eof else None
+        return parsed if isinstance(parsed, list) else None
+    return None
+
+
+def _view(entry: Any) -> View | None:
+    with suppress(ValueError, TypeError):
+        page, query, remark = entry
+        if page in map(page_name, page_files()) and isinstance(query, str) and isinstance(remark, str):
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+            return View(page, {n: v for n, v in pairs if n not in OF_THE_CLASS}, clean(remark)[:MAX_REMARK])
+    return None
+
+
+def write(lesson: Sequence[View]) -> str | None:
+    """The value of the URL parameter; None for a lesson without views, which leaves the URL."""
+    if not lesson:
+        return None
+    entries = [[view.page, urlencode(view.parameters), view.remark] for view in lesson]
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).rstrip(b"=").decode()
+
+
+def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
+    """The lesson with one more view at its end. Raises LessonFull."""
+    shown = {name: value for name, value in parameters.items() if name not in OF_THE_CLASS}
+    more = (*lesson, View(page, shown, " ".join(clean(remark).split())[:MAX_REMARK]))
+    if len(more) > MOST:
+        raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
+    if len(write(more) or "") > MAX_ENCODED:
+        raise LessonFull(
+            "A lesson is kept in one link, and its views and remarks are together too long for it.",
+            "Shorten the remark, or remove a view with a long text.",
+        )
+    return more
+
+
+def remove(lesson: Lesson, number: int) -> Lesson:
+    """The lesson without the view of this number, counted from 1."""
+    return (*lesson[: number - 1], *lesson[number:]) if 1 <= number <= len(lesson) else lesson
+
+
+def part_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
+    """The number of the view that is open, from 1; None where the URL names none of the lesson."""
+    wanted = parameters.get(PART, "")
+    return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None

@@ -1,0 +1,92 @@
+"""What the Roles page gives away: its map, the card of a head, its tables as charts, and how the toy model learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mha_viz.attention import Head
+from mha_viz.drawing.table import Table
+from mha_viz.figures.caption import both
+from mha_viz.figures.role_map import against_rules, offsets, role_map, shares
+from mha_viz.figures.theme import Theme
+from mha_viz.models import catalog
+from mha_viz.ui.roles import filters, learning, overview, relations
+from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
+from mha_viz.ui.studies import Evidence
+from mha_viz.ui.takeaway import Chart
+
+RULES = ("offset", "part of speech", "untrained")  # columns of the table of relations
+OF_MENTIONS = ("nearest", "same form", "untrained")  # and of that of mentions
+
+
+def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[Chart]:
+    """Every chart of the page, in its order."""
+    about = f"Heads of {model.label}, measured on {evidence.label}."
+    made = [_map(evidence, head, about)] if evidence.findings() else []
+    made += _card(evidence, head, about) if head else []
+    made += learning.charts() if model.name == learning.MODEL else []
+    if evidence.table("syntax_chosen") is not None:
+        table = relations.readable(evidence, filters.from_url().level)
+        made += _against("Relations: best heads and simple rules", "relations", table, "relation", RULES, about)
+    if relations.coreferent(evidence):
+        table = relations.mentions(evidence)
+        made += _against(
+            "Coreference: best heads and simple rules", "coreference", table, "mention", OF_MENTIONS, about
+        )
+    return made
+
+
+def _map(evidence: Evidence, head: Head | None, about: str) -> Chart:
+    kinds = filters.from_url().kinds
+    findings = overview.filtered(evidence, kinds)
+
+    def draw(theme: Theme) -> Any:
+        return role_map(findings, evidence.profiles[0].shape, head, theme)
+
+    return Chart("Map of roles", "roles", draw, about, lambda: _table(overview.table_of_roles(evidence, kinds), about))
+
+
+def _card(evidence: Evidence, head: Head, about: str) -> list[Chart]:
+    """Where a head looks, and how much of its weight is on delimiters."""
+    position, delimiter = (rows_of_head(evidence.table(name), head) for name in ("position", "delimiter"))
+    if position is None or delimiter is None:
+        return []
+    places = position["offset"].astype(int).tolist()
+    weights = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
+    of_head = f"{both(head)}. {about}"
+    return [
+        Chart(
+            f"Where {head} looks, in pieces from the token itself",
+            f"offsets-{head}",
+            lambda theme: offsets(position["mass"], position["share_of_maxima"], places, theme),
+            of_head,
+        ),
+        Chart(
+            f"Weight of {head} on delimiters",
+            f"delimiters-{head}",
+            lambda theme: shares(tuple(DELIMITERS.values()), weights, theme),
+            of_head,
+        ),
+    ]
+
+
+def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str) -> list[Chart]:
+    """A table of best heads as bars with the scores of simple rules; all its numbers go with it."""
+    if not len(table):
+        return []
+    heads = [f"{name}: {head.split()[0]}" for name, head in zip(table[names], table["best head"], strict=True)]
+    marks: Mapping[str, Any] = {rule: table[rule].tolist() for rule in rules}
+    scores = table["score"].tolist()
+    draw = lambda theme: against_rules(heads, scores, marks, theme)  # noqa: E731
+    return [Chart(label, file, draw, about, lambda: _table(table, about))]
+
+
+def _table(frame: Any, about: str) -> Table:
+    """A data frame as rows of plain numbers and texts."""
+    rows = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
+    return Table(tuple(map(str, frame.columns)), tuple(tuple(map(_value, row)) for row in rows), {"caption": about})
+
+
+def _value(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,42 @@
+"""A published page in a real browser, from a disk: it draws, answers to the pointer, and calls nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
+
+import mha_viz as mv
+from mha_viz.models.encoder import Encoder
+
+REMARK = "It finds <img src=x onerror=\"window.__xss = 'it ran'\"> the animal."
+
+
+def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: Encoder, tmp_path: Path) -> None:
+    attention = minilm.encode("The animal didn't cross the street because it was too tired.")
+    file = mv.publish([(attention, "L3H1"), (attention, "L0H2")], tmp_path / "heads.html", remarks=[REMARK])
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    asked: list[str] = []
+    faults: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.goto(file.as_uri())
+    expect(page.locator("html")).to_have_attribute("data-painted", "yes")
+    assert page.locator("#published > section").count() == 3
+    expect(page.locator(".remark")).to_have_text(REMARK)
+    first = page.locator("#published > section").nth(1)
+    links = first.locator("canvas:visible").first
+    links.scroll_into_view_if_needed()
+    expect(first).to_contain_text("strongest between words")
+    box = links.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
+    expect(first).not_to_contain_text("strongest between words")
+    chosen = page.locator("input[type=radio]:checked")
+    assert chosen.count() == 3 * page.locator("#published > section").count()  # each drawing has its own
+    assert faults == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert page.evaluate("window.__xss") is None
+    context.close()

@@ -1,0 +1,174 @@
+"""The view for a class: what it hides, the QR code of what is seen, and lessons in one link."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.errors import LessonFull
+from mha_viz.ui import classroom, lesson
+from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, View
+from tests import hostile
+from tests.page_session import PageSession, press
+
+ITEMS = (
+    View("explore", {"text": "It rains.", "head": "L3H1"}, "Look at “rains”."),
+    View("roles", {"head": "L2H4"}, ""),
+)
+LINK = lesson.write(ITEMS) or ""
+
+
+def packed(value: object) -> str:
+    text = json.dumps(value).encode()
+    return base64.urlsafe_b64encode(zlib.compress(text)).rstrip(b"=").decode()
+
+
+# ---- Lessons ------------------------------------------------------------------------------------------------
+
+
+def test_a_lesson_is_read_as_it_was_written() -> None:
+    assert lesson.read(LINK) == (ITEMS, True)
+    assert lesson.write(()) is None
+    assert lesson.read(None) == ((), True)
+
+
+@pytest.mark.parametrize("remark", hostile.TEXTS.values(), ids=hostile.TEXTS)
+def test_remarks_come_back_as_text(remark: str) -> None:
+    views = lesson.add((), "explore", {}, remark[:200])
+    assert lesson.read(lesson.write(views)) == (views, True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x", "====", "é", packed({}), packed("a"), packed([1]), packed([["nowhere", "", ""]]),
+     packed([["explore", 1, ""]]), packed([["roles", "a=1&" * 30, ""]]), "A" * (MAX_ENCODED + 1), LINK[:-9]],
+)  # fmt: skip
+def test_what_is_no_lesson_is_left_out_and_said(value: str) -> None:
+    assert lesson.read(value) == ((), False)
+
+
+def test_a_lesson_that_unpacks_to_megabytes_is_not_read() -> None:
+    bomb = base64.urlsafe_b64encode(zlib.compress(b"[" + b" " * 5_000_000 + b"]")).decode()
+    assert lesson.read(bomb[:MAX_ENCODED]) == ((), False)
+    small = base64.urlsafe_b64encode(zlib.compress(b"[" + b" " * 100_000 + b"]")).decode()
+    assert len(small) < MAX_ENCODED
+    assert lesson.read(small) == ((), False)
+
+
+@given(st.text(max_size=60))
+def test_any_value_is_read_without_an_error(value: str) -> None:
+    views, _ = lesson.read(value)
+    assert len(views) <= MOST
+
+
+def test_a_lesson_has_a_bound() -> None:
+    views: lesson.Lesson = ()
+    for number in range(MOST):
+        views = lesson.add(views, "explore", {"head": f"L0H{number}"}, "a")
+    with pytest.raises(LessonFull, match="at most 12 views"):
+        lesson.add(views, "explore", {}, "")
+    with pytest.raises(LessonFull, match="too long"):
+        lesson.add((), "explore", {"text": "".join(map(chr, range(0x4E00, 0x4E00 + 2200)))}, "")
+    assert len(lesson.add((), "roles", {}, "b" * 999)[0].remark) == MAX_REMARK
+
+
+def test_what_belongs_to_the_class_is_no_part_of_a_view() -> None:
+    (view,) = lesson.add((), "explore", {"class": "1", "lesson": "x", "part": "2", "tour": "1", "head": "L1H1"}, "a")
+    assert view.parameters == {"head": "L1H1"}
+    assert lesson.remove((view,), 1) == ()
+    assert lesson.remove((view,), 2) == (view,)
+
+
+# ---- The page -------------------------------------------------------------------------------------------------
+
+
+def labels(of: PageSession) -> set[str]:
+    return {button.label for button in of.at.button}
+
+
+def expanders(of: PageSession) -> list[str]:
+    return [box.label for box in of.at.expander]
+
+
+def test_the_view_for_a_class_has_fewer_controls() -> None:
+    usual, there = PageSession(), PageSession({"class": "1"})
+    assert "Download figure and numbers" in expanders(usual)
+    assert expanders(there) == ["Make a lesson"]
+    assert (usual.typed["plain"], there.typed["plain"]) == (False, True)
+    press(there, "class_out")
+    assert "class" not in there.url
+
+
+def test_a_lesson_leads_through_its_views() -> None:
+    there = PageSession({"class": "1", "lesson": LINK, "part": "1", **ITEMS[0].parameters})
+    body = "".join(e.proto.body for e in there.at.get("html"))
+    assert "1 of 2" in body
+    assert "Look at “rains”." in body
+    (link,) = [link for link in there.at.get("page_link") if link.proto.label.endswith("Next →**]")]
+    assert "head=L2H4" in link.proto.query_string
+    assert "part=2" in link.proto.query_string
+
+
+def test_remarks_on_the_page_are_never_html() -> None:
+    views = lesson.add((), "explore", {}, "<img src=x onerror=alert(1)>")
+    there = PageSession({"class": "1", "lesson": lesson.write(views), "part": "1"})
+    body = "".join(e.proto.body for e in there.at.get("html"))
+    assert "<img src=x" not in body
+    assert "&lt;img src=x" in body
+
+
+def test_a_lesson_is_made_on_the_page_view_by_view() -> None:
+    there = PageSession({"class": "1", "text": "It rains."})
+    there.at.text_input(key="lesson_remark").set_value("First").run()
+    press(there, "lesson_add")
+    (view,), whole = lesson.read(there.url["lesson"])
+    assert (whole, view.page, view.remark) == (True, "explore", "First")
+    assert view.parameters["text"] == "It rains."
+    assert view.parameters["head"] == "L3H1"
+    assert there.at.text_input(key="lesson_remark").value == ""
+    press(there, "lesson_add")
+    assert len(lesson.read(there.url["lesson"])[0]) == 2
+    press(there, "lesson_remove_1")
+    assert len(lesson.read(there.url["lesson"])[0]) == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("class", "2"), ("part", "7"), ("part", "x")])
+def test_a_value_that_means_nothing_is_said(name: str, value: str) -> None:
+    there = PageSession({"lesson": LINK, name: value})
+    assert f"Part of this link could not be used ({name}={value})." in there.said
+
+
+def test_a_lesson_that_cannot_be_read_is_said() -> None:
+    there = PageSession({"class": "1", "lesson": "nonsense"})
+    assert "could not be read" in there.said
+
+
+def test_answers_are_hidden_until_asked() -> None:
+    guess = {"experiment": "random", "guess": "skip"}
+    assert "Show the answer" in expanders(PageSession({"class": "1", **guess}, "pages/50_why_heads_differ.py"))
+    assert "Show the answer" not in expanders(PageSession(guess, "pages/50_why_heads_differ.py"))
+    task = PageSession({"class": "1", "task": "1", "answer": "L3H1"}, "pages/80_questions.py")
+    assert expanders(task).count("Show the answer") >= 2
+    answer = [box for box in task.at.expander if box.label == "Show the answer"][-1]
+    assert "Mean weight on the word before" in answer.markdown[0].value
+
+
+# ---- The QR code ------------------------------------------------------------------------------------------------
+
+
+def test_a_link_becomes_a_picture_that_holds_it() -> None:
+    link = "http://192.168.1.5:8501/?text=" + quote("It rains.")
+    picture = classroom.qr_code(link)
+    assert picture is not None
+    assert picture.startswith('<img alt="QR code of this view"')
+    assert "data:image/svg+xml" in picture
+
+
+def test_a_link_that_no_code_can_hold_gives_none() -> None:
+    assert classroom.qr_code("http://a/" + "b" * 3000) is None

@@ -1,0 +1,113 @@
+"""Every page with a picture gives it away, with its numbers and a caption."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mha_viz.figures.layout import Size
+from mha_viz.ui import takeaway
+from mha_viz.ui.takeaway import Offer
+from tests.files import opens
+from tests.page_session import PageSession
+
+STEPS = ("x", "linear", "products", "scale", "mask", "softmax", "values", "concat", "output")
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
+    """What the page that is visited next offers."""
+    made: list[Offer] = []
+
+    def keep(offers: Sequence[Offer], everything: object = None) -> None:
+        made[:] = offers
+
+    monkeypatch.setattr(takeaway, "_expander", keep)
+    return made
+
+
+def is_whole(offer: Offer, *suffixes: str) -> None:
+    figure = offer.make(Size())
+    assert figure.caption.startswith(figure.drawing.alt.rstrip(".")[:20])
+    for suffix in suffixes or figure.suffixes:
+        opens(suffix, figure.to_bytes(suffix, 40))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
+    PageSession({"step": step, "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    assert offered
+    for offer in offered:
+        is_whole(offer, ".svg", ".csv")
+        assert "L3H1 (4-2) of minilm" in offer.make(Size()).caption
+        assert "query “it” (token 10), key “animal” (token 2)" in offer.make(Size()).caption
+
+
+def test_the_lines_of_python_compute_the_numbers(offered: list[Offer]) -> None:
+    PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    row = next(offer for offer in offered if offer.file == "inside-row")
+    assert row.code is not None
+    known: dict[str, Any] = {}
+    exec(row.code(Size(), "row.svg"), known)
+    table = row.make(Size()).to_bytes(".csv").decode().splitlines()[1:]
+    shares = [float(line.rpartition(",")[2]) for line in table]
+    assert known["t"].weights[1, 10] == pytest.approx(shares, abs=1e-5)
+
+
+def test_the_row_by_hand_is_given_with_its_numbers(offered: list[Offer]) -> None:
+    PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    row = next(offer for offer in offered if offer.file == "inside-row").make(Size()).to_bytes(".csv").decode()
+    lines = row.splitlines()
+    assert lines[0] == "key_index,key_token,q_k,score,lowered_by,power,share"
+    assert len(lines) == 17
+    assert sum(float(line.rpartition(",")[2]) for line in lines[1:]) == pytest.approx(1)
+
+
+def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(offered: list[Offer]) -> None:
+    PageSession({"head": "L3H1"}, "pages/30_roles.py")
+    assert [offer.file for offer in offered] == ["roles", "offsets-L3H1", "delimiters-L3H1", "relations", "coreference"]
+    for offer in offered:
+        is_whole(offer, ".pdf", ".csv", ".json")
+    table = offered[3].make(Size()).to_bytes(".csv").decode().splitlines()
+    assert table[0].startswith("relation,in words,best head,direction,score,low,high")
+
+
+def test_roles_of_the_toy_model_gives_how_it_learned(offered: list[Offer]) -> None:
+    PageSession({"model": "toy"}, "pages/30_roles.py")
+    assert len([offer for offer in offered if offer.file.startswith("training-")]) == 3
+    is_whole(next(offer for offer in offered if offer.file == "training-verb_subject"), ".svg", ".csv")
+
+
+@pytest.mark.parametrize("experiment", ["random", "count", "removal"])
+def test_the_lab_gives_the_heads_at_a_step_and_every_curve(offered: list[Offer], experiment: str) -> None:
+    PageSession({"experiment": experiment, "guess": "skip"}, "pages/50_why_heads_differ.py")
+    assert offered[0].file == "heads-step-0"
+    assert {"lab-loss", "lab-right", "lab-norms"} <= {offer.file for offer in offered}
+    if experiment == "removal":
+        assert {"removal", "importance"} <= {offer.file for offer in offered}
+    for offer in offered:
+        is_whole(offer, ".svg", ".csv")
+
+
+def test_switch_off_gives_its_charts(offered: list[Offer]) -> None:
+    PageSession({"off": "L3H1"}, "pages/60_switch_off.py")
+    assert [offer.file for offer in offered] == ["effects", "tokens", "later-heads"]
+    for offer in offered:
+        is_whole(offer, ".svg", ".csv")
+
+
+def test_the_map_of_heads_is_given_beside_its_panel(offered: list[Offer]) -> None:
+    PageSession({"show": "map", "head": "L3H1"}, "pages/20_compare.py")
+    assert [offer.file for offer in offered][1:] == ["head-map", "divergences"]
+    for offer in offered[1:]:
+        is_whole(offer, ".svg", ".csv")
+
+
+def test_the_page_itself_offers_only_what_a_chart_has() -> None:
+    here = PageSession({"step": "mask"}, "pages/40_inside_a_head.py")
+    here.at.session_state["takeaway"] = True
+    here.at.run()
+    here.check()
+    assert {b.proto.label for b in here.at.get("download_button")} == {"SVG", "PDF", "PNG", "CSV", "JSON"}

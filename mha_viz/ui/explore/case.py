@@ -26,8 +26,10 @@ class Excerpt(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def show(annotation: Annotated, attention: Attention, case: Case) -> None:
-    """The arcs of the word of a case; nothing for a role that has no gold annotation."""
+def show(annotation: Annotated | None, attention: Attention, case: Case | None) -> None:
+    """The arcs of the word of a case; nothing without one, and for a role that has no gold annotation."""
+    if annotation is None or case is None or attention.quantity != "weight":
+        return
     relation, _, way = st.query_params.get("gold", "").partition(".")
     if not relation or case.head not in attention.every_head() or not gold.was_read(annotation, attention):
         return

@@ -56,8 +56,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()
     measuring.show(attention.model)
-    if annotation is not None and where.case is not None and attention.quantity == "weight":
-        case.show(annotation, attention, where.case)
+    case.show(annotation, attention, where.case)
     if where.quantity == "gradient":
         _ask(attention, where)
     step, opened = st.query_params.get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)

@@ -30,8 +30,6 @@ def show(where: Address) -> None:
     left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
     with right:
         corpus = _choices(model, st.query_params.get("corpus"))
-        if corpus not in CORPORA:
-            st.button("Another file", key="another_file", on_click=_on_file)
     with left:
         if not ready(model):
             inference.download(model)
@@ -90,6 +88,8 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         on_change=_on_corpus,
         args=(f"roles_corpus_{chosen}",),
     )
+    if chosen not in CORPORA:
+        st.button("Another file", key="another_file", on_click=_on_file)
     return chosen
 
 

@@ -50,8 +50,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     inference.say_unknown(attention)
     if odd:
         remark(f"Part of this link could not be used ({', '.join(odd)}).")
-    if heads[0] not in wanted:
-        wanted = (Head.parse(begin.head),)
+    wanted = wanted if heads[0] in wanted else (Head.parse(begin.head),)
     entitle(str(wanted[0]), quoted(what.sentence))
     link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
     annotation = what.gold()

@@ -9,6 +9,7 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -378,6 +379,23 @@ def test_uploads_are_bounded_and_only_their_owner_replaces_them(forgetful: AppSe
 
     run(upload(forgetful))
     until(lambda: "UploadedFileManager" not in ask(forgetful.url, "/_stcore/metrics").body.decode())
+
+
+def test_an_upload_that_is_broken_off_leaves_nothing_in_the_log(forgetful: AppServer) -> None:
+    async def upload(server: AppServer) -> None:
+        async with WebSession(server.url, "about") as one:
+            token = f"Cookie: {XSRF}={one.xsrf}\r\nX-Xsrftoken: {one.xsrf}\r\n"
+            kind = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 5000\r\n"
+            host = server.url.removeprefix("http://")
+            request = f"PUT /_stcore/upload_file/{one.id}/file HTTP/1.1\r\nHost: {host}\r\n{token}{kind}\r\n--b\r\n"
+            with socket.create_connection((host.partition(":")[0], int(host.partition(":")[2]))) as broken:
+                broken.sendall(request.encode())
+                until(lambda: put(server.url, one, "second", 10).status == 429)  # the first one has begun
+            until(lambda: put(server.url, one, "second", 10).status == 204)
+
+    run(upload(forgetful))
+    assert "ClientDisconnect" not in forgetful.log()
+    assert forgetful.faults() == []
 
 
 # ---- What is given back ----------------------------------------------------------------------------------------------

@@ -364,3 +364,21 @@ def test_plain_sentences_one_a_line() -> None:
     assert not corpus.has_trees
     with pytest.raises(CorpusError, match="no sentence"):
         read_plain(" \n ")
+
+
+@pytest.mark.parametrize("cell", ["9" * 9_000, f"1-{'9' * 9_000}", "one"], ids=["long", "long range", "word"])
+@pytest.mark.parametrize("column", ["ID", "HEAD"])
+def test_a_number_that_python_refuses_is_told_in_our_words(column: str, cell: str) -> None:
+    row = line(cell, "Dogs", 0, "root") if column == "ID" else line(1, "Dogs", cell, "root")
+    with pytest.raises(
+        CorpusError, match=rf"line 1: {column}: “{cell[:40]}” is not a whole number; expected"
+    ) as caught:
+        read_conllu(conllu(row))
+    assert "sys." not in str(caught.value)
+
+
+def test_an_offset_that_python_refuses_is_told_in_our_words() -> None:
+    row = f"1\tAnn left as she sang.\tshe\t{'9' * 5_000}\tAnn\t0\tTRUE\tAnn\t0\tTRUE\tx\n"
+    with pytest.raises(CorpusError, match=r"“9{20}” \(a whole number\) is invalid") as caught:
+        read_gap(GAP_HEADING + row)
+    assert "sys." not in str(caught.value)

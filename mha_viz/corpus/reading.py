@@ -68,7 +68,7 @@ def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     try:
         cells = {column: row[column] for column in GAP_COLUMNS}
-        spans = [(cells[c], int(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
+        spans = [(cells[c], _offset(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
         a, b = (_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
     except (KeyError, ValueError) as error:
         problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
@@ -79,6 +79,12 @@ def _gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
                 f"{name}, line {line}: “{form[:40]}” is not at character {str(at)[:20]}.", "Correct the row."
             )
     return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
+
+
+def _offset(cell: str) -> int:
+    if not re.fullmatch(r"\s*[+-]?\d{1,9}\s*", cell, re.ASCII):
+        raise ValueError(f"“{cell[:20]}” (a whole number)")
+    return int(cell)
 
 
 def _boolean(cell: str) -> bool:

@@ -64,6 +64,10 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {"ID": parse_id_value, "FEATS": parse_dict_value, "HEAD": parse_int_value, "MISC": parse_dict_value}
 )
 
+_EXPECTED = MappingProxyType(
+    {"ID": "the number of a word, a range such as 3-4, or 3.1", "HEAD": "the ID of a word, or 0"}
+)
+
 
 def rows_of(block: Block, name: str) -> list[Row]:
     """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
@@ -96,7 +100,7 @@ def _value(column: str, cell: str, line: int, name: str) -> Any:
         return _PARSERS[column](cell)
     except (ParseException, ValueError) as error:
         problem = " ".join(str(error).split())[:120]
-        if column == "HEAD":
-            problem = f"“{cell[:40]}” is not a whole number; expected the ID of a word, or 0."
+        if column in _EXPECTED:
+            problem = f"“{cell[:40]}” is not a whole number; expected {_EXPECTED[column]}."
         remedy = "Correct the line, or delete the sentence."
         raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
@@ -17,10 +19,12 @@ from mha_viz.serving.paths import UPLOADS, below
 FILES = 2  # per session: the one in use and the one that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
+SECONDS = 120.0  # within which an upload must be complete: 8 MB at half a megabit per second
 _FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
 
 _TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
 _FULL = "The server cannot store more uploaded files now. Try again in a minute."
+_SLOW = f"The upload took longer than {SECONDS:g} seconds. Try again on a faster connection, or with a smaller file."
 _NOT_YOURS = "This upload belongs to another visitor."
 
 
@@ -29,7 +33,7 @@ class Uploads:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._arriving: dict[str, int] = {}  # bytes being uploaded, by session
+        self._arriving: dict[str, int] = {}  # bytes received of unfinished uploads, by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope) if scope["type"] == "http" else ""
@@ -51,20 +55,43 @@ class Uploads:
             return PlainTextResponse(f"The file is larger than {config.get_option('server.maxUploadSize')} MB.", 413)
         if session in self._arriving:
             return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
-        if _stored_bytes() + sum(self._arriving.values()) + size > ALL_BYTES:
+        return self._full(size)
+
+    def _full(self, more: int = 0) -> Response | None:
+        """Why no ``more`` bytes can be stored. What was announced but not sent takes no room from anybody."""
+        if _stored_bytes() + sum(self._arriving.values()) + more > ALL_BYTES:
             return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
         return None
 
     async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
-        self._arriving[session] = _announced(scope)
+        """Pass an upload on, and end it when it takes too long or too much; one that is broken off is no error."""
+        self._arriving[session] = 0
+        deadline = asyncio.get_running_loop().time() + SECONDS
+        refusal: Response | None = None
+
+        async def count() -> Message:
+            nonlocal refusal
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                refusal = PlainTextResponse(_SLOW, 408)
+            else:
+                self._arriving[session] += len(message.get("body", b""))
+                refusal = self._full()
+            return {"type": "http.disconnect"} if refusal else message
 
         async def trim(message: Message) -> None:
             if message["type"] == "http.response.start":
                 _trim(session)
-            await send(message)
+            if refusal is None:
+                await send(message)
 
         try:
-            await self._app(scope, receive, trim)
+            await self._app(scope, count, trim)
+        except ClientDisconnect:
+            if refusal is not None:
+                await refusal(scope, receive, send)
         finally:
             del self._arriving[session]
 

@@ -132,7 +132,7 @@ async def honest(url: str, number: int, findings: Findings) -> None:
         async with visit as session:
             look(session, number, done, findings)
             for _ in range(STAY):
-                kind, what, act = random.choice(list(_ways(session, random, findings)))
+                kind, what, act = random.choice(_ways(session, random, findings))
                 done.append(what)
                 findings.interactions += 1
                 findings.kinds[kind] += 1
@@ -148,26 +148,33 @@ async def honest(url: str, number: int, findings: Findings) -> None:
 Way = tuple[str, str, Callable[[], Any]]  # its kind, what it is in words, and the way to do it
 
 
-def _ways(session: WebSession, random: Random, findings: Findings) -> Iterator[Way]:
-    """What this visitor could do next: each widget once, each component three times, pages and addresses."""
+def _ways(session: WebSession, random: Random, findings: Findings) -> list[Way]:
+    """What this visitor could do next: each widget once, each component three times, an address; every sixth way leads
+    to a page, lest visitors stay where there is much to do."""
+    here = [*_widgets(session, random, findings), *_events(session, random)]
+    pages = [_page(session, random) for _ in range(max(3, len(here) // 5))] if session.pages else []
+    query = urlencode(any_query(random))
+    return [*here, *pages, ("address", f"address {query[:200]}", partial(session.visit, query))]
+
+
+def _widgets(session: WebSession, random: Random, findings: Findings) -> Iterator[Way]:
     for key, element in session.widgets.items():
         way = _widget(session, key, element, random, findings)
         if way is not None:
             yield way
+
+
+def _events(session: WebSession, random: Random) -> Iterator[Way]:
     for name in session.components:
         for _ in range(3):
             event, value = any_event(session, name, random)
-            yield (
-                "component",
-                f"{name}.{event}({json.dumps(value)[:200]})",
-                partial(session.trigger, name, event, value),
-            )
-    for _ in range(3):
-        if session.pages:
-            page, more = random.choice(list(session.pages)), any_query(random) if random.random() < 0.3 else {}
-            yield "page", f"page {page} {more}"[:200], partial(session.go, page, **more)
-    query = urlencode(any_query(random))
-    yield "address", f"address {query[:200]}", partial(session.visit, query)
+            what = f"{name}.{event}({json.dumps(value)[:200]})"
+            yield "component", what, partial(session.trigger, name, event, value)
+
+
+def _page(session: WebSession, random: Random) -> Way:
+    page, more = random.choice(list(session.pages)), any_query(random) if random.random() < 0.3 else {}
+    return "page", f"page {page} {more}"[:200], partial(session.go, page, **more)
 
 
 def _widget(session: WebSession, key: str, element: Element, random: Random, findings: Findings) -> Way | None:

@@ -78,6 +78,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("view", lambda: {"of": _text_on_screen(session), **any_query(random)}),
             ("tray", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
             ("card", lambda: random.choice(_HEADS)),
+            ("measure", lambda: True),
         ),
         "mha_search": (
             ("query", lambda: random.choice((*_SOUGHT, any_text(random)))),
@@ -89,7 +90,10 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
         ),
         "mha_player": (("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),),
-        "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),  # it listens to nothing
+        # These three listen to nothing.
+        "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),
+        "mha_share": (("copied", lambda: True),),
+        "mha_pointed": (("at", lambda: random.randint(-1, 20)),),
         "mha_scheme": (("turned", lambda: random.choice(("dark", "light"))),),
     }
     event, value = random.choice(events[component])

@@ -68,7 +68,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     main = page.locator("[data-testid=stMain]")
     assert main.evaluate("m => m.scrollWidth - m.clientWidth") <= 0
-    for part in (visitor.field, visitor.links, visitor.heat, page.locator(".controls"), page.locator(".ask")):
+    for part in (visitor.field, visitor.links, visitor.heat, page.locator(".controls"), page.locator("section.ask")):
         box = part.bounding_box()
         assert box
         assert box["x"] >= 0
@@ -148,7 +148,7 @@ def test_a_second_sentence_is_read_as_a_pair(visitor: BrowserTab) -> None:
 
 def test_examples_open_and_one_is_read(visitor: BrowserTab) -> None:
     page = visitor.explore()
-    listed = page.locator(".sentence ul")
+    listed = page.locator(".sentence ul").first
     expect(listed).to_be_hidden()
     page.get_by_role("button", name="Examples").click()
     expect(listed.locator("li")).to_have_count(len(examples()))
@@ -184,8 +184,8 @@ def test_an_empty_sentence_is_answered_and_examples_are_offered(visitor: Browser
     visitor.field.fill("")
     visitor.field.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("Nothing was typed.")
-    expect(page.locator(".sentence ul")).to_be_visible()
-    page.locator(".sentence ul button").nth(1).click()
+    expect(page.locator(".sentence ul").first).to_be_visible()
+    page.locator(".sentence ul").first.locator("button").nth(1).click()
     visitor.asked(text=examples()[1]["text"])
     visitor.drawn()
     expect(page.get_by_role("alert")).to_have_count(0)

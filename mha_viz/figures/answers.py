@@ -25,7 +25,7 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
     names = [f"{place} {word}" for place, word in enumerate(answer.words)]  # equal names are not one
     figure = go.Figure()
     series = [("after", answer.after, theme.heads[1])] if is_changed else []
-    for name, values, colour in (*series, ("before", answer.before, theme.heads[0])):
+    for name, values, colour in (("before", answer.before, theme.heads[0]), *series):  # the first one on top
         figure.add_bar(
             y=names,
             x=values,
@@ -51,7 +51,7 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
             "ticktext": [_marked(word, word == answer.question.word) for word in answer.words],
             "fixedrange": True,
         },
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "reversed"},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         showlegend=is_changed,
         bargap=0.25,
     )

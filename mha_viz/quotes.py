@@ -1,14 +1,14 @@
-"""How a text that a person typed stands in a sentence: visible, on one line, of bounded length, its emoji whole; and
-which name may have been meant."""
+"""How a text that a person typed stands in a sentence: visible, on one line, of bounded length, its emoji whole; how
+several names stand in one; and which name may have been meant."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "printable", "quoted", "shortened"]
+__all__ = ["did_you_mean", "printable", "quoted", "series", "shortened"]
 
 MOST_QUOTED = 60
 LIKENESS = 0.6  # of two names that may be meant as one, by difflib's ratio from 0 to 1
@@ -54,3 +54,8 @@ def did_you_mean(name: str, names: Iterable[str], likeness: float = LIKENESS) ->
 def _continues(c: str) -> bool:
     """Whether a character belongs to the sign before it."""
     return c == _JOINER or ord(c) in _SKIN_TONES or ord(c) in _TAGS or unicodedata.category(c) in ("Mn", "Me")
+
+
+def series(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"; "" for none."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

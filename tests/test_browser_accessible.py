@@ -85,6 +85,7 @@ def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], size: object, sc
 def test_axe_finds_nothing_in_the_list_of_keys(newcomer: Callable[..., BrowserTab], scheme: str) -> None:
     page = newcomer(color_scheme=scheme).visit("/questions")
     _settled(page)
+    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key is listened to
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     page.evaluate(AXE.read_text("utf-8"))

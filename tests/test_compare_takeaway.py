@@ -111,7 +111,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
         figure_api, "archive", lambda panels, dpi, **options: asked.append(options | {"dpi": dpi}) or b""
     )
     made: list[Any] = []
-    monkeypatch.setattr(takeaway, "_zip", made.append)
+    monkeypatch.setattr(takeaway, "download", lambda *given: made.append(given[2]) if given[3] == "take_zip" else None)
     wide = Pin(WIDE, "", "minilm", Head(3, 1))
     here = taken(visit(tray=tray.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
     here.at.selectbox(key="take_dpi").select("150 dpi").run()

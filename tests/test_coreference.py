@@ -224,7 +224,7 @@ def scored(row: list[float], a: bool, b: bool) -> tuple[int, int]:
     weights = np.full((1, 1, 8, 8), 1 / 8, np.float32)
     weights[0, 0, 5] = row
     attention = Attention("hand", "", tokenized(TEXT, "", [*pieces, Piece("[SEP]", 0, 0, None, 0)]), weights)
-    encoder = cast(Encoder, SimpleNamespace(encode=lambda _: attention))
+    encoder = cast(Encoder, SimpleNamespace(encode=lambda _: attention, tokenize=lambda _: attention.text))
     tally = Tally(1, Relations(()), Documents([""]), 0)
     example = GapRow("1", TEXT, ("she", AT["she"]), ("Ann Lee", AT["Ann Lee"], a), ("Eve", AT["Eve"], b))
     add_gap(encoder, Gap("g", (example,), ""), [0], tally)

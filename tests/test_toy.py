@@ -251,7 +251,10 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "--sentences", "5"), "--sentences does not go with toy train. It goes with evaluate and history."),
+        (
+            ("train", "--sentences", "5"),
+            "--sentences does not go with toy train. It goes with evaluate, history and effects.",
+        ),
         (("evaluate", "--steps", "5"), "--steps does not go with toy evaluate. It goes with train."),
         (("history", "--model", "toy"), "--model does not go with toy history."),
         (("train", "--steps", "0"), "0 steps teach nothing."),

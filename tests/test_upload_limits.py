@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from mha_viz.serving import uploads
 from mha_viz.serving.paths import UPLOADS
 from mha_viz.serving.uploads import Uploads
+from tests.web_session import run
 
 SIZE = 8_000_000
 
@@ -78,13 +79,13 @@ def test_uploads_that_are_announced_and_never_sent_take_no_room(middleware: Uplo
         await asyncio.gather(*idle, return_exceptions=True)
         return answer
 
-    assert asyncio.run(visit()) == (200, str(SIZE))
+    assert run(visit()) == (200, str(SIZE))
     assert middleware._arriving == {}
 
 
 def test_an_upload_that_takes_too_long_is_ended(middleware: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "SECONDS", 0.01)
-    status, text = asyncio.run(put(middleware, "slow", silent))
+    status, text = run(put(middleware, "slow", silent))
     assert status == 408
     assert "took longer than" in text
     assert middleware._arriving == {}
@@ -102,12 +103,12 @@ def test_an_upload_ends_where_all_of_them_together_are_too_large(
         middleware._arriving["another"] += 1
         return await pieces()
 
-    status, text = asyncio.run(put(middleware, "one", receive))
+    status, text = run(put(middleware, "one", receive))
     assert status == 429
     assert "cannot store more" in text
     assert middleware._arriving == {"another": 2}
 
 
 def test_an_upload_that_is_broken_off_is_no_error(middleware: Uploads) -> None:
-    assert asyncio.run(put(middleware, "gone", broken_off)) == (0, "")
+    assert run(put(middleware, "gone", broken_off)) == (0, "")
     assert middleware._arriving == {}

@@ -15,7 +15,7 @@ from mha_viz.cli.suggestions import meant_head
 from mha_viz.cli.usage import plain
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
-from mha_viz.quotes import did_you_mean, quoted, shortened
+from mha_viz.quotes import did_you_mean, quoted, series, shortened
 
 Run = Callable[[argparse.Namespace], None]
 
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         name = self.prog.partition(" ")[2] or self.prog
         others = [other for other, parser in self.siblings.items() if option in parser._option_string_actions]
         if others:
-            raise SettingError(f"{option} does not go with {name}.", f"It goes with {' and '.join(others)}.")
+            raise SettingError(f"{option} does not go with {name}.", f"It goes with {series(others)}.")
         question = did_you_mean(option, self._option_string_actions)
         raise SettingError(
             f"{name} has no option {shortened(option, 40)}.", f"{question} See {self.prog} --help.".strip()

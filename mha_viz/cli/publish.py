@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, head_name, output_options, text_options
 from mha_viz.cli.output import destination
@@ -26,6 +27,7 @@ def options(publish: Parser) -> None:
     publish.add_argument("--introduction", default="", metavar="TEXT", help="what stands below the title")
     words = "what you have to say of a head, in the order of the heads; may be repeated"
     publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=words)
+    quantities.options(publish)
     output_options(publish, FORMATS)
 
 
@@ -33,6 +35,7 @@ def run(args: argparse.Namespace) -> None:
     """Write one interactive web page with heads and remarks on them to a file or to stdout."""
     from mha_viz.figure.publication import check_texts, publication
 
+    quantities.check(args)
     to = destination(args.out, args.format, FORMATS, "a format of web pages")
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
     check_heads(model, args.head)
-    readings = read_all(model, [text_of(args.text), *args.others], args.pair)
+    readings = read_all(model, [text_of(args.text), *args.others], args)
     given = [(reading, head) for reading in readings for head in args.head]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     to.write(lambda: publication(given, **texts))

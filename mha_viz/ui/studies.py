@@ -26,6 +26,7 @@ from mha_viz.errors import Cancelled, CorpusError, ExportError, MhaVizError, Mod
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
+from mha_viz.quotes import series
 from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
@@ -109,7 +110,7 @@ def given_corpora(name: str) -> str:
     """What the profile of a model that comes with the app was measured on, in words; read without its tables."""
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
     files = [folder / one / "profile.json" for one in GIVEN] if folder else []
-    return _listed([json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file()])
+    return series([json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file()])
 
 
 def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
@@ -370,7 +371,3 @@ def studies() -> Studies:
 def _size(profile: Profile) -> int:
     tables = (*profile.tables.values(), *profile.untrained.values())
     return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

@@ -26,13 +26,18 @@ def answer(page: Page, head: str) -> Locator:
     return page.get_by_role("region", name="Heads that answer").get_by_role("link", name=head).first
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_slash_begins_a_search_on_every_page(visitor: BrowserTab, path: str) -> None:
-    page = visitor.visit(path)
+def seek(page: Page, words: str) -> None:
+    """By keys alone, once they are listened to."""
     expect(field(page)).to_be_visible()
     page.keyboard.press("/")
     expect(field(page)).to_be_focused()
-    page.keyboard.type("pronoun")
+    page.keyboard.type(words)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_slash_begins_a_search_on_every_page(visitor: BrowserTab, path: str) -> None:
+    page = visitor.visit(path)
+    seek(page, "pronoun")
     expect(answer(page, "L2H4")).to_contain_text("70.5%")
     expect(answer(page, "L2H4")).to_contain_text("baseline")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1440
@@ -40,8 +45,7 @@ def test_a_slash_begins_a_search_on_every_page(visitor: BrowserTab, path: str) -
 
 def test_answers_are_walked_by_keyboard_and_open_their_head(visitor: BrowserTab) -> None:
     page = visitor.explore()
-    page.keyboard.press("/")
-    page.keyboard.type("it animal")
+    seek(page, "it animal")
     expect(answer(page, "L3H1")).to_be_visible()
     page.keyboard.press("ArrowDown")
     expect(answer(page, "L3H1")).to_be_focused()
@@ -71,8 +75,7 @@ def test_an_answer_in_another_tab_is_the_same(visitor: BrowserTab) -> None:
 def test_escape_closes_one_thing_at_a_time(visitor: BrowserTab) -> None:
     page = visitor.explore()
     expect(visitor.readout).to_contain_text("it attends to")
-    page.keyboard.press("/")
-    page.keyboard.type("pronoun")
+    seek(page, "pronoun")
     expect(answer(page, "L2H4")).to_be_visible()
     page.keyboard.press("Escape")
     expect(answer(page, "L2H4")).to_be_hidden()

@@ -66,7 +66,7 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     answer = study.answer(toy, [Head(1, 1), Head(1, 2)], Case(MASKED, question=question))
     bars = chart(page, "words")
     assert bars is not None
-    assert [trace["name"] for trace in bars["data"]] == ["after", "before"]
+    assert [trace["name"] for trace in bars["data"]] == ["before", "after"]
     assert bars["data"][1]["customdata"] == list(answer.words)
     before, after = answer.followed
     assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said

@@ -30,7 +30,7 @@ export function keyList() {
     make("button", { type: "button", class: "close", autofocus: true, onclick: () => dialog.close() }, "Close"),
   );
   dialog.onkeydown = (event) => {
-    if (event.key === "Escape") event.stopPropagation(); // it closes the list alone
+    if (event.key === "Escape" && dialog.open) event.stopPropagation(); // it closes the list alone
   };
   dialog.onclick = (event) => {
     if (event.target === dialog) dialog.close(); // beside it

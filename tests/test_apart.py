@@ -137,8 +137,8 @@ def test_a_child_that_cannot_begin_is_a_failure(monkeypatch: pytest.MonkeyPatch)
 def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     """Killed with -9, a process can tell its children nothing: they see that nobody holds the other end any more."""
     file, pid = tmp_path / "kept", tmp_path / "pid"
-    asked = order("keep", file=str(file), pid=str(pid))
-    script = f"from mha_viz.process.apart import *; run({CHILD!r}, {asked!r}, Bounds(grace=9))"
+    request = order("keep", file=str(file), pid=str(pid))
+    script = f"from mha_viz.process.apart import *; run({CHILD!r}, {request!r}, Bounds(grace=9))"
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) as parent:
         until(lambda: pid.exists() and bool(pid.read_text()))
         parent.send_signal(signal.SIGKILL)

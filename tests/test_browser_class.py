@@ -8,8 +8,8 @@ from tests.browser_tab import BrowserTab
 
 
 def size(visitor: BrowserTab, selector: str) -> float:
-    found: float = visitor.page.locator(selector).first.evaluate("e => e.getBoundingClientRect().height")
-    return found
+    height: float = visitor.page.locator(selector).first.evaluate("e => e.getBoundingClientRect().height")
+    return height
 
 
 def test_the_code_the_type_and_the_pointer(visitor: BrowserTab) -> None:

@@ -17,9 +17,9 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
     file = mv.publish([(attention, "L3H1"), (attention, "L0H2")], tmp_path / "heads.html", remarks=[REMARK])
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    asked: list[str] = []
+    requested: list[str] = []
     faults: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requested.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     page.goto(file.as_uri())
@@ -37,6 +37,6 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
     chosen = page.locator("input[type=radio]:checked")
     assert chosen.count() == 3 * page.locator("#published > section").count()  # each drawing has its own
     assert faults == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
     assert page.evaluate("window.__xss") is None
     context.close()

@@ -48,17 +48,17 @@ def test_a_link_opened_on_a_cold_server_restores_everything(
 ) -> None:
     tokens = tiny("bert").tokenize("The cat did not cross.", "It was too tired.").tokens
     key = next(i for i, t in enumerate(tokens) if t.segment == 1 and not t.special)
-    asked = {
+    parameters = {
         "text": "The cat did not cross.", "pair": "It was too tired.", "model": str(tiny_folder("bert")),
         "head": "L1H0", "on": "1", "pin": f"q2k{key}", "link": f"2-{key}", "unit": "pieces", "special": "hide",
         "links": "top2", "scale": "log", "side": "ab",
     }  # fmt: skip
     with AppServer(tmp_path) as cold:
         visitor = newcomer(cold.url)
-        page = visitor.explore(**asked)
-        expect(visitor.field).to_have_value(asked["text"])
-        expect(page.get_by_label("Second sentence", exact=True)).to_have_value(asked["pair"])
-        expect(page.get_by_label("Model", exact=True)).to_have_value(asked["model"])
+        page = visitor.explore(**parameters)
+        expect(visitor.field).to_have_value(parameters["text"])
+        expect(page.get_by_label("Second sentence", exact=True)).to_have_value(parameters["pair"])
+        expect(page.get_by_label("Model", exact=True)).to_have_value(parameters["model"])
         expect(visitor.title).to_have_text("L1H0 (2-1)")
         assert [visitor.head_switch(i).get_attribute("aria-pressed") for i in (0, 1)] == ["true", "true"]
         for value in ("pieces", "hide"):
@@ -69,7 +69,7 @@ def test_a_link_opened_on_a_cold_server_restores_everything(
         assert re.match(r"\S+ → \S+ (\d\.\d{3}|<\.001)$", visitor.readout.inner_text())
         expect(page.locator(".ask select").nth(0)).to_have_value("2")
         expect(page.locator(".ask select").nth(1)).to_have_value(str(key))
-        assert visitor.address == asked
+        assert visitor.address == parameters
         assert cold.faults() == []
 
 

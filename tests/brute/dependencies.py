@@ -33,17 +33,17 @@ class Question(NamedTuple):
 def questions(sentence: Sentence) -> list[Question]:
     if len(sentence.forms) < 2:
         return []
-    asked = []
+    questions = []
     dependents: dict[tuple[tuple[str, str], int], set[int]] = defaultdict(set)
     for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
         if h < 0:
             continue
         for group in groups(relation):
-            asked.append(Question(group, "dep_to_head", d, frozenset({h})))
-            asked.append(Question(group, "head_to_dep", d, frozenset({h})))
+            questions.append(Question(group, "dep_to_head", d, frozenset({h})))
+            questions.append(Question(group, "head_to_dep", d, frozenset({h})))
             dependents[group, h].add(d)
-    asked += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
-    return asked
+    questions += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
+    return questions
 
 
 def answer(w: Any, question: Question) -> int:

@@ -54,6 +54,13 @@ class BrowserTab:
                 self.page.evaluate("window.localStorage.clear()")
             self.page.close()
 
+    def scrolls_only_down(self) -> None:
+        """No part of the page is wider than the window once its style sheets have come."""
+        self.page.wait_for_function(
+            "[document.documentElement, document.querySelector('[data-testid=stMain]')]"
+            ".every(part => part.scrollWidth <= part.clientWidth)"
+        )
+
     # ---- Going about
 
     def visit(self, path: str = "/", **parameters: str) -> Page:

@@ -94,7 +94,7 @@ def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], size: object) ->
 
 
 def _turned(page: Page, scheme: str) -> None:
-    """Wait until everything wears the colours of the scheme: the page at once, charts when the server has drawn them."""
+    """Wait until all wears the colours of the scheme: the page at once, charts when the server has drawn them."""
     paper, other_ticks = COLOURS[scheme]
     expect(page.locator(".stApp")).to_have_css("background-color", paper)
     page.wait_for_function(NO_TICK, arg=other_ticks)

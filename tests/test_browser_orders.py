@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,6 +10,7 @@ from playwright.sync_api import Page, expect
 from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
+from tests.controls import every_two
 
 LONG = 120_000  # milliseconds: the first act that reads waits for torch
 Act = Callable[[Page, int], object]  # the number of the step: each control takes turns between two values
@@ -39,6 +39,15 @@ def _choose(label: str, *options: str) -> Act:
         menu.select_option(label=options[step % len(options)])
 
     return act
+
+
+def _own_file_and_back(page: Page, _: int) -> None:
+    """Without a file the page has no other control, so what was published is chosen again."""
+    page.get_by_role("radio", name="your own file").click()
+    page.get_by_text("CoNLL-U gives all measures").wait_for()
+    page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
+    page.get_by_role("radio", name="published corpora").click()
+    page.get_by_text("What the 72 heads").wait_for()
 
 
 def _next_head(page: Page, _: int) -> None:
@@ -87,6 +96,17 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "take away": _take_away,
         },
     ),
+    "/roles": (
+        ".st-key-wide_role_map .js-plotly-plot",
+        {
+            "kind": lambda page, _: page.get_by_role("button", name="syntax", exact=True).click(),
+            "find": _type("Find a head that …", "L2H0", "L3H1"),
+            "relation": _type("Filter relations", "mod", "obj"),
+            "subtypes": _check("with subtypes"),
+            "all together": _check("all together"),
+            "corpus": _own_file_and_back,
+        },
+    ),
     "/inside_a_head": (
         "[aria-current=step]",
         {
@@ -120,22 +140,6 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
 }
-
-
-def every_two(names: Sequence[str]) -> list[str]:
-    """The shortest walk in which each name follows each name, itself too (a De Bruijn sequence)."""
-    circle: list[str] = []
-    for number, first in enumerate(names):
-        circle.append(first)
-        for later in names[number + 1 :]:
-            circle += [first, later]
-    return [*circle, circle[0]]
-
-
-def test_the_walk_has_every_two_in_both_orders() -> None:
-    walk = every_two("abcdef")
-    assert {*pairwise(walk)} == {(a, b) for a in "abcdef" for b in "abcdef"}
-    assert len(walk) == 37
 
 
 @pytest.mark.parametrize("path", PAGES)

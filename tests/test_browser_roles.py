@@ -209,33 +209,3 @@ def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: BrowserTab
     page.get_by_role("button", name="syntax").click()
     visitor.asked(find="L3H1", kinds="syntax")
     expect(page.get_by_role("textbox", name="Find a head")).to_have_value("L3H1")
-
-
-# The controls of the page, as a person finds them: the name of the act, and the act.
-CONTROLS: dict[str, Callable[[Page], object]] = {
-    "kind": lambda page: page.get_by_role("button", name="syntax", exact=True).click(),
-    "find": lambda page: _type(page, "Find a head", "L2H0"),
-    "relation": lambda page: _type(page, "Filter relations", "mod"),
-    "level": lambda page: page.get_by_role("radio", name="with subtypes").click(),
-    "corpus": lambda page: page.get_by_role("radio", name="your own file").click(),
-}
-
-
-def _type(page: Page, name: str, text: str) -> None:
-    field = page.get_by_role("textbox", name=name)
-    field.fill(text)
-    field.press("Enter")
-
-
-@pytest.mark.parametrize("first", [name for name in CONTROLS if name != "corpus"])
-def test_every_two_controls_in_both_orders(visitor: BrowserTab, first: str) -> None:
-    for second in CONTROLS:
-        page = visitor.visit("/roles")
-        expect(page.locator(".st-key-wide_role_map .js-plotly-plot")).to_be_visible()
-        CONTROLS[first](page)
-        CONTROLS[second](page)
-        expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)
-        expect(
-            page.get_by_text("What the 72 heads").or_(page.get_by_text("CoNLL-U gives all measures"))
-        ).to_be_visible()
-        visitor.unharmed()

@@ -42,12 +42,11 @@ def _choose(label: str, *options: str) -> Act:
 
 
 def _own_file_and_back(page: Page, _: int) -> None:
-    """Without a file the page has no other control, so what was published is chosen again."""
-    page.get_by_role("radio", name="your own file").click()
-    page.get_by_text("CoNLL-U gives all measures").wait_for()
-    page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
-    page.get_by_role("radio", name="published corpora").click()
-    page.get_by_text("What the 72 heads").wait_for()
+    """Without a file the page has no other control, so what was published is chosen again, once all has changed."""
+    for corpus, shown in (("your own file", "CoNLL-U gives all measures"), ("published corpora", "What the 72 heads")):
+        page.get_by_role("radio", name=corpus).click()
+        page.get_by_text(shown).wait_for()
+        page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
 
 
 def _next_head(page: Page, _: int) -> None:

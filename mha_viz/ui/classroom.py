@@ -18,6 +18,7 @@ from mha_viz.ui import address, lesson, request
 from mha_viz.ui.lesson import PARAMETER, PART, Lesson
 from mha_viz.ui.parts import guarded, plain, remark
 
+LARGER = 1.2  # of charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MODULE, WIDEST = 7, 540  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
 WITH_A_TEXT = ("explore", "compare", "inside_a_head", "switch_off")  # pages whose sentence and head a link must name
@@ -25,15 +26,25 @@ _STYLE = """
 <style>
 @media (min-width: 641px) {
   html { font-size: 19px !important; }
-  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player { zoom: 1.2; }
+  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player,
+  .st-key-learning_player { zoom: %s; }
 }
 @media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-class_code) { display: none; } }
 .st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 2px 14px; gap: 0.3rem; }
-.mha-code { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%; max-height: 56vh; }
+.mha-code { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%%; max-height: 56vh; }
 .st-key-classroom .mha-lesson { margin: 0; font-size: 1.15rem; max-width: 70ch; overflow-wrap: anywhere; }
 .st-key-classroom button { min-height: 0; }
 </style>
 """
+
+
+def legible(chart: Any) -> Any:
+    """A chart as it stands on the page: in a class with letters that the last row can read."""
+    if not address.in_class():
+        return chart
+    from mha_viz.figures.enlarged import enlarged  # with Plotly, which is here: there is a chart
+
+    return enlarged(chart, LARGER)
 
 
 @contextmanager
@@ -63,7 +74,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
         remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
     if not address.in_class():
         return
-    st.html(_STYLE)
+    st.html(_STYLE % LARGER)
     if not whole:
         remark("This lesson could not be read whole; the views that could be are shown.")
     with st.container(key="classroom"):

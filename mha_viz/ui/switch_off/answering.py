@@ -37,7 +37,7 @@ def show(
         return []
     draw = partial(charts.word_bars, answer, bool(off))
     st.plotly_chart(legible(draw(theme())), key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
-    return [Chart("The most probable words", "words", draw, about)]
+    return [Chart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")]
 
 
 def answer_of(

@@ -15,7 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.errors import LessonFull
+from mha_viz.figures.charts import go
+from mha_viz.figures.enlarged import enlarged
 from mha_viz.ui import classroom, lesson
+from mha_viz.ui.classroom import LARGER
 from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, View
 from tests import hostile
 from tests.files import code_in
@@ -161,6 +164,29 @@ def test_answers_are_hidden_until_asked() -> None:
     assert expanders(task).count("Show the answer") >= 2
     answer = [box for box in task.at.expander if box.label == "Show the answer"][-1]
     assert "Mean weight on the word before" in answer.markdown[0].value
+
+
+def test_charts_have_larger_letters_in_a_class() -> None:
+    usual, there = (
+        json.loads(PageSession(url, "pages/30_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
+        for url in ({}, {"class": "1"})
+    )
+    for name in ("width", "height"):
+        assert there[name] == pytest.approx(LARGER * usual[name])
+    assert there["font"]["size"] == pytest.approx(LARGER * usual["font"]["size"])
+
+
+def test_what_is_measured_in_pixels_grows_and_what_is_shown_stays() -> None:
+    point = go.Scatter(x=[1], y=[2], marker={"size": 10}, textfont={"size": [9, 11]}, line={"width": 2})
+    axis = {"title": {"text": "size", "standoff": 4}}
+    chart = go.Figure(point, {"width": 100, "height": 50, "margin": {"l": 10}, "font": {"size": 12}, "xaxis": axis})
+    made = enlarged(chart, 1.5)
+    drawn, layout = made.data[0], made.layout
+    assert (layout.width, layout.height, layout.margin.l, layout.font.size) == (150, 75, 15, 18)
+    assert (drawn.marker.size, list(drawn.textfont.size), drawn.line.width) == (15, [13.5, 16.5], 2)
+    assert (list(drawn.x), list(drawn.y), layout.xaxis.title.text) == ([1], [2], "size")
+    assert layout.xaxis.title.standoff == 6
+    assert chart.layout.width == 100
 
 
 # ---- The QR code ------------------------------------------------------------------------------------------------

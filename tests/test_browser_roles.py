@@ -16,9 +16,23 @@ from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
 
+# How many maps of roles could be seen at a time, at most, from now on.
+COUNT_MAPS = """() => {
+    window.most = 0;
+    const look = () => {
+        const maps = [...document.querySelectorAll(".st-key-wide_role_map .js-plotly-plot")];
+        window.most = Math.max(window.most, maps.filter((map) => map.getClientRects().length).length);
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
 def test_a_click_on_the_map_opens_the_card_of_the_head_in_place(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", tray="[]", roles="on")
     chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
+    expect(chart).to_be_visible()
+    page.evaluate(COUNT_MAPS)
     for _ in range(2):
         expect(chart.locator("text", has_text="prev").first).to_be_visible()
         chart.locator("text", has_text="prev").first.click(force=True)
@@ -29,6 +43,7 @@ def test_a_click_on_the_map_opens_the_card_of_the_head_in_place(visitor: Browser
         visitor.asked(head=None)
         expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_have_count(0)
         expect(chart).to_have_count(1)
+    assert page.evaluate("window.most") == 1, "the map before never stands beside the new one"
     page.go_forward()
     page.get_by_role("link", name="Open in Explore").click()
     expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")

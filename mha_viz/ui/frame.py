@@ -65,6 +65,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 [class*="st-key-wide_"]:not([data-scrolls]) .mha-layers { display: none; }
 .stElementContainer:has(.mha-layers) { position: sticky; left: 0; z-index: 2; width: 0; height: 0; }
 .mha-layers { background: light-dark(#fffefb, #14171a); padding-right: 5px; text-align: right; }
+.stElementContainer[data-retained]:has(.stPlotlyChart) { display: none !important; }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; text-decoration: underline; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }

@@ -137,7 +137,7 @@ def test_switch_off_gives_its_charts(offered: list[Offer]) -> None:
 
 
 def test_switch_off_gives_what_the_model_answers_and_what_heads_add(offered: list[Offer]) -> None:
-    url = {"model": "toy", "text": "the dog [MASK] the girl .", "off": "L1H1", "order": "least"}
+    url = {"model": "toy", "text": "the dog [MASK] the girl .", "off": "L0H1", "order": "least"}
     PageSession(url, "pages/60_switch_off.py")
     names = [offer.file for offer in offered]
     assert names == ["effects", "words", "tokens", "later-heads", "looks", "removal"]

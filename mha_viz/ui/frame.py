@@ -43,7 +43,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
   flex: 0 1 270px; min-width: 200px; margin-left: auto; position: relative; z-index: 70;
 }
 @media (max-width: 640px) {
-  [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { flex: 1 1 0; min-width: 0; }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { flex: 1 1 calc(100% - 7rem); min-width: 0; }
   .st-key-pages { flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }
   .st-key-pages > * { flex: none; }
   .st-key-pages[data-more] { mask-image: linear-gradient(to left, transparent, #000 2.5rem); }

@@ -14,8 +14,8 @@ const all = (selector) => [.../** @type {NodeListOf<HTMLElement>} */ (document.q
 
 /** @type {(element: Element) => number} */
 function middle(element) {
-  const { left, right } = element.getBoundingClientRect();
-  return (left + right) / 2;
+  const box = element.getBoundingClientRect();
+  return (box.left + box.right) / 2;
 }
 
 // Names the link to the open page, number `at`, and brings it into sight where the pages scroll.

@@ -286,7 +286,7 @@ def _looks(attention: Attention, effects: Effects, question: Question | None, on
 
 
 def _thousandths(value: float) -> str:
-    return f"{1000 * value:.1f} thousandths"
+    return f"{1000 * value:,.1f} thousandths"
 
 
 def _changes(

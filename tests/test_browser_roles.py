@@ -15,7 +15,6 @@ from mha_viz.corpus.conllu import as_conllu
 from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
-
 # How many maps of roles could be seen at a time, at most, from now on.
 COUNT_MAPS = """() => {
     window.most = 0;

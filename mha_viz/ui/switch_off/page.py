@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, draws, joined, together
+from mha_viz.analysis.effects import Effects, Together, batches, joined
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Question
@@ -31,7 +31,7 @@ from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import wait_for
-from mha_viz.ui.switch_off import answering, removal
+from mha_viz.ui.switch_off import answering, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
@@ -72,7 +72,7 @@ def show(what: PageRequest) -> None:
             effects = _effects(model, attention, way, question)
             on = _map(effects, off, question, what.where)
         with right:
-            effect = _effect(model, attention, off, way, question) if off else None
+            effect = together.effect(model, attention, off, way, question) if off else None
             if effect is None:
                 _most(effects, on)
             else:
@@ -170,25 +170,6 @@ def _effects(model: catalog.Model, attention: Attention, way: str, question: Que
 @guarded()
 def _go_on(order: Callable[[], Job]) -> None:
     order()
-
-
-def _effect(
-    model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str, question: Question | None
-) -> Together:
-    """The effect of heads that are off at once, and of random directions, draw by draw."""
-    key, text = (attention.key, off, way, question), attention.text
-    effect = office().together.get(key)
-    if effect is not None:
-        return effect
-    if way == "mean":
-        inference.measure_means(model)
-    waiting = "Reading the text without these heads…"
-    changes = inference.wait(office().lost(model, text.text, text.pair, way, [off], question), waiting)
-    random_draws = [
-        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some, question), waiting)
-        for some in draws(len(text))
-    ]
-    return office().together.put(key, together(changes, random_draws))
 
 
 def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import BrowserTab, open_by_search
 from tests.controls import every_two
 
 LONG = 120_000  # milliseconds: the first act that reads waits for torch
@@ -99,7 +99,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         ".st-key-wide_role_map .js-plotly-plot",
         {
             "kind": lambda page, _: page.get_by_role("button", name="syntax", exact=True).click(),
-            "find": _type("Find a head that …", "L2H0", "L3H1"),
+            "find": lambda page, step: open_by_search(page, ("L2H0", "L3H1")[step % 2]),
             "relation": _type("Filter relations", "mod", "obj"),
             "subtypes": _check("with subtypes"),
             "all together": _check("all together"),

@@ -21,8 +21,9 @@ from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation
 from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
-from mha_viz.ui.roles import link_search, readable
+from mha_viz.ui.roles import link_search, readable, used
 from mha_viz.ui.studies import Evidence, studies
 from mha_viz.ui.study_progress import wait_for
 
@@ -60,6 +61,7 @@ def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     with st.container(border=True, key="head_card"):
         st.markdown(f"#### {both(head)} in full")
         _patterns(evidence, head)
+        used.show(_rows(evidence, "used", head))
         readable.show(model, evidence, head)
         link_search.show(model, evidence, head)
         relation = _relations(evidence, head)
@@ -76,7 +78,7 @@ def _patterns(evidence: Evidence, head: Head) -> None:
     with left:
         st.markdown("**Where it looks**, in pieces from the token itself")
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
-        st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
+        st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
             f"The token before is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
@@ -85,9 +87,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
     with right:
         st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
-        st.plotly_chart(
-            shares(tuple(DELIMITERS.values()), values, colours), key="card_delimiters", theme=None, config=CONFIG
-        )
+        bars = shares(tuple(DELIMITERS.values()), values, colours)
+        st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG)
     line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
     beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(

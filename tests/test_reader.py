@@ -20,6 +20,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mha_viz.attention import Head
+from mha_viz.attention.answers import Ablation
 from mha_viz.corpus import grammar
 from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, UnknownHead, UnknownModel
 from mha_viz.models import catalog
@@ -120,14 +121,14 @@ def test_means_over_a_part_of_the_sentences_are_never_used() -> None:
     reader, count = Reader(), len(grammar.corpus().sentences)
     reader.measure_means("toy", 0, 50)
     with pytest.raises(MeansMissing, match="no longer available"):
-        reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
+        reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)])
     os.kill(_pid(reader), signal.SIGKILL)
     with pytest.raises(MeansMissing, match="no longer available"):
         reader.measure_means("toy", 50, count)
     with pytest.raises(MeansMissing):
-        reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
+        reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)])
     reader.measure_means("toy", 0, count)
-    assert reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)]).layers == 2
+    assert reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)]).layers == 2
     reader.close()
 
 

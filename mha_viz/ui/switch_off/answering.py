@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Together, agreement, ranked
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, MASK, Answer, Question
+from mha_viz.attention.answers import COSINE, MASK, Ablation, Answer, Question
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both
@@ -21,9 +21,9 @@ from mha_viz.ui.parts import complain, guarded, plain, theme
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def show(model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str) -> None:
+def show(model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> None:
     """The answer before, and after where heads are off. Raises what the model raises."""
-    answer = answer_of(model, attention, question, off, way)
+    answer = answer_of(model, ablation, off)
     st.subheader("What the model answers")
     st.markdown(_sentence(answer, off))
     if answer.words:
@@ -31,14 +31,11 @@ def show(model: catalog.Model, attention: Attention, question: Question, off: tu
         st.plotly_chart(chart, key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
 
 
-def answer_of(
-    model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str
-) -> Answer:
+def answer_of(model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
-    if way == "mean" and off:
+    if ablation.method == "mean" and off:
         inference.measure_means(model)
-    text = attention.text
-    return inference.wait(office().answer(model, text.text, text.pair, way, off, question), WAITING)
+    return inference.wait(office().answer(model, ablation, off), WAITING)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:

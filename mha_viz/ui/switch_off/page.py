@@ -13,7 +13,7 @@ from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, batches, draws, joined, together
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Question
+from mha_viz.attention.answers import Ablation, Question
 from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
@@ -41,7 +41,7 @@ EFFECTS = Rules(
     forgotten=lambda: 10.0,
     one_per_tab=True,
 )
-Key = tuple[object, ...]  # of a reading, the way in which heads are switched off, and what is asked
+Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
@@ -59,32 +59,32 @@ def show(what: PageRequest) -> None:
         return
     inference.say_cut(attention, what.where)
     off = _existing(attention, what.where)
-    way = what.where.how
     model = catalog.resolve(attention.model)
     left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
     with right:
-        controls(attention, off, way)
+        controls(attention, off, what.where.how)
         question = asking.panel(model, attention, what.where)
+    ablation = Ablation(attention.text.text, attention.text.pair, what.where.how, question)
     with guarded(complain):
         with left:
-            effects = _effects(model, attention, way, question)
+            effects = _effects(model, attention, ablation)
             on = _map(effects, off, question, what.where)
         with right:
             if not off:
                 _most(effects, on)
             else:
-                effect = _effect(model, attention, off, way, question)
+                effect = _effect(model, attention, ablation, off)
                 _summary(effects, effect, off)
         if question is not None:
-            answering.show(model, attention, question, off, way)
-        drawn = [_effects_chart(attention, effects, off, way, question, on)]
+            answering.show(model, ablation, off)
+        drawn = [_effects_chart(attention, effects, ablation, off, on)]
         if off:
-            drawn += _changes(model, attention, effect, off, way)
-        _looks(attention, effects, question, on)
+            drawn += _changes(model, attention, ablation, off, effect)
+        _looks(attention, effects, ablation, on)
         if question is not None:
             answering.importance(model, attention, question, effects)
-        removal.show(model, attention, question, effects, what.where)
-        removal.show_switch(model, attention, question, what.where)
+        removal.show(model, attention, ablation, effects, what.where)
+        removal.show_switch(model, attention, ablation, what.where)
         if question is not None:
             answering.direct(model, attention, question)
         takeaway.of_charts(drawn)
@@ -110,9 +110,9 @@ class _Parts:
     def __init__(self) -> None:
         self._desk: Desk[Key] = Desk(EFFECTS)
 
-    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Job:
+    def order(self, key: Key, model: catalog.Model, attention: Attention) -> Job:
         """Begin the study of a reading, or join the one under way. Raises Busy."""
-        work = partial(_study, key=key, model=model, attention=attention, way=way, question=question)
+        work = partial(_study, key=key, model=model, attention=attention)
         return self._desk.order(key, attention.text.text[:40], work)
 
     def left(self, key: Key) -> bool:
@@ -125,29 +125,27 @@ def _parts() -> _Parts:
     return _Parts()
 
 
-def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> None:
+def _study(job: Job, key: Key, model: catalog.Model, attention: Attention) -> None:
     """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
-    text = attention.text
-    batches_of_heads = list(batches(attention.layers, attention.heads, len(text)))
+    batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
         if job.stopped():
             raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
-        future = office().some_effects(model, text.text, text.pair, way, layer, heads, question)
-        parts.append((layer, future.result()))
+        parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, joined(parts))
 
 
-def _effects(model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Effects:
+def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> Effects:
     """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
-    key = (attention.key, way, question)
+    key = (attention.key, ablation)
     effects = office().effects.get(key)
     if effects is not None:
         return effects
-    if way == "mean":
+    if ablation.method == "mean":
         inference.measure_means(model)
-    order = partial(_parts().order, key, model, attention, way, question)
+    order = partial(_parts().order, key, model, attention)
     if _parts().left(key):
         st.button("Go on", key="go_on_each_head", on_click=_go_on, args=(order,))
         raise Cancelled("You stopped this.")
@@ -164,21 +162,19 @@ def _go_on(order: Callable[[], Job]) -> None:
     order()
 
 
-def _effect(
-    model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str, question: Question | None
-) -> Together:
+def _effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...]) -> Together:
     """The effect of heads that are off at once, and of random directions, draw by draw."""
-    key, text = (attention.key, off, way, question), attention.text
+    key = (attention.key, ablation, off)
     effect = office().together.get(key)
     if effect is not None:
         return effect
-    if way == "mean":
+    if ablation.method == "mean":
         inference.measure_means(model)
     waiting = "Reading the text without these heads…"
-    changes = inference.wait(office().lost(model, text.text, text.pair, way, [off], question), waiting)
+    changes = inference.wait(office().lost(model, ablation, [off]), waiting)
     random_draws = [
-        inference.wait(office().lost_at_random(model, text.text, text.pair, way, off, some, question), waiting)
-        for some in draws(len(text))
+        inference.wait(office().lost_at_random(model, ablation, off, some), waiting)
+        for some in draws(len(attention.text))
     ]
     return office().together.put(key, together(changes, random_draws))
 
@@ -192,18 +188,16 @@ def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, whe
     return on
 
 
-def _effects_chart(
-    attention: Attention, effects: Effects, off: tuple[Head, ...], way: str, question: Question | None, on: str
-) -> Chart:
-    values, unit = effects.on(on), answering.unit(question, on)
-    label = f"Effect of each head on {answering.ON[on]}"
-    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), _about(attention, (), way))
+def _effects_chart(attention: Attention, effects: Effects, ablation: Ablation, off: tuple[Head, ...], on: str) -> Chart:
+    values, unit = effects.on(on), answering.unit(ablation.question, on)
+    label, about = f"Effect of each head on {answering.ON[on]}", _about(attention, ablation.method, ())
+    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), about)
 
 
-def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
+def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
     """What charts of this page are of, for their captions."""
     which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
-    return f"{which} ({way}); {reading(attention)}."
+    return f"{which} ({method}); {reading(attention)}."
 
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
@@ -260,7 +254,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
     st.markdown(CAUTION)
 
 
-def _looks(attention: Attention, effects: Effects, question: Question | None, on: str) -> None:
+def _looks(attention: Attention, effects: Effects, ablation: Ablation, on: str) -> None:
     """How specialised each head looks against how much it matters."""
     st.subheader("Looks specialised, matters much?")
     st.markdown(
@@ -269,7 +263,7 @@ def _looks(attention: Attention, effects: Effects, question: Question | None, on
     )
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
     chart = answer_charts.looks_and_effects(
-        looks, effects.on(on), "1 − normalised entropy", answering.unit(question, on), theme()
+        looks, effects.on(on), "1 − normalised entropy", answering.unit(ablation.question, on), theme()
     )
     _chart(chart, "looks", "Every head: how sharply it attends, and the effect of switching it off.", on_point)
 
@@ -279,18 +273,18 @@ def _thousandths(value: float) -> str:
 
 
 def _changes(
-    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str
+    model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...], effect: Together
 ) -> list[Chart]:
     """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
-    text = attention.text
-    without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
+    future = inference.without(model, ablation.text, ablation.pair, off, ablation.method)
+    without = inference.wait(future, "Reading the text again…")
     moved = per_head(attention, without)
     moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
-        tokens = [token.text for token in text.tokens]
+        tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     with right:
         st.subheader("Which heads attend differently")
@@ -305,7 +299,7 @@ def _changes(
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )
-    about = _about(attention, off, way)
+    about = _about(attention, ablation.method, off)
     return [
         Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
         Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),

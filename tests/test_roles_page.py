@@ -343,7 +343,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
 def test_a_file_shows_which_roles_hold_on_it() -> None:
     toy = catalog.resolve("toy")
     assert "Do these roles hold on another corpus?" in [box.label for box in visit(model="toy").at.expander]
-    corpus = uploads.read(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
+    corpus = uploads.read_apart(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
     study = studies().start(toy, corpus)
     until(lambda: study.finished)
     assert study.error is None
@@ -358,7 +358,7 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
 
 
 def test_plain_text_has_no_relations_to_hold() -> None:
-    corpus = uploads.read(b"The cat sat on the mat.\n" * 20, "cats.txt")
+    corpus = uploads.read_apart(b"The cat sat on the mat.\n" * 20, "cats.txt")
     study = studies().start(catalog.resolve("toy"), corpus)
     until(lambda: study.finished)
     page = visit(model="toy", corpus=corpus.digest)
@@ -407,7 +407,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
     tiny_folder: Callable[[str], Path], name: str, data: bytes
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    corpus = uploads.read(data, name)
+    corpus = uploads.read_apart(data, name)
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     page_text = visit(model=model.name, corpus=corpus.digest).said
@@ -417,7 +417,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 @pytest.mark.parametrize("family", ["gpt2", "albert"])
 def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
     model = catalog.resolve(str(tiny_folder(family)))
-    corpus = uploads.read(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
+    corpus = uploads.read_apart(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     assert study.error is None
@@ -554,7 +554,7 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
 def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     tiny_folder: Callable[[str], Path], empty_home: Path
 ) -> None:
-    model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read(CONLLU.encode() * 30, "dogs.conllu")
+    model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     before = studies().profile(model, corpus.digest)
@@ -621,7 +621,7 @@ def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strange
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
-    model, source = catalog.resolve("minilm"), uploads.read(CONLLU.encode() * 30, "dogs.conllu")
+    model, source = catalog.resolve("minilm"), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
     study = studies().start(model, source)
     until(lambda: study.finished)
     assert study.error is None
@@ -639,13 +639,13 @@ def test_a_study_that_nobody_looks_at_stops(
 
 
 def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, usual = [], uploads.read
+    asked, usual = [], uploads.read_apart
 
     def read(*args: Any) -> Source:
         asked.append(args)
         return usual(*args)
 
-    monkeypatch.setattr(uploads, "read", read)
+    monkeypatch.setattr(uploads, "read_apart", read)
     for data in (CONLLU.encode(), b"\xff\xfe\x00"):
         asked.clear()
         page = visit(corpus="file")

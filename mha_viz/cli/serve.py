@@ -39,7 +39,7 @@ def serve(args: argparse.Namespace) -> None:
         os.environ["MHA_VIZ_ACCESS"] = "open"
     if args.allowed_hosts:
         os.environ[settings.HOSTS] = args.allowed_hosts
-    settings.read(os.environ)  # reports invalid settings now, not to every visitor
+    settings.from_environment(os.environ)  # reports invalid settings now, not to every visitor
     budget.check_settings()
     catalog.offered()
     _check_free(args.host, args.port)

@@ -196,7 +196,7 @@ def mentions(evidence: Evidence) -> Any:
 # ---- Two models -----------------------------------------------------------------------------------------
 
 
-def compare(model: catalog.Model, evidence: Evidence) -> None:
+def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
     """The best heads of two models for every relation, where both were measured on one corpus."""
     source = evidence.source("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]

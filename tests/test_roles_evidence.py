@@ -247,7 +247,7 @@ def search(page: PageSession, **conditions: str) -> str:
 def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
-    assert re.search(r"\*\*289\*\* of 6,541 links, in \*\*232\*\* of 400 sentences", page.said)
+    assert re.search(r"\*\*289\*\* of 6,541 links match, in \*\*232\*\* of 400 sentences", page.said)
     golds = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
     assert len(golds) >= 20
     assert {*golds} <= {"nsubj.dep_to_head", "nsubj.head_row"}

@@ -348,13 +348,13 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
     until(lambda: study.finished)
     assert study.error is None
     page = visit(model="toy", corpus=corpus.digest)
-    assert "Do the roles of grammar hold here?" in page.said
-    table = next(t.value for t in page.at.dataframe if "right there" in t.value.columns)
+    assert "Do the roles found on grammar hold here?" in page.said
+    table = next(t.value for t in page.at.dataframe if "accuracy there" in t.value.columns)
     evidence = given("toy")
     assert evidence is not None
     assert len(table) == len(evidence.findings())
-    assert set(table.loc[table["role"].str.startswith("syntax: nsubj"), "here"]) == {"holds"}
-    assert f"Of {len(table)} roles: **" in page.said
+    assert set(table.loc[table["role"].str.startswith("syntax: nsubj"), "outcome"]) == {"holds"}
+    assert f"Of {len(table)} roles, holds: **" in page.said
 
 
 def test_plain_text_has_no_relations_to_hold() -> None:
@@ -362,18 +362,18 @@ def test_plain_text_has_no_relations_to_hold() -> None:
     study = studies().start(catalog.resolve("toy"), corpus)
     until(lambda: study.finished)
     page = visit(model="toy", corpus=corpus.digest)
-    table = next(t.value for t in page.at.dataframe if "right there" in t.value.columns)
-    assert set(table.loc[table["role"].str.startswith("syntax"), "here"]) == {"not annotated here"}
+    table = next(t.value for t in page.at.dataframe if "accuracy there" in t.value.columns)
+    assert set(table.loc[table["role"].str.startswith("syntax"), "outcome"]) == {"not annotated here"}
 
 
 def test_every_role_says_how_far_it_can_be_trusted() -> None:
     page = visit()
     listed = next(t.value for t in page.at.dataframe if "in words" in t.value.columns)
-    assert set(listed["standing"]) == {"established", "suggested", "no better than a simple rule"}
-    for standing in set(listed["standing"]):
+    assert set(listed["status"]) == {"established", "suggested", "no better than a simple rule"}
+    for standing in set(listed["status"]):
         assert f"**{standing}**: " in page.said
-        assert listed.loc[listed["standing"] == standing, "in words"].str.startswith(standing).all()
-    named = listed.loc[listed["standing"] == "no better than a simple rule", "in words"]
+        assert listed.loc[listed["status"] == standing, "in words"].str.startswith(standing).all()
+    named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [A-Z]+ to the (?:left|right)\)").all()
     assert "running text like that it was measured on" in page.said
 

@@ -85,7 +85,7 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
     effect = study.together(minilm, [Head(5, 11)], study.Case(TEXT))
     rank = whole.ranked().index(Head(5, 11)) + 1
     assert f"changes by **{1000 * effect.sentence:.1f} thousandths**" in page.said
-    assert f"Of 72 heads, each off alone, it is number {rank}." in page.said
+    assert f"Each head switched off alone, it ranks {rank} of 72." in page.said
     weaker = int((effect.random < effect.sentence).sum())
     low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
     assert f"{low:.1f} to {high:.1f} thousandths: less than this in {weaker} of 20 draws" in page.said

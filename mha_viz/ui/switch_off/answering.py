@@ -114,7 +114,7 @@ def beside_random(effect: Together) -> str:
         return ""
     weaker = int((effect.random_answer < effect.answer).sum())
     return (
-        f"On the answer the effect is {decimal(effect.answer, 4)}; losing as much in random directions gives "
+        f"On the answer the effect is {decimal(effect.answer, 4)}; removing as much in random directions gives "
         f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
         f"{len(effect.random_answer)} draws."
     )

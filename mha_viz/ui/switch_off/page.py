@@ -147,13 +147,13 @@ def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> 
         inference.measure_means(model)
     order = partial(_parts().order, key, model, attention)
     if _parts().left(key):
-        st.button("Go on", key="go_on_each_head", on_click=_go_on, args=(order,))
+        st.button("Continue", key="go_on_each_head", on_click=_go_on, args=(order,))
         raise Cancelled("You stopped this.")
     job = order()
     wait_for(job, "Switching off one head after the other", "stop_each_head")
     effects = office().effects.get(key)
     if effects is None:
-        raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")
+        raise job.error or Cancelled("The computation of the effects was not finished.", "Open the page again.")
     return effects
 
 
@@ -232,7 +232,9 @@ def _most(effects: Effects, on: str) -> None:
     )
     flips = int(np.nansum(effects.changed))
     if not np.isnan(effects.changed).any():
-        st.markdown(f"Another word becomes the most probable one without {flips} of {effects.changed.size} heads.")
+        st.markdown(
+            f"Of {effects.changed.size} heads, {flips} change the most probable word when they are switched off alone."
+        )
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
@@ -240,15 +242,15 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
     if len(off) == 1:
         rank = effects.ranked().index(off[0]) + 1
-        beside = f"Of {effects.sentence.size} heads, each off alone, it is number {rank}."
+        beside = f"Each head switched off alone, it ranks {rank} of {effects.sentence.size}."
     else:
         alone = sum(float(effects.sentence[head]) for head in off)
-        beside = f"Off one at a time, they change it by {_thousandths(alone)} added up."
+        beside = f"The changes that each of them makes alone add up to {_thousandths(alone)}."
     weaker = int((effect.random < effect.sentence).sum())
     st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
     st.markdown(
-        f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
-        f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
+        f"Removing as much in random directions changes it by {1000 * effect.random.min():.1f} to "
+        f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
     )
     st.markdown(answering.beside_random(effect))
     st.markdown(CAUTION)
@@ -256,7 +258,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
 
 def _looks(attention: Attention, effects: Effects, ablation: Ablation, on: str) -> None:
     """How specialised each head looks against how much it matters."""
-    st.subheader("Looks specialised, matters much?")
+    st.subheader("Do heads that look specialised matter more?")
     st.markdown(
         "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
         "attention. From bottom to top, the effect of switching it off."

@@ -48,7 +48,9 @@ def show(model: catalog.Model, attention: Attention, ablation: Ablation, effects
     question = ablation.question
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
-    st.markdown("Heads are removed one by one, and stay off. The order is that of their effects alone, or random.")
+    st.markdown(
+        "Heads are switched off one after another and stay off, in the order of their individual effects or at random."
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _orders(where.order)
         if where.order == "random":
@@ -130,7 +132,7 @@ def _ordered(
     wait_for(job, words, f"stop_{hash(key)}")
     result = office().removals.get(key)
     if result is None:
-        raise job.error or Cancelled("It was not computed to the end.", "Start it again.")
+        raise job.error or Cancelled("The computation was not finished.", "Start it again.")
     return result
 
 
@@ -202,14 +204,15 @@ def _switched(model: catalog.Model, attention: Attention, ablation: Ablation) ->
 
 def _say_switch(switched: Switch, wanted: str) -> None:
     word, names = plain(wanted), ", ".join(map(both, switched.heads))
-    margin = decimal(switched.margins[-1], 2)
+    margin = decimal(abs(switched.margins[-1]), 2)
     if switched.is_answer:
         st.markdown(
             f"Without {names} the answer is **{word}**: it lies {margin} in log p above the next best word. The heads "
             "were found one after the other, so a smaller set may exist."
         )
     elif switched.heads:
-        st.markdown(f"**{word}** does not become the answer. {names} bring it nearest: {margin} in log p remain.")
+        nearest = f"Without {names} it comes nearest, {margin} in log p below the most probable word."
+        st.markdown(f"**{word}** does not become the answer. {nearest}")
     else:
         st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
     if switched.heads:

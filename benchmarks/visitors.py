@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from random import Random
 
 from mha_viz.figures.packet import text_key
@@ -11,6 +13,7 @@ from tests.web_session import WebSession
 # Out of a hundred actions.
 SHARES = {"read a sentence": 40, "open a head": 20, "words or pieces": 10, "Compare": 10, "Inside": 10, "Roles": 10}
 THINK = (5.0, 10.0)  # seconds between two actions
+LATE = 10.0  # seconds after which a URL that does not change is called a fault
 _NOUNS = (
     "animal street teacher student dog river doctor letter garden engine pilot window market writer captain kitchen "
     "mountain lawyer bridge painting soldier village farmer station winter hospital journey neighbour picture machine "
@@ -91,7 +94,7 @@ class Visitor:
     async def _read(self) -> float:
         self._text = sentence(self._random)
         took = await self.session.trigger("mha_sentence", "read", {"text": self._text, "pair": ""})
-        self._expect("text", self._text)
+        await self._expect("text", self._text)
         return took
 
     async def _head(self) -> float:
@@ -109,9 +112,14 @@ class Visitor:
         view = {key: shown for key, shown in self.session.query.items() if key in VIEW}  # a drawing sends all of it
         sent = {"of": text_key(self._text, ""), **view, name: value}
         took = await self.session.trigger("mha_explorer", "view", sent)
-        self._expect(name, value)
+        await self._expect(name, value)
         return took
 
-    def _expect(self, name: str, value: str | None) -> None:
-        if self.session.query.get(name) != value:
-            raise RuntimeError(f"The URL does not say {name}={value} but {self.session.query_string[:200]}.")
+    async def _expect(self, name: str, value: str | None) -> None:
+        """The URL says so, at the latest when the next runs have ended: another run of the page, begun by itself, may
+        end before the one that was asked for."""
+        end = time.monotonic() + LATE
+        while self.session.query.get(name) != value:
+            if time.monotonic() > end:
+                raise RuntimeError(f"The URL does not say {name}={value} but {self.session.query_string[:200]}.")
+            await asyncio.sleep(0.05)

@@ -51,6 +51,12 @@ class AppServer:
             self.process.kill()
             self.process.wait()
 
+    def kill_and_restart(self) -> None:
+        """End it with -9, and start another one at the same address."""
+        self.process.kill()
+        self.process.wait()
+        self.__enter__()
+
     def log(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 

@@ -57,7 +57,7 @@ class BrowserTab:
     def scrolls_only_down(self) -> None:
         """No part of the page is wider than the window once its style sheets have come."""
         self.page.wait_for_function(
-            "[document.documentElement, document.querySelector('[data-testid=stMain]')]"
+            "() => [document.documentElement, document.querySelector('[data-testid=stMain]')]"
             ".every(part => part.scrollWidth <= part.clientWidth)"
         )
 

@@ -92,8 +92,8 @@ class Reader:
 
     def lost_at_random(self, model: str, ablation: Ablation, heads: Sequence[Head], draws: range) -> Array:
         """What some draws of random directions do instead (``study.effects.lost_at_random``)."""
-        more = {"heads": [*heads], "draws": [draws.start, draws.stop]}
-        return self._ask_without("random", model, ablation, **more)[1][0]
+        bounds = [draws.start, draws.stop]
+        return self._ask_without("random", model, ablation, heads=[*heads], draws=bounds)[1][0]
 
     def without(self, model: str, ablation: Ablation, words: Sequence[str], heads: Sequence[Head]) -> Attention:
         """The attention of every head while some are off."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.search import search
+    from mha_viz.study.used_roles import used_roles
 
 __all__ = [
     "Attention",
@@ -76,6 +77,7 @@ __all__ = [
     "replicate",
     "rollout",
     "search",
+    "used_roles",
     "without",
 ]
 
@@ -106,6 +108,7 @@ _HOMES = MappingProxyType(
         "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.analysis.rollout",
         "search": "mha_viz.study.search",
+        "used_roles": "mha_viz.study.used_roles",
         "without": "mha_viz.models.ablation",
     }
 )

@@ -2,7 +2,7 @@
 
 from mha_viz.ui import frame, request
 from mha_viz.ui.explore import page as explore
-from mha_viz.ui.explore import skeleton
+from mha_viz.ui.explore import shared_keys, skeleton
 
 frame.view()
 what = request.page_request()
@@ -10,4 +10,5 @@ request.ask(what, explore.introduction(what))
 attention = skeleton.requested_reading(what)
 if attention is not None:
     explore.draw(what, attention)
+    shared_keys.say(attention)
 explore.warm_up()

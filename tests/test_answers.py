@@ -32,7 +32,7 @@ from tests.tiny_models import CAUSAL, HEADS, LAYERS
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
 
-MASKS = {"roberta": "<mask>", "camembert": "<mask>", "xlm-roberta": "<mask>"}
+MASKS = {"roberta": "<mask>", "camembert": "<mask>", "xlm-roberta": "<mask>", "mpnet": "<mask>"}
 OFF = (Head(0, 1), Head(1, 3), Head(1, 0))
 OTHER = "The lazy fox jumps."
 SHARED = {"albert"}  # its layers share one W_O, which a hook cannot tell apart
@@ -320,7 +320,7 @@ def test_reading_with_gradients_leaves_the_model_as_it_was(tiny: Tiny) -> None:
 # ---- Direct contributions ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "opt"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "opt", "gpt_neox", "mistral", "phi", "qwen2", "qwen3"])
 def test_direct_contributions_are_what_is_missing_at_the_last_norm(
     family: str, tiny: Tiny, tiny_folder: Folder
 ) -> None:
@@ -349,7 +349,7 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
             for head in range(HEADS):
                 columns = slice(head * width, (head + 1) * width)
                 moved = outputs[layer][columns] @ w_o[columns]
-                if family == "llama":
+                if not isinstance(norm, torch.nn.LayerNorm):
                     scaled = moved / (state.square().mean() + norm.variance_epsilon).sqrt() * norm.weight
                 else:
                     spread = (state.var(unbiased=False) + norm.eps).sqrt()

@@ -16,10 +16,11 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
-from mha_viz.errors import EmptyText, TextError
+from mha_viz.errors import EmptyText, ModelUnsupported, TextError
 from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import FAMILIES
+from mha_viz.models.families import FAMILIES, REFUSED, holds
+from mha_viz.models.folder import check_config
 from mha_viz.models.probe import place
 from tests import hostile, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, check_text
@@ -120,6 +121,28 @@ def test_a_bert_that_is_a_decoder_is_causal(tmp_path: Path) -> None:
     assert not np.triu(decoder.encode(SENTENCE).weights, 1).any()
 
 
+@pytest.mark.parametrize("family", sorted(REFUSED))
+def test_a_family_that_does_not_fit_is_refused_with_the_reason(family: str) -> None:
+    assert family not in FAMILIES
+    with pytest.raises(ModelUnsupported, match=REFUSED[family]):
+        check_config({"model_type": family}, "“mine”")
+
+
+def test_a_gpt_neox_whose_parts_work_in_turn_equals_transformers(tiny: Tiny, tiny_folder: Folder) -> None:
+    weights = tiny("gpt_neox in turn").encode(SENTENCE).weights
+    assert np.abs(weights - oracle(tiny_folder("gpt_neox in turn"), SENTENCE, limit=64)).max() <= EQUAL
+
+
+def test_a_big_bird_that_is_sparse_on_long_texts_shows_every_weight(tmp_path: Path, tiny_folder: Folder) -> None:
+    for file in tiny_folder("big_bird").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = (tmp_path / "config.json").read_text("utf-8")
+    assert "original_full" in config
+    (tmp_path / "config.json").write_text(config.replace("original_full", "block_sparse"), "utf-8")
+    weights = Encoder.from_folder(tmp_path).encode(SENTENCE).weights
+    assert np.abs(weights - oracle(tiny_folder("big_bird"), SENTENCE, limit=64)).max() <= EQUAL
+
+
 def test_gpt2_takes_no_pair(tiny: Tiny) -> None:
     with pytest.raises(TextError, match="one text at a time"):
         tiny("gpt2").encode(SENTENCE, SECOND)
@@ -176,6 +199,9 @@ def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) 
         hook.remove()
     assert isinstance(tap, _Values)
     for columns, value in zip(made, tap.values, strict=True):  # [n, …], of all three where one layer makes them
+        if FAMILIES[family].interleaved:
+            assert torch.equal(columns.unflatten(-1, (tiny_models.HEADS, 3, -1))[:, :, 2], value.transpose(0, 1))
+            continue
         assert torch.equal(columns[:, -value.shape[0] * value.shape[2] :], value.transpose(0, 1).flatten(1))
 
 
@@ -183,7 +209,7 @@ def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) 
 def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(family: str, tiny: Tiny) -> None:
     ids = torch.tensor([tiny(family)._tokenizer.read(SENTENCE).ids])
     before, after = (_after_attention(tiny(family)._model, ids, times) for times in (1, 2))
-    assert torch.equal(before, after) is FAMILIES[family].parallel
+    assert torch.equal(before, after) is holds(FAMILIES[family].parallel, tiny(family).config)
 
 
 def _after_attention(model: Any, ids: torch.Tensor, times: float) -> torch.Tensor:

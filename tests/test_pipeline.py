@@ -56,7 +56,13 @@ def precompiled(*texts: str) -> dict[str, Any]:
 
 
 # Families whose files say which class reads them.
-CLASSES = {"llama": "LlamaTokenizer", "modernbert": "GPTNeoXTokenizer"}
+CLASSES = {
+    "bloom": "GPT2Tokenizer",
+    "llama": "LlamaTokenizer",
+    "mistral": "LlamaTokenizer",
+    "modernbert": "GPTNeoXTokenizer",
+    "phi3": "LlamaTokenizer",
+}
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))

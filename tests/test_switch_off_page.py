@@ -195,6 +195,27 @@ def test_a_study_can_be_stopped_and_goes_on_when_asked(monkeypatch: pytest.Monke
     assert len(cells(page, "effects")) == 8
 
 
+def test_heads_together_can_be_stopped_and_go_on_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, stopped = Job.wait, Event()
+
+    def wait(job: Job, seconds: float) -> bool:
+        if job._rules.one != "study of heads together" or stopped.is_set():
+            return usual(job, seconds)
+        stopped.set()
+        job.let_go()
+        raise StopException  # as where a visitor presses Stop
+
+    monkeypatch.setattr(Job, "wait", wait)
+    page = PageSession({"model": "toy", "text": "Somebody stops these two.", "off": "L0H1.L1H1"}, PAGE)
+    assert stopped.is_set()
+    page.at.run()
+    page.check()
+    if "You stopped this." in page.said:  # else it was done before
+        press(page, "go_on_together")
+    assert "You stopped this." not in page.said
+    assert "changes by **" in page.said
+
+
 def test_controls_choose_layers_and_heads_at_random() -> None:
     page = visit(off="L3H1")
     page.at.selectbox[0].set_value("L1").run()

@@ -20,9 +20,17 @@ from transformers import (
     BertConfig,
     BertModel,
     BertTokenizer,
+    BigBirdConfig,
+    BigBirdModel,
+    BigBirdTokenizer,
+    BloomConfig,
+    BloomModel,
     CamembertConfig,
     CamembertModel,
     CamembertTokenizer,
+    DebertaV2Config,
+    DebertaV2Model,
+    DebertaV2Tokenizer,
     DistilBertConfig,
     DistilBertModel,
     DistilBertTokenizer,
@@ -30,20 +38,43 @@ from transformers import (
     ElectraModel,
     Gemma2Config,
     Gemma2Model,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    GemmaConfig,
+    GemmaModel,
     GemmaTokenizer,
     GPT2Config,
     GPT2Model,
     GPT2Tokenizer,
+    GPTNeoXConfig,
+    GPTNeoXModel,
+    GPTNeoXTokenizer,
     LlamaConfig,
     LlamaModel,
     LlamaTokenizer,
+    MistralConfig,
+    MistralModel,
     MobileBertConfig,
     MobileBertModel,
     ModernBertConfig,
     ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
+    MPNetTokenizer,
+    NomicBertConfig,
+    NomicBertModel,
     OPTConfig,
     OPTModel,
+    Phi3Config,
+    Phi3Model,
+    PhiConfig,
+    PhiModel,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2Model,
+    Qwen2Tokenizer,
+    Qwen3Config,
+    Qwen3Model,
     RobertaConfig,
     RobertaModel,
     RobertaTokenizer,
@@ -68,13 +99,16 @@ _ALBERT = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 _XLM = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _LLAMA = ("<unk>", "<s>", "</s>")
 _GEMMA = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
+_MPNET = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
+_BIG_BIRD = ("<pad>", "</s>", "<s>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+_NEOX = ("<|endoftext|>", "<|padding|>")
 
 
-def _wordpiece(kind: Any) -> Any:
+def _wordpiece(kind: Any, special: tuple[str, ...] = _BERT) -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(_CORPUS, trainers.WordPieceTrainer(vocab_size=220, special_tokens=list(_BERT)))
+    tokenizer.train_from_iterator(_CORPUS, trainers.WordPieceTrainer(vocab_size=220, special_tokens=list(special)))
     return kind(vocab=tokenizer.get_vocab())
 
 
@@ -114,11 +148,11 @@ def _modern() -> Any:
     )
 
 
-def _unigram(kind: Any, special: tuple[str, ...], *steps: Any) -> Any:
+def _unigram(kind: Any, special: tuple[str, ...], *steps: Any, unknown: str = "<unk>") -> Any:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence(list(steps))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=list(special), unk_token="<unk>")
+    trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=list(special), unk_token=unknown)
     tokenizer.train_from_iterator(_CORPUS, trainer)
     return kind(vocab=[(piece, score) for piece, score in _json(tokenizer)["vocab"]])
 
@@ -219,6 +253,83 @@ def _gemma2() -> tuple[Any, Any]:
     return Gemma2Model(_bert_like(Gemma2Config, tokenizer, **sizes, attn_logit_softcapping=5.0)), tokenizer
 
 
+def _llama_like(model: Any, config: Any, tokenizer: Any, **other: Any) -> tuple[Any, Any]:
+    special = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+    return model(_bert_like(config, tokenizer, **({"num_key_value_heads": 2} | special | other))), tokenizer
+
+
+def _mistral() -> tuple[Any, Any]:
+    return _llama_like(MistralModel, MistralConfig, _byte_fallback(LlamaTokenizer, _LLAMA), sliding_window=8)
+
+
+def _qwen2() -> tuple[Any, Any]:
+    return _llama_like(Qwen2Model, Qwen2Config, _byte_level(Qwen2Tokenizer, ("<|endoftext|>",)))
+
+
+def _qwen3() -> tuple[Any, Any]:
+    return _llama_like(Qwen3Model, Qwen3Config, _byte_level(Qwen2Tokenizer, ("<|endoftext|>",)), head_dim=16)
+
+
+def _gemma() -> tuple[Any, Any]:
+    return _llama_like(GemmaModel, GemmaConfig, _byte_fallback(GemmaTokenizer, _GEMMA), head_dim=8)
+
+
+def _gemma3() -> tuple[Any, Any]:
+    window = {"sliding_window": 8, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+    tokenizer = _byte_fallback(GemmaTokenizer, _GEMMA)
+    return _llama_like(Gemma3TextModel, Gemma3TextConfig, tokenizer, head_dim=8, query_pre_attn_scalar=8, **window)
+
+
+def _phi() -> tuple[Any, Any]:
+    return _llama_like(PhiModel, PhiConfig, _byte_level(GPT2Tokenizer, ("<|endoftext|>",)))
+
+
+def _phi3() -> tuple[Any, Any]:
+    positions = {"original_max_position_embeddings": 64}
+    return _llama_like(Phi3Model, Phi3Config, _byte_fallback(LlamaTokenizer, _LLAMA), **positions)
+
+
+def _gpt_neox(**other: Any) -> tuple[Any, Any]:
+    tokenizer = _byte_level(GPTNeoXTokenizer, _NEOX)
+    return GPTNeoXModel(_bert_like(GPTNeoXConfig, tokenizer, **other)), tokenizer
+
+
+def _bloom() -> tuple[Any, Any]:
+    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    tokenizer.model_max_length = 64  # the model itself has no limit
+    sizes = {"hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS}
+    return BloomModel(_config(BloomConfig, tokenizer, **sizes)), tokenizer
+
+
+def _mpnet() -> tuple[Any, Any]:
+    tokenizer = _wordpiece(MPNetTokenizer, _MPNET)
+    return MPNetModel(_bert_like(MPNetConfig, tokenizer, max_position_embeddings=66)), tokenizer
+
+
+def _deberta() -> tuple[Any, Any]:
+    special = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
+    tokenizer = _unigram(DebertaV2Tokenizer, special, unknown="[UNK]")
+    as_published = {
+        "relative_attention": True,
+        "position_buckets": 16,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+        "pos_att_type": ["p2c", "c2p"],
+        "position_biased_input": False,
+    }
+    return DebertaV2Model(_bert_like(DebertaV2Config, tokenizer, **as_published)), tokenizer
+
+
+def _big_bird() -> tuple[Any, Any]:
+    tokenizer = _unigram(BigBirdTokenizer, _BIG_BIRD)
+    return BigBirdModel(_bert_like(BigBirdConfig, tokenizer, attention_type="original_full")), tokenizer
+
+
+def _nomic_bert() -> tuple[Any, Any]:
+    tokenizer = _wordpiece(BertTokenizer)
+    return NomicBertModel(_bert_like(NomicBertConfig, tokenizer)), tokenizer
+
+
 FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
     {
         "bert": _bert,
@@ -234,11 +345,29 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "opt": _opt,
         "llama": _llama,
         "gemma2": _gemma2,
+        "big_bird": _big_bird,
+        "bloom": _bloom,
+        "deberta-v2": _deberta,
+        "gemma": _gemma,
+        "gemma3_text": _gemma3,
+        "gpt_neox": _gpt_neox,
+        "mistral": _mistral,
+        "mpnet": _mpnet,
+        "nomic_bert": _nomic_bert,
+        "phi": _phi,
+        "phi3": _phi3,
+        "qwen2": _qwen2,
+        "qwen3": _qwen3,
     }
 )
 TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # the steps inside them can be shown
-CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal is True)
-OTHERS = MappingProxyType({"opt behind": partial(_opt, do_layer_norm_before=False)})
+CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal in (True, "not use_bidirectional_attention"))
+OTHERS = MappingProxyType(
+    {
+        "opt behind": partial(_opt, do_layer_norm_before=False),
+        "gpt_neox in turn": partial(_gpt_neox, use_parallel_residual=False),
+    }
+)
 SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
     {f"bert {layers}x{heads}": partial(_bert_of_shape, layers, heads) for layers, heads in ((12, 12), (24, 16))}
 )

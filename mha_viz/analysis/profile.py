@@ -74,6 +74,10 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "evidence": (
             *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "weight", "right"),
         ),
+        "used": (  # by mha_viz.study.used_roles
+            *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
+            *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used"),
+        ),
     }
 )
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # of the table position: what stays within words

@@ -13,7 +13,20 @@ import threading
 from collections.abc import Sequence
 
 from mha_viz import process
-from mha_viz.cli import attention, effect, exit_codes, figure, listing, profile, publish, replicate, search, serve, toy
+from mha_viz.cli import (
+    attention,
+    effect,
+    exit_codes,
+    figure,
+    listing,
+    profile,
+    publish,
+    replicate,
+    search,
+    serve,
+    toy,
+    used,
+)
 from mha_viz.cli.options import Parser, Run
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
@@ -47,6 +60,7 @@ EXAMPLES = """examples:
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
+  mha-viz used profile/ treebank.conllu --most 200
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
@@ -114,6 +128,8 @@ def _parser() -> Parser:
     search.options(command("search", search.run, summary))
     summary = "Measure what switching heads off does over a corpus, beside other heads of their layers."
     effect.options(command("effect", effect.run, summary))
+    summary = "Measure which roles of a profile are used: what goes wrong without their heads."
+    used.options(command("used", used.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history", "effects")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})

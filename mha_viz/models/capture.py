@@ -60,6 +60,7 @@ class Tap:
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
+        self.projected: dict[int, torch.Tensor] = {}  # of a layer whose attention hooks listen to, by input layer
 
     def slot(self, index: int) -> torch.Tensor:
         """Where a layer's weights are written: [head, query, key], or [head, sentence, query, key]."""
@@ -75,8 +76,24 @@ class Tap:
         """
         return output
 
+    def take(self, weights: torch.Tensor) -> None:
+        """Keep the weights of the next layer, [sentence, head, query, key]."""
+        slot = self.slot(self.seen)
+        self.seen += 1
+        slot.copy_(weights.detach().transpose(0, 1).reshape(slot.shape))
+
+    def end_if_last(self) -> None:
+        """Raise LastLayerSeen when all layers were seen and the tap wants no more."""
+        if self.stop_after_last and self.seen == len(self.weights):
+            raise LastLayerSeen
+
 
 _TAP: ContextVar[Tap | None] = ContextVar("tap", default=None)
+
+
+def current() -> Tap | None:
+    """The tap of the calling thread's forward pass."""
+    return _TAP.get()
 
 
 @contextmanager
@@ -103,16 +120,15 @@ def capture(
     tap = _TAP.get()
     if tap is None:
         return _eager_attention(module, query, key, value, attention_mask, **options)
-    index, tap.seen = tap.seen, tap.seen + 1
-    slot = tap.slot(index)
+    index = tap.seen
     if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
-        output, weights = _plain(slot, query, key, value, attention_mask, options["scaling"])
+        tap.seen += 1
+        output, weights = _plain(tap.slot(index), query, key, value, attention_mask, options["scaling"])
     else:
         output, weights = _eager_attention(module, query, key, value, attention_mask, **options)
-        slot.copy_(weights.detach().transpose(0, 1).reshape(slot.shape))
+        tap.take(weights)
     output = tap.layer(index, query, key, value, output)
-    if tap.stop_after_last and tap.seen == len(tap.weights):
-        raise LastLayerSeen
+    tap.end_if_last()
     return output, weights
 
 

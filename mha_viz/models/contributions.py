@@ -38,7 +38,7 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
     finally:
         hook.remove()
     assert isinstance(tap, _Outputs)
-    row = answers.word_head(encoder).lm_head.weight[question.piece].detach()
+    row = _unembedding(answers.word_head(encoder)).weight[question.piece].detach()
     direction = _before_norm(norm, given[-1][0, question.place], row)  # [d_model]
     added = [
         _moved(output[0, question.place], encoder.w_o(layer)) @ direction for layer, output in enumerate(tap.outputs)
@@ -58,6 +58,11 @@ def _final_norm(encoder: Encoder, question: Question) -> Any:
             "Choose a model such as GPT-2, or look at the effect of switching the head off.",
         )
     return encoder.module(family.final_norm)
+
+
+def _unembedding(head: Any) -> Any:
+    """The layer that makes logits of last states: GPT-NeoX has another name for it."""
+    return head.embed_out if hasattr(head, "embed_out") else head.lm_head
 
 
 def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Tensor:

@@ -31,14 +31,15 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import Model
 from mha_viz.models.families import FAMILIES, holds, layers
 from mha_viz.models.folder import check_folder
+from mha_viz.models.listening import listen
 from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.opening import (
     open_folder,
     piece_limit,
     reports_silenced,
+    simplified,
     torch_device,
     weights_digest,
-    without_pooler,
 )
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
@@ -280,7 +281,7 @@ class Encoder:
                 self._model.config, attn_implementation=capture.NAME
             )
         revision = f"untrained, seed {seed}"
-        encoder = Encoder(without_pooler(model.eval()), self.vocabulary, self.name, revision, self.device)
+        encoder = Encoder(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)
         encoder._prepare()
         return encoder
 
@@ -337,6 +338,7 @@ class Encoder:
         """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""
         if self.device == "cpu":
             linear.pack(self._model)
+        listen(self._model)
         try:
             probe = self._tokenizer.read(_PROBE)
             Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-Setting = bool | str  # a fact of the family, or the entry of config.json that decides
+# A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite.
+Setting = bool | str
 
 
 class Sizes(NamedTuple):
@@ -44,7 +45,10 @@ class Family(NamedTuple):
     is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token attends to a later one.
     ``parallel``: the feed-forward part does not see what the attention of its own layer puts out. ``gelu``: a linear
     layer and the activation after it, which become one operation where that is the exact GELU. ``opaque``: why the
-    steps inside a head cannot be shown; empty where they can.
+    steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all three head by head,
+    q, k and v of the first head before those of the second. ``probabilities``: where transformers lets nobody replace
+    the attention of the family, the path below ``holder`` of the module that is given the weights before they average
+    values; ``per_head``: the argument of such a holder that has a row for each head of each sentence.
     """
 
     holder: str
@@ -53,17 +57,22 @@ class Family(NamedTuple):
     plain: bool = False
     pre_norm: Setting = False
     causal: Setting = False
-    parallel: bool = False
+    parallel: Setting = False
     gelu: tuple[str, str] | None = None
     sizes: Sizes = Sizes()
     numbers: Callable[[Any, int], tuple[int, ...]] = _straight
     opaque: str = ""
     final_norm: str = ""
+    interleaved: bool = False
+    probabilities: str = ""
+    per_head: str = ""
 
 
 _SEPARATE = ("query", "key", "value")
 _PROJECTED = ("q_proj", "k_proj", "v_proj")
 _ROTARY = "it turns queries and keys by their position after W_Q and W_K, so that q is not x W_Q"
+_DISTANCE = "it adds to q · k a number for the distance of the two tokens"
+_DISENTANGLED = "it adds to q · k what queries and keys score with the distance of the two tokens"
 _NARROW = "its queries and keys are made from a narrower vector than its values, so that there is no one x"
 
 _BERT = Family(
@@ -95,7 +104,27 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             numbers=_grouped,
         ),
         "bert": _BERT,
+        "big_bird": _BERT._replace(plain=False, gelu=None, probabilities="dropout"),
+        "bloom": Family(
+            "h.{0}.self_attention",
+            ("query_key_value",),
+            "h.{0}.self_attention.dense",
+            pre_norm=True,
+            causal=True,
+            sizes=Sizes("n_layer", "n_head", "n_embed"),
+            opaque=_DISTANCE,
+            interleaved=True,
+            probabilities="attention_dropout",
+            per_head="alibi",
+        ),
         "camembert": _BERT,
+        "deberta-v2": Family(
+            "encoder.layer.{0}.attention.self",
+            ("query_proj", "key_proj", "value_proj"),
+            "encoder.layer.{0}.attention.output.dense",
+            opaque=_DISENTANGLED,
+            probabilities="dropout",
+        ),
         "distilbert": Family(
             "transformer.layer.{0}.attention",
             ("q_lin", "k_lin", "v_lin"),
@@ -105,7 +134,9 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes("n_layers", "n_heads", "dim", "hidden_dim"),
         ),
         "electra": _BERT,
+        "gemma": _LLAMA._replace(final_norm=""),  # its norm scales by 1 + weight
         "gemma2": _LLAMA._replace(final_norm=""),  # it normalises what W_O gives before it adds it
+        "gemma3_text": _LLAMA._replace(final_norm="", causal="not use_bidirectional_attention"),
         "gpt2": Family(
             "h.{0}.attn",
             ("c_attn",),
@@ -116,9 +147,29 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes("n_layer", "n_head", "n_embd", "n_inner", "n_positions"),
             final_norm="ln_f",
         ),
+        "gpt_neox": Family(
+            "layers.{0}.attention",
+            ("query_key_value",),
+            "layers.{0}.attention.dense",
+            pre_norm=True,
+            causal=True,
+            parallel="use_parallel_residual",
+            opaque=_ROTARY,
+            final_norm="final_layer_norm",
+            interleaved=True,
+        ),
         "llama": _LLAMA,
+        "mistral": _LLAMA,
         "mobilebert": _BERT._replace(plain=False, causal=False, opaque=_NARROW),
         "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, opaque=_ROTARY),
+        "mpnet": Family(
+            "encoder.layer.{0}.attention.attn",
+            ("q", "k", "v"),
+            "encoder.layer.{0}.attention.attn.o",
+            opaque=_DISTANCE,
+            probabilities="dropout",
+        ),
+        "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
         "opt": Family(
             "decoder.layers.{0}.self_attn",
             _PROJECTED,
@@ -128,15 +179,35 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes(feed_forward="ffn_dim"),
             final_norm="decoder.final_layer_norm",
         ),
+        "phi": _LLAMA._replace(output="layers.{0}.self_attn.dense", parallel=True, final_norm="final_layernorm"),
+        "phi3": _LLAMA._replace(inputs=("qkv_proj",)),
+        "qwen2": _LLAMA,
+        "qwen3": _LLAMA,
         "roberta": _BERT,
         "xlm-roberta": _BERT,
+    }
+)
+
+# Of families that people ask for: why they cannot be drawn.
+REFUSED = MappingProxyType(
+    {
+        "falcon": "it has no place where its weights can be read before they average values",
+        "longformer": "it computes weights for a window around each token only, not for every two tokens",
+        "xlnet": "its W_Q, W_K, W_V and W_O are no linear layers, so that heads cannot be told apart there",
+        **dict.fromkeys(
+            ("bart", "marian", "mbart", "mt5", "pegasus", "t5"),
+            "it is an encoder-decoder, and only one stack of layers can be drawn",
+        ),
     }
 )
 
 
 def holds(setting: Setting, config: Any) -> bool:
     """Whether a row's setting is true of a model with this config."""
-    return bool(getattr(config, setting)) if isinstance(setting, str) else setting
+    if isinstance(setting, bool):
+        return setting
+    entry = setting.removeprefix("not ")
+    return bool(getattr(config, entry, False)) == (entry == setting)
 
 
 def layers(config: Any) -> int:

@@ -13,13 +13,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import pipeline
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import FAMILIES
+from mha_viz.models.families import FAMILIES, REFUSED, holds
 from mha_viz.models.storage import INDEX, WEIGHTS
 from mha_viz.quotes import quoted
 
@@ -147,14 +147,28 @@ def _object(raw: bytes, name: str, who: str) -> Json:
     return value
 
 
+def is_causal(folder: Path) -> bool:
+    """Whether the model in a folder that was checked is causal: no token attends to a later one. Raises ModelBroken."""
+    config = read_object(folder / "config.json", MAX_CONFIG_BYTES, quoted(folder.name))
+    return holds(FAMILIES[config["model_type"]].causal, SimpleNamespace(**config))
+
+
+def heads_per_key(folder: Path) -> int:
+    """How many heads of a layer share a key and a value in a checked folder's model. Raises ModelBroken."""
+    config = read_object(folder / "config.json", MAX_CONFIG_BYTES, quoted(folder.name))
+    heads = _number(config, _HEADS)
+    return heads // (config.get("num_key_value_heads") or heads)
+
+
 def check_config(config: Json, who: str) -> None:
     if "auto_map" in config:
         raise custom_code(who)
     family = config.get("model_type")
     if not isinstance(family, str) or family not in FAMILIES:
         given = quoted(family) if isinstance(family, str) else "no family"
+        reason = f": {REFUSED[family]}" if isinstance(family, str) and family in REFUSED else ""
         raise ModelUnsupported(
-            f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
+            f"{who}: its config.json names {given} as model_type, which cannot be drawn{reason}.",
             f"These can: {', '.join(FAMILIES)}.",
         )
     if "quantization_config" in config:

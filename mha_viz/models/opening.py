@@ -82,12 +82,15 @@ def _model(folder: Path, config: Any, name: str) -> Any:
         raise ModelBroken(
             f"{quoted(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
         )
-    return without_pooler(model)
+    return simplified(model)
 
 
-def without_pooler(model: Any) -> Any:
+def simplified(model: Any) -> Any:
+    """A model without what attention does not need, and with weights for every two tokens."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
+    if hasattr(model, "set_attention_type"):  # BigBird; up to 704 pieces it does so by itself
+        model.set_attention_type("original_full")
     return model
 
 

@@ -87,13 +87,18 @@ class Opened:
             *(self._name, revision, self._layer, text, x, _parameters(self._place)),
             np.triu(np.full((len(text), len(text)), causal), 1),
             heads=config.num_attention_heads,
-            scaling=float(self._place.holder.scaling),
+            scaling=_scaling(self._place.holder, config),
             pre_norm=holds(self._family.pre_norm, config),
             of_model=(weights[self._layer], output),
         )
         if max(trace.agreement) > TOLERANCE:
             raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
         return trace
+
+
+def _scaling(holder: Any, config: Any) -> float:
+    """What scores are multiplied with; 1/√d_k where the module does not say."""
+    return float(getattr(holder, "scaling", (config.hidden_size / config.num_attention_heads) ** -0.5))
 
 
 def _entered(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:

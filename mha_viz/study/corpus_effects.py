@@ -23,11 +23,13 @@ from mha_viz.models import ablation, answers, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
 from mha_viz.study.effects import Case, lost_each, values_without
+from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress
 
 MOST = 400  # sentences that are read where nothing else is asked for
 MOST_READ = 1_000_000
 SEED = 0  # of the word that is masked in each sentence
+COREFERENCE = "coreference"  # in place of a relation
 WORD, LOSS, VECTOR = (
     "fall of log p of the masked word",
     "rise of the loss per token",
@@ -54,8 +56,9 @@ def effect(
     What is measured follows from the model: the fall of log p of a masked word, one in each sentence; the rise of the
     loss of a causal model, per token; else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
     words are those that a head with that role attends from: the dependents where ``direction`` is "dep_to_head", else
-    their heads; log p of each of them is measured, or 1 − cosine of its last state. Words of several pieces are not
-    masked. ``same_role``: further heads with the role, which are no controls.
+    their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
+    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: further heads
+    with the role, which are no controls.
 
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean" over the built-in sentences, or
     "uniform". ``most``: so many sentences are read. ``progress`` is called after each sentence.
@@ -92,7 +95,7 @@ class Run:
         if not off:
             raise SettingError("No head was named.", "Name one, as in L3H1.")
         self._encoder, self._most = encoder, most
-        self._relation, self._direction = relation, direction if relation else ""
+        self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
         means = _means(encoder) if method == "mean" else None
@@ -203,6 +206,8 @@ class _Ends(NamedTuple):
 
 def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
     """The words that a head with a role attends from, in order, each once."""
+    if relation == COREFERENCE:
+        return list(anaphoric(sentence))
     edges = [
         _Ends(number, word.head)
         for number, word in enumerate(sentence.words)
@@ -214,7 +219,9 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
 def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> Corpus:
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
-    if relation and not corpus.has_trees:
+    if relation == COREFERENCE and not corpus.has_chains:
+        raise CorpusError(f"{corpus.name} has no coreference chains.", "Give a corpus with Entity=, or a relation.")
+    if relation not in ("", COREFERENCE) and not corpus.has_trees:
         raise CorpusError(f"{corpus.name} has no dependencies.", "Give a treebank, or no relation.")
     if direction not in DIRECTIONS:
         raise SettingError(f"“{direction[:40]}” is not a direction.", f"Choose of {', '.join(DIRECTIONS)}.")

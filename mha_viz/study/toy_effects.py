@@ -7,7 +7,7 @@ The pronoun is masked, and the answer is right when the most probable word is th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.effects import Case, values_without
+from mha_viz.study.pronouns import anaphoric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ def without_heads(
     correct, forms = np.zeros(len(off), np.int64), Counter[str]()
     corpus = grammar.corpus(sentences, seed)
     for done, sentence in enumerate(corpus.sentences, 1):
-        for word in _pronouns(sentence):
+        for word in anaphoric(sentence):
             correct += _right(encoder, sentence, word, list(off.values()))
             forms[sentence.forms[word].lower()] += 1
         progress(done, len(corpus.sentences))
@@ -53,15 +54,6 @@ def _variants(encoder: Encoder) -> dict[str, tuple[Head, ...]]:
     layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
     alone = {str(head): (head,) for heads in layers for head in heads}
     return {"none": ()} | alone | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
-
-
-def _pronouns(sentence: Sentence) -> Iterator[int]:
-    """The pronouns that have an earlier mention of their chain."""
-    chains: set[str] = set()
-    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
-        if mention.chain in chains and sentence.words[mention.word].upos == "PRON":
-            yield mention.word
-        chains.add(mention.chain)
 
 
 def _right(encoder: Encoder, sentence: Sentence, word: int, off: list[tuple[Head, ...]]) -> np.ndarray:

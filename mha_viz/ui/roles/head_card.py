@@ -22,7 +22,7 @@ from mha_viz.ui import address, navigation
 from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
-from mha_viz.ui.roles import link_search, readable
+from mha_viz.ui.roles import link_search, readable, used
 from mha_viz.ui.studies import Evidence, studies
 from mha_viz.ui.study_progress import wait_for
 
@@ -60,6 +60,7 @@ def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     with st.container(border=True, key="head_card"):
         st.markdown(f"#### {both(head)} in full")
         _patterns(evidence, head)
+        used.show(_rows(evidence, "used", head))
         readable.show(model, evidence, head)
         link_search.show(model, evidence, head)
         relation = _relations(evidence, head)

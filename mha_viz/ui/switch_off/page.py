@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, draws, joined, together
+from mha_viz.analysis.effects import Effects, Together, batches, joined
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Ablation, Question
@@ -29,7 +29,7 @@ from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import wait_for
-from mha_viz.ui.switch_off import answering, removal
+from mha_viz.ui.switch_off import answering, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
@@ -73,7 +73,7 @@ def show(what: PageRequest) -> None:
             if not off:
                 _most(effects, on)
             else:
-                effect = _effect(model, attention, ablation, off)
+                effect = together.effect(model, attention, ablation, off)
                 _summary(effects, effect, off)
         if question is not None:
             answering.show(model, ablation, off)
@@ -160,23 +160,6 @@ def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> 
 @guarded()
 def _go_on(order: Callable[[], Job]) -> None:
     order()
-
-
-def _effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...]) -> Together:
-    """The effect of heads that are off at once, and of random directions, draw by draw."""
-    key = (attention.key, ablation, off)
-    effect = office().together.get(key)
-    if effect is not None:
-        return effect
-    if ablation.method == "mean":
-        inference.measure_means(model)
-    waiting = "Reading the text without these heads…"
-    changes = inference.wait(office().lost(model, ablation, [off]), waiting)
-    random_draws = [
-        inference.wait(office().lost_at_random(model, ablation, off, some), waiting)
-        for some in draws(len(attention.text))
-    ]
-    return office().together.put(key, together(changes, random_draws))
 
 
 def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:

@@ -1,0 +1,63 @@
+"""``mha-viz used``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.attention import Head
+from mha_viz.cli.effect import MOST
+from mha_viz.cli.models import choose_model, load_model
+from mha_viz.cli.options import Parser, folder_name
+from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.terminal import bar, one_line
+from mha_viz.figures.caption import both
+from mha_viz.models.methods import METHODS
+from mha_viz.numerals import counted, decimal
+
+
+def options(used: Parser) -> None:
+    """Add the options of the command."""
+    used.add_argument("profile", type=folder_name, metavar="PROFILE", help="folder that `mha-viz profile` has written")
+    corpus_option(used)
+    words = f"what a head that is off puts out: {', '.join(METHODS)} (default: {METHODS[0]})"
+    used.add_argument("--method", default=METHODS[0], choices=METHODS, metavar="NAME", help=words)
+    used.add_argument("--most", type=MOST, default=400, metavar="N", help="sentences that are read (default: 400)")
+    used.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure which roles of a profile are used, write its table ``used`` and print it."""
+    profile = read_profile(args.profile)
+    corpus = read_corpus(args.corpus)
+    from mha_viz.study.used_roles import used_roles  # loads torch
+
+    encoder = load_model(choose_model(profile.model), args.device)
+    with bar("of the sentences") as show:
+        measured = used_roles(
+            profile,
+            corpus,
+            encoder,
+            method=args.method,
+            most=args.most,
+            progress=lambda share: show(round(1000 * share), 1000),
+        )
+    measured.write(args.profile)
+    print("\n".join(map(one_line, lines(measured))))
+
+
+def lines(profile: Profile) -> list[str]:
+    """The table ``used`` of a profile, a line for each role."""
+    table = profile.tables["used"]
+    first = table.iloc[0]
+    count = int(table["used"].astype(bool).sum())
+    heading = f"{profile.model} on {first['corpus']}: {count} of {counted(len(table), 'role')} used"
+    return [f"{heading} ({first['measure']}, {first['method']})", *map(_line, table.itertuples(index=False))]
+
+
+def _line(row: Any) -> str:
+    judged = "used" if row.used else "no effect found beyond others of its layer"
+    interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
+    head = both(Head(row.layer, row.head))
+    return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; {interval} over the next: {judged}"

@@ -1,0 +1,88 @@
+"""Which roles of a profile are used: what goes wrong, over a corpus, with the words that depend on them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.profile import HEADINGS, Finding, Profile
+from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.attention import Head
+from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.errors import CorpusError, SettingError
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.methods import METHODS
+from mha_viz.study.corpus_effects import COREFERENCE, MOST, Run
+
+
+class _Role(NamedTuple):
+    """A role that several heads may have, and what it is measured on."""
+
+    role: str
+    detail: str
+    relation: str
+    direction: str
+
+
+def used_roles(
+    profile: Profile,
+    corpus: Source,
+    model: Encoder | None = None,
+    *,
+    method: str = METHODS[0],
+    most: int = MOST,
+    device: str = "cpu",
+    progress: Callable[[float], None] = lambda _: None,
+) -> Profile:
+    """The profile with a table ``used``: for each of its roles of syntax and coreference, what switching the head off
+    does to the words that it attends from, beside each other head of its layer without the role, over a corpus.
+
+    ``model``: its encoder, where it is at hand. ``method``, ``most`` and ``device`` are as for ``effect``; ``progress``
+    is called with the share that is done. A role without a case in the corpus has no row.
+
+    Raises CorpusError where no role can be measured, SettingError for a model that is not the profile's, and as
+    ``effect``.
+    """
+    import pandas as pd
+
+    encoder = model or load(profile.model, device)
+    if encoder.name != profile.model:
+        raise SettingError(f"The profile is of {profile.model}, not of {encoder.name}.", "Give its own model.")
+    opened, roles = open_corpus(corpus), _roles(profile.findings())
+    rows: list[tuple[object, ...]] = []
+    for number, (role, heads) in enumerate(roles.items()):
+        run = Run(encoder, opened, heads, method, role.relation, role.direction, most=most)
+        for done in run.sentences():
+            progress((number + done.done / done.total) / len(roles))
+        rows += _rows(role, run)
+    if not rows:
+        raise CorpusError(
+            f"No role of this profile can be measured on {opened.name}.", "Give a treebank with the same relations."
+        )
+    table = pd.DataFrame(rows, columns=list(HEADINGS["used"])).sort_values(["layer", "head"], kind="stable")
+    return dataclasses.replace(profile, tables={**profile.tables, "used": table.reset_index(drop=True)})
+
+
+def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
+    """The heads of each role that can be measured."""
+    roles: dict[_Role, list[Head]] = {}
+    for finding in findings:
+        if finding.role == "syntax":
+            roles.setdefault(_Role("syntax", finding.detail, *finding.detail.split()), []).append(finding.head)
+        elif finding.role == COREFERENCE:
+            role = _Role(COREFERENCE, finding.detail, COREFERENCE, DIRECTIONS[0])
+            roles.setdefault(role, []).append(finding.head)
+    return roles
+
+
+def _rows(role: _Role, run: Run) -> Iterator[tuple[object, ...]]:
+    try:
+        result: CorpusEffect = run.result()
+    except CorpusError:  # the corpus has no case
+        return
+    for row in result.rows:
+        if row.variant.kind == "head":
+            name = (*row.variant.heads[0], role.role, role.detail)
+            yield (*name, result.corpus, result.measure, result.method, result.cases, *row[1:7], row.used)

@@ -1,0 +1,29 @@
+"""Which heads share keys and values, where a model has fewer of them than heads."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError
+from mha_viz.models import catalog, hub
+from mha_viz.models.folder import heads_per_key
+from mha_viz.ui.parts import remark
+
+LISTED = 3  # groups
+
+
+def say(attention: Attention) -> None:
+    """One line on the groups of heads, for a model that has such."""
+    with suppress(MhaVizError):  # its files are gone: the drawing stays
+        folder = hub.local_folder(catalog.resolve(attention.model))
+        shared = heads_per_key(folder) if folder is not None else 1
+        if shared > 1:
+            remark(f"In each layer {_groups(attention.heads, shared)} share a key and a value; their queries differ.")
+
+
+def _groups(heads: int, shared: int) -> str:
+    """ "H0 and H1, H2 and H3", "H0 to H7, H8 to H15, H16 to H23, and so on"."""
+    joined = " and " if shared == 2 else " to "
+    groups = [f"H{first}{joined}H{first + shared - 1}" for first in range(0, heads, shared)]
+    return ", ".join(groups[:LISTED]) + (", and so on," if len(groups) > LISTED else "")

@@ -1,0 +1,50 @@
+"""Whether the roles of a head are used: what goes wrong, over a corpus, without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.attention import Head
+from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import gloss, labelled
+from mha_viz.figures.role_words import DIRECTIONS
+from mha_viz.numerals import decimal
+from mha_viz.ui.parts import plain
+
+
+def show(rows: Any) -> None:
+    """A sentence for each role of a head; ``rows``: its lines of the table ``used``, or None."""
+    if rows is None:
+        return
+    first = rows.iloc[0]
+    st.markdown("**Is it used?** What changes without it, on the words that it attends from")
+    st.markdown("\n".join(f"* {_sentence(row)}" for row in rows.itertuples(index=False)))
+    st.caption(
+        plain(
+            f"Switched off ({first['method']}) on {first['corpus']}; {first['measure']}, 95% intervals over documents, "
+            "or over sentences where there are none. A role is called used where the effect is more than that of each "
+            "other head of the layer without the role."
+        )
+    )
+
+
+def _sentence(row: Any) -> str:
+    head = Head(int(row.layer), int(row.head))
+    more = f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]"
+    effect = f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}] in {int(row.n):,} words"
+    if str(row.used) == "True":
+        return f"{_name(row)}: **used**. Without {both(head)} {effect}; {more} more than without the next of its layer."
+    return (
+        f"{_name(row)}: the pattern is there, and **no effect was found** beyond that of other heads of its layer: "
+        f"{effect}; {more} over the next of them."
+    )
+
+
+def _name(row: Any) -> str:
+    if row.role == "syntax":
+        relation, direction = str(row.detail).split()
+        return f"{plain(labelled(relation))}, {DIRECTIONS[direction]}"
+    meaning = gloss(str(row.detail))
+    return meaning.name if meaning else str(row.detail)

@@ -1,0 +1,74 @@
+"""The effect of heads that are off at once, draw by draw of random directions: progress, and a way to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from mha_viz.analysis.effects import Together, draws, together
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Ablation
+from mha_viz.errors import Cancelled
+from mha_viz.models import catalog
+from mha_viz.ui import inference
+from mha_viz.ui.cache import office
+from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.parts import guarded
+from mha_viz.ui.shelves import Once
+from mha_viz.ui.study_progress import wait_for
+
+TOGETHER = Rules(
+    one="study of heads together",
+    many="studies of heads together",
+    stop="Stop it, or wait until it is done.",
+    places=16,
+    forgotten=lambda: 10.0,
+    one_per_tab=True,
+)
+Key = tuple[str, Ablation, tuple[Head, ...]]  # of a reading, and of what is switched off in it
+
+
+@Once
+def _desk() -> Desk[Key]:
+    return Desk(TOGETHER)
+
+
+def effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...]) -> Together:
+    """The effect, from the cache or from a study. Raises what the model raises, Busy, and Cancelled where it was
+    stopped."""
+    key = (attention.key, ablation, off)
+    result = office().together.get(key)
+    if result is not None:
+        return result
+    if ablation.method == "mean":
+        inference.measure_means(model)
+    order = partial(_desk().order, key, attention.text.text[:40], partial(_study, key, model, attention))
+    if _desk().left(key):
+        st.button("Continue", key="go_on_together", on_click=_go_on, args=(order,))
+        raise Cancelled("You stopped this.")
+    job = order()
+    wait_for(job, "Reading the text without these heads", "stop_together")
+    result = office().together.get(key)
+    if result is None:
+        raise job.error or Cancelled("The computation was not finished.", "Open the page again.")
+    return result
+
+
+@guarded()
+def _go_on(order: Callable[[], Job]) -> None:
+    order()
+
+
+def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
+    _, ablation, off = key
+    parts = []
+    changes = office().lost(model, ablation, [off]).result()
+    batches = draws(len(attention.text))
+    for number, some in enumerate(batches, 1):
+        if job.stopped():
+            raise Cancelled("Nobody waits for this any more.", "Open the page again.")
+        parts.append(office().lost_at_random(model, ablation, off, some).result())
+        job.tell(number / len(batches))
+    office().together.put(key, together(changes, parts))

@@ -1,0 +1,93 @@
+"""Which roles of a profile are used: against ``effect``, in its files, by the command, and in the card of a head."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
+from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.cli import main
+from mha_viz.cli.terminal import one_line
+from mha_viz.cli.used import lines
+from mha_viz.errors import CorpusError, SettingError
+from mha_viz.files.assets import asset
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.corpus_effects import COREFERENCE, effect
+from mha_viz.study.used_roles import used_roles
+from tests.page_session import PageSession
+
+MOST = 12
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return read_profile(asset("profiles") / "toy" / "grammar")
+
+
+@pytest.fixture(scope="module")
+def measured(profile: Profile) -> Profile:
+    return used_roles(profile, "grammar", load("toy"), most=MOST)
+
+
+def test_a_row_is_what_effect_says_of_the_role(profile: Profile, measured: Profile) -> None:
+    table = measured.tables["used"]
+    assert tuple(table.columns) == HEADINGS["used"]
+    roles = {(f.head.layer, f.head.head, f.detail) for f in profile.findings() if f.role in ("syntax", COREFERENCE)}
+    assert {tuple(row) for row in table[["layer", "head", "detail"]].itertuples(index=False)} <= roles
+    for row in table.itertuples(index=False):
+        relation, _, direction = row.detail.partition(" ") if row.role == "syntax" else (COREFERENCE, "", "")
+        same = [(f.head.layer, f.head.head) for f in profile.findings() if f.detail == row.detail]
+        alone = effect(
+            "grammar", [(row.layer, row.head)], "toy", relation=relation, direction=direction or DIRECTIONS[0],
+            same_role=same, most=MOST,
+        )  # fmt: skip
+        first = alone.rows[0]
+        assert (row.n, row.effect) == (alone.cases, pytest.approx(first.effect))
+        assert (row.more, row.used) == (pytest.approx(first.more, nan_ok=True), first.used)
+
+
+def test_pronouns_are_measured_where_their_antecedent_stands_before() -> None:
+    result = effect("grammar", ["L1H1"], "toy", relation=COREFERENCE, most=40)
+    assert result.direction == ""
+    assert result.cases > 0
+    assert result.rows[0].effect > max(row.effect for row in result.rows[1:])
+
+
+def test_the_table_is_a_file_of_the_profile(measured: Profile, tmp_path: Path) -> None:
+    again = read_profile(measured.save(tmp_path / "profile"))
+    assert again == measured
+    assert again.head("L1H1")["used"]["detail"].tolist() == measured.head("L1H1")["used"]["detail"].tolist()
+
+
+def test_the_profile_of_another_model_and_a_corpus_without_cases_are_refused(profile: Profile, minilm: Encoder) -> None:
+    with pytest.raises(SettingError, match="of toy, not of minilm"):
+        used_roles(profile, "grammar", minilm)
+    with pytest.raises(CorpusError):
+        used_roles(profile, "nowhere.conllu", load("toy"))
+
+
+def test_the_command_writes_and_prints_the_table(
+    profile: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = profile.save(tmp_path / "profile")
+    assert main(["used", str(folder), "grammar", "--most", str(MOST)]) == 0
+    assert capsys.readouterr().out.splitlines() == [one_line(line) for line in lines(read_profile(folder))]
+    assert main(["used", str(tmp_path / "none"), "grammar"]) != 0
+    assert "does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.app
+def test_the_card_of_a_head_says_what_was_measured(profile: Profile) -> None:
+    page = PageSession({"model": "toy", "head": "L1H1"}, "pages/30_roles.py")
+    rows: Any = profile.head("L1H1")["used"]
+    assert len(rows)
+    assert "Is it used?" in page.said
+    for row in rows.itertuples(index=False):
+        assert not math.isnan(row.effect)
+        assert ("**used**" in page.said) or not row.used
+    assert "Is it used?" not in PageSession({"model": "minilm", "head": "L3H1"}, "pages/30_roles.py").said

@@ -35,10 +35,6 @@ CORPORA = "; "  # between the names of corpora
 FACTS = "profile.json"
 SENTENCES = "evidence.conllu"  # those of the table evidence, in its order of first and last
 REMAKE = "Make it again: mha-viz profile."
-NO_SENTENCES = (
-    "This profile holds no sentences of {corpus}, as where a licence does not allow them to be passed on. "
-    "mha-viz profile CORPUS --out DIR, or mha_viz.profile(CORPUS), measures a corpus of your own and keeps them."
-)
 MOST_OF_PATH = 200  # characters of a path that an error repeats
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean something else
@@ -182,7 +178,7 @@ class Profile:
         """The cases that were kept for the roles of a head, with their sentences: right ones, wrong ones, and one at
         random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". None where the profile goes without
         sentences; an EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
-        from mha_viz.analysis.examples import examples, spans
+        from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
 
         layer, number = Head.among(head, *self.shape, self.model)
         table = self.tables.get("evidence")

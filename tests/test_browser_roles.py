@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.ui.head_grid import TAP
-from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 
 # How many maps of roles could be seen at a time, at most, from now on.
 COUNT_MAPS = """() => {
@@ -55,7 +55,7 @@ def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", kinds="position", relation="mod")
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     expect(page.locator(".st-key-wide_role_map text", has_text="broad")).to_have_count(0)
-    _search(page, "L3H1")
+    open_by_search(page, "L3H1")
     visitor.asked(head="L3H1")
     page.reload()
     expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
@@ -212,41 +212,3 @@ def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: BrowserTab
     page.get_by_role("button", name="syntax").click()
     visitor.asked(relation="mod", kinds="syntax")
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
-
-
-# The controls of the page, as a person finds them: the name of the act, and the act.
-CONTROLS: dict[str, Callable[[Page], object]] = {
-    "kind": lambda page: page.get_by_role("button", name="syntax", exact=True).click(),
-    "find": lambda page: _search(page, "L2H0"),
-    "relation": lambda page: _type(page, "Filter relations", "mod"),
-    "level": lambda page: page.get_by_role("radio", name="with subtypes").click(),
-    "corpus": lambda page: page.get_by_role("radio", name="your own file").click(),
-}
-
-
-def _type(page: Page, name: str, text: str) -> None:
-    field = page.get_by_role("textbox", name=name)
-    field.fill(text)
-    field.press("Enter")
-
-
-def _search(page: Page, text: str) -> None:
-    """Open the first answer of the search that stands on every page."""
-    field = page.get_by_role("searchbox", name="Find a head")
-    field.fill(text)
-    expect(page.get_by_role("region", name="Heads that answer").get_by_role("link").first).to_contain_text(text)
-    field.press("Enter")
-
-
-@pytest.mark.parametrize("first", [name for name in CONTROLS if name != "corpus"])
-def test_every_two_controls_in_both_orders(visitor: BrowserTab, first: str) -> None:
-    for second in CONTROLS:
-        page = visitor.visit("/roles")
-        expect(page.locator(".st-key-wide_role_map .js-plotly-plot")).to_be_visible()
-        CONTROLS[first](page)
-        CONTROLS[second](page)
-        expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)
-        expect(
-            page.get_by_text("What the 72 heads").or_(page.get_by_text("CoNLL-U gives all measures"))
-        ).to_be_visible()
-        visitor.unharmed()

@@ -48,7 +48,9 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
     every_step = job("history", history, "Measure the shipped model at every snapshot of its training.")
-    summary = "Measure how well the shipped model answers what a pronoun refers to without each head and each layer."
+    summary = (
+        "Measure how well the shipped model names what a pronoun refers to, without each head and without each layer."
+    )
     off = job("effects", effects, summary)
     for tables in (measuring, every_step, off):
         tables.add_argument(

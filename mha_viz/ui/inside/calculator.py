@@ -114,7 +114,7 @@ ROWS = (
         "multiply-adds: x W<sub>Q</sub>, x W<sub>K</sub>, x W<sub>V</sub>, and W<sub>O</sub>",
         lambda c: f"{c.projections:,}",
     ),
-    Row("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q kᵀ and A v", lambda c: f"{c.products:,}"),
+    Row("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q · k and A v", lambda c: f"{c.products:,}"),
     Row("multiply-adds in total", "multiply-adds in total", lambda c: f"{c.multiply_adds:,}", True),
     Row("memory: parameters with biases", "memory: parameters with biases", lambda c: _memory(c.parameter_bytes)),
     Row(

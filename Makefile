@@ -18,7 +18,7 @@ PYTEST_ARGS ?= $(WORKERS)
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 
-.PHONY: run test test-unit test-deploy check bench docs dist clean help
+.PHONY: run test test-unit test-deploy check check-types check-python check-javascript bench docs dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -40,13 +40,20 @@ test-deploy: $(VENV)/.dev-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest -m deploy tests/deploy
 
-check: $(VENV)/.dev-installed node_modules/.installed
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+# Three parts that need nothing of each other: make -j2 check runs two at a time.
+check: check-types check-python check-javascript
+
+check-types: $(VENV)/.dev-installed
 	$(PY) -m mypy --strict mha_viz app.py pages
 	$(PY) -m mypy --strict --explicit-package-bases tools benchmarks
 	$(PY) -m mypy tests
+
+check-python: $(VENV)/.dev-installed
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
 	$(PY) -m pytest -q tests/test_house.py tests/test_glossary.py
+
+check-javascript: $(VENV)/.dev-installed node_modules/.installed
 	$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn mha_viz tests benchmarks *.js
 	$(NODE) node_modules/eslint/bin/eslint.js .
 	$(NODE) node_modules/typescript/bin/tsc

@@ -21,7 +21,7 @@ _HEADS = ("L0H0", "L3H1", "l5h11", "L99H0", "4-2", "0-0", "13-13", "L1", "H", "L
 _SOUGHT = ("subject", "pronoun", "looks at commas", "L3H1", "4-2", "99-99", "it animal", "the → cat", "vocative")
 _PARAMETERS = (
     "text pair model before head on pin link unit special links scale side typed tray second with show diff at as q k "
-    "step divide corpus kinds find relation level numbering experiment run arm tour learning "
+    "step divide corpus kinds relation level experiment run arm tour learning "
     "shown off how roles task answer"
 )
 _VALUES = (

@@ -209,3 +209,11 @@ class BrowserTab:
         assert height
         down = ((20.0, float(y)) for y in range(4, int(height["height"]), 8))
         return self.hover_until(self.links, down, re.compile(rf"^{re.escape(word)} attends to "))
+
+
+def open_by_search(page: Page, head: str) -> None:
+    """Open a head by its name, with the search that stands on every page."""
+    field = page.get_by_role("searchbox", name="Find a head")
+    field.fill(head)
+    expect(page.get_by_role("region", name="Heads that answer").get_by_role("link").first).to_contain_text(head)
+    field.press("Enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import platform
@@ -33,14 +34,25 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
 # Modules whose tests together take too long for the lane of every save: studies of corpora, documents that are run,
-# files that are read in child processes.
+# files that are read in child processes, every hostile text in every format, servers that stay silent, trainings.
 TAKE_SECONDS = {
     f"tests.test_{name}"
-    for name in ("cli_profile", "cli_replicate", "docs", "evidence", "python", "readme", "study", "toy", "uploads")
+    for name in (
+        *("cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "panels", "preview", "python"),
+        *("readme", "study", "toy", "training", "uploads"),
+    )
 }
 
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
+
+
+gc.disable()  # until all tests are collected: what they import stays, and is looked through in vain
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure() -> None:
@@ -204,13 +216,36 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own for what is measured; no page knows of an earlier measurement."""
+    """A folder of its own for what is measured; no page knows of an earlier measurement.
+
+    Where heads point in the built-in sentences is no measurement, takes seconds, and stays.
+    """
     from mha_viz.files.assets import HOME
     from mha_viz.ui.studies import studies
 
     monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    pointers = studies()._pointers
     studies.clear()
+    studies()._pointers = pointers
     return tmp_path / "home"
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corpora are measured and searched in this process: one of their own takes seconds to import its libraries.
+
+    For tests of what comes out. That a process of its own gives the same and is bounded, others show.
+    """
+    from mha_viz.process import apart
+    from mha_viz.study import child, search_child
+
+    usual, works = apart.run, {module.__name__: module.work for module in (child, search_child)}
+
+    def run(module: str, order: bytes, bounds: Any, progress: Any = print, cancelled: Any = bool) -> bytes:
+        work = works.get(module)
+        return work(order, progress, cancelled) if work else usual(module, order, bounds, progress, cancelled)
+
+    monkeypatch.setattr(apart, "run", run)
 
 
 @pytest.fixture

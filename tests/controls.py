@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
 from tests.page_session import PageSession
+
+T = TypeVar("T")
 
 TEXT = "The cat sat on the mat."
 HEAD = {"text": TEXT, "pair": "", "model": "minilm", "head": "L2H3"}
@@ -84,6 +86,16 @@ def acts(visit: PageSession, odd: bool = False) -> list[Act]:
 def first_of_each(every: Sequence[Act]) -> list[Act]:
     """One thing to do for each control."""
     return list({act.control: act for act in reversed(every)}.values())[::-1]
+
+
+def every_two(things: Sequence[T]) -> list[T]:
+    """The shortest walk in which each thing follows each thing, itself too (a De Bruijn sequence)."""
+    circle: list[T] = []
+    for number, first in enumerate(things):
+        circle.append(first)
+        for later in things[number + 1 :]:
+            circle += [first, later]
+    return [*circle, circle[0]]
 
 
 def _drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:

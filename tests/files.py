@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pypdfium2
+import zxingcpp
 from PIL import Image
 from safetensors.numpy import load as load_tensors
 
@@ -18,6 +19,12 @@ from mha_viz.exports.formats import FORMULA_STARTS
 FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
 TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that hold what people typed
 NUMBERS = ("weight", "difference")
+
+
+def code_in(png: bytes) -> str:
+    """What the one QR code of a picture says."""
+    (code,) = zxingcpp.read_barcodes(np.array(Image.open(io.BytesIO(png)).convert("L")))
+    return str(code.text)
 
 
 def opens(suffix: str, data: bytes) -> None:

@@ -24,7 +24,7 @@ PLACES = {
     "compare, models": Place("pages/20_compare.py", {"show": "models", "with": "toy"}),
     "compare, the map": Place("pages/20_compare.py", {"show": "map"}),
     "roles": Place("pages/30_roles.py"),
-    "roles, a head": Place("pages/30_roles.py", {"find": "4-2", "kinds": "syntax"}),
+    "roles, a head": Place("pages/30_roles.py", {"head": "L3H1", "kinds": "syntax"}),
     "roles, toy": Place("pages/30_roles.py", {"model": "toy", "snapshot": "0"}),
     "roles, own file": Place("pages/30_roles.py", {"corpus": "file"}),
     "inside": Place("pages/40_inside_a_head.py"),

@@ -153,7 +153,7 @@ def test_no_sentence_of_a_link_is_read_further_than_a_link_of_ours_would_go(name
     assert room < len(quote(clean(value))) <= MAX_ENCODED
 
 
-@pytest.mark.parametrize("name", ["model", "before", "with", "run", "corpus", "find", "anything", *VIEW])
+@pytest.mark.parametrize("name", ["model", "before", "with", "run", "corpus", "relation", "anything", *VIEW])
 def test_other_parameters_are_read_to_a_few_hundred_characters(name: str) -> None:
     assert len(bounded({name: "a" * 100_000})[name]) == MAX_OTHER
     where = read({name: "a" * 100_000})

@@ -1,21 +1,33 @@
-"""The view for a class in a real browser: a code that phones can read, larger type, and a pointer that still hits."""
+"""The view for a class in a real browser: a code that a camera reads, larger type, and a pointer that still hits."""
 
 from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
 from tests.browser_tab import BrowserTab
-
-
-def size(visitor: BrowserTab, selector: str) -> float:
-    height: float = visitor.page.locator(selector).first.evaluate("e => e.getBoundingClientRect().height")
-    return height
+from tests.files import code_in
 
 
 def test_the_code_the_type_and_the_pointer(visitor: BrowserTab) -> None:
     page = visitor.explore(**{"class": "1", "head": "L3H1"})
-    expect(page.get_by_alt_text("QR code of this view")).to_be_visible()
+    panel = page.locator(".st-key-classroom").bounding_box()
+    assert panel
+    assert panel["height"] < 100, "the page itself is what a class looks at"
+    page.get_by_role("button", name="QR code").click()
+    code = page.get_by_alt_text("QR code of this view")
+    expect(code).to_be_in_viewport(ratio=1)
+    link = urlsplit(code_in(code.screenshot()))
+    assert f"{link.scheme}://{link.netloc}{link.path}".rstrip("/") == visitor.url
+    assert parse_qs(link.query) == {
+        "text": ["The animal didn't cross the street because it was too tired."],
+        "model": ["minilm"],
+        "head": ["L3H1"],
+        "class": ["1"],
+    }
     expect(page.get_by_text("Only this computer can open http://127.0.0.1")).to_be_visible()
+    page.keyboard.press("Escape")
     for hidden in ("Examples", "Copy link", "+ Compare"):
         expect(page.get_by_role("button", name=hidden)).to_be_hidden()
     visitor.grid.click(position=visitor.head_at(2, 4))

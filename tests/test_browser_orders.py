@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import BrowserTab, open_by_search
+from tests.controls import every_two
 
 LONG = 120_000  # milliseconds: the first act that reads waits for torch
 Act = Callable[[Page, int], object]  # the number of the step: each control takes turns between two values
@@ -39,6 +39,14 @@ def _choose(label: str, *options: str) -> Act:
         menu.select_option(label=options[step % len(options)])
 
     return act
+
+
+def _own_file_and_back(page: Page, _: int) -> None:
+    """Without a file the page has no other control, so what was published is chosen again, once all has changed."""
+    for corpus, shown in (("your own file", "CoNLL-U gives all measures"), ("published corpora", "What the 72 heads")):
+        page.get_by_role("radio", name=corpus).click()
+        page.get_by_text(shown).wait_for()
+        page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
 
 
 def _next_head(page: Page, _: int) -> None:
@@ -87,6 +95,17 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "take away": _take_away,
         },
     ),
+    "/roles": (
+        ".st-key-wide_role_map .js-plotly-plot",
+        {
+            "kind": lambda page, _: page.get_by_role("button", name="syntax", exact=True).click(),
+            "find": lambda page, step: open_by_search(page, ("L2H0", "L3H1")[step % 2]),
+            "relation": _type("Filter relations", "mod", "obj"),
+            "subtypes": _check("with subtypes"),
+            "all together": _check("all together"),
+            "corpus": _own_file_and_back,
+        },
+    ),
     "/inside_a_head": (
         "[aria-current=step]",
         {
@@ -120,22 +139,6 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
 }
-
-
-def every_two(names: Sequence[str]) -> list[str]:
-    """The shortest walk in which each name follows each name, itself too (a De Bruijn sequence)."""
-    circle: list[str] = []
-    for number, first in enumerate(names):
-        circle.append(first)
-        for later in names[number + 1 :]:
-            circle += [first, later]
-    return [*circle, circle[0]]
-
-
-def test_the_walk_has_every_two_in_both_orders() -> None:
-    walk = every_two("abcdef")
-    assert {*pairwise(walk)} == {(a, b) for a in "abcdef" for b in "abcdef"}
-    assert len(walk) == 37
 
 
 @pytest.mark.parametrize("path", PAGES)

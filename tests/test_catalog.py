@@ -347,7 +347,10 @@ def test_the_menu_needs_no_heavy_library() -> None:
     ("name", "words"),
     [
         ("nonsense", ["cannot be reached", "Included, without a download: minilm, toy and repeater."]),
-        ("minlm", ["Did you mean minilm? Check the connection", "Included, without a download: minilm, toy and repeater."]),
+        (
+            "minlm",
+            ["Did you mean minilm? Check the connection", "Included, without a download: minilm, toy and repeater."],
+        ),
         ("gpt2", ["“gpt2”", "Included, without a download: minilm, toy and repeater."]),
         ("mini lm", ["is not a model. Did you mean minilm? Choose one of minilm, toy, repeater, bert-base-uncased, "]),
         ("toy@7", ["“toy@7” does not exist. Give toy@ and one of the steps 0, 50"]),

@@ -95,6 +95,12 @@ def test_a_first_picture_waits_neither_for_pandas_nor_for_a_chart() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_every_chart_on_a_page_can_grow_for_a_class() -> None:
+    for path in sorted((ROOT / "mha_viz" / "ui").rglob("*.py")):
+        source = path.read_text("utf-8")
+        assert source.count("plotly_chart(") <= source.count("legible("), path
+
+
 def test_plotly_has_one_door() -> None:
     importing = [
         str(path.relative_to(ROOT))

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
-from urllib.parse import quote
+from html import unescape
+from urllib.parse import quote, unquote
 
 import pytest
+import resvg_py
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.errors import LessonFull
+from mha_viz.figures.charts import go
+from mha_viz.figures.enlarged import enlarged
 from mha_viz.ui import classroom, lesson
+from mha_viz.ui.classroom import LARGER
 from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, View
 from tests import hostile
+from tests.files import code_in
 from tests.page_session import PageSession, press
 
 ITEMS = (
@@ -99,7 +106,7 @@ def expanders(of: PageSession) -> list[str]:
 def test_the_view_for_a_class_has_fewer_controls() -> None:
     usual, there = PageSession(), PageSession({"class": "1"})
     assert "Download figure and numbers" in expanders(usual)
-    assert expanders(there) == ["Make a lesson"]
+    assert expanders(there) == []
     assert (usual.typed["plain"], there.typed["plain"]) == (False, True)
     press(there, "class_out")
     assert "class" not in there.url
@@ -159,6 +166,29 @@ def test_answers_are_hidden_until_asked() -> None:
     assert "Mean weight on the word before" in answer.markdown[0].value
 
 
+def test_charts_have_larger_letters_in_a_class() -> None:
+    usual, there = (
+        json.loads(PageSession(url, "pages/30_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
+        for url in ({}, {"class": "1"})
+    )
+    for name in ("width", "height"):
+        assert there[name] == pytest.approx(LARGER * usual[name])
+    assert there["font"]["size"] == pytest.approx(LARGER * usual["font"]["size"])
+
+
+def test_what_is_measured_in_pixels_grows_and_what_is_shown_stays() -> None:
+    point = go.Scatter(x=[1], y=[2], marker={"size": 10}, textfont={"size": [9, 11]}, line={"width": 2})
+    axis = {"title": {"text": "size", "standoff": 4}}
+    chart = go.Figure(point, {"width": 100, "height": 50, "margin": {"l": 10}, "font": {"size": 12}, "xaxis": axis})
+    made = enlarged(chart, 1.5)
+    drawn, layout = made.data[0], made.layout
+    assert (layout.width, layout.height, layout.margin.l, layout.font.size) == (150, 75, 15, 18)
+    assert (drawn.marker.size, list(drawn.textfont.size), drawn.line.width) == (15, [13.5, 16.5], 2)
+    assert (list(drawn.x), list(drawn.y), layout.xaxis.title.text) == ([1], [2], "size")
+    assert layout.xaxis.title.standoff == 6
+    assert chart.layout.width == 100
+
+
 # ---- The QR code ------------------------------------------------------------------------------------------------
 
 
@@ -166,8 +196,11 @@ def test_a_link_becomes_a_picture_that_holds_it() -> None:
     link = "http://192.168.1.5:8501/?text=" + quote("It rains.")
     picture = classroom.qr_code(link)
     assert picture is not None
-    assert picture.startswith('<img alt="QR code of this view"')
-    assert "data:image/svg+xml" in picture
+    assert 'alt="QR code of this view"' in picture
+    source = re.search('src="data:image/svg[^,]*,([^"]*)"', picture)
+    assert source is not None
+    svg = unquote(unescape(source[1]))
+    assert code_in(resvg_py.svg_to_bytes(svg_string=svg, background="white")) == link
 
 
 def test_a_link_that_no_code_can_hold_gives_none() -> None:

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from mha_viz.drawing.marks import Text
 from mha_viz.figures.layout import Size
+from mha_viz.numerals import decimal
+from mha_viz.training import record
 from mha_viz.ui import takeaway
 from mha_viz.ui.takeaway import Offer
 from tests.files import opens
@@ -38,8 +41,10 @@ def is_whole(offer: Offer, *suffixes: str) -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
     PageSession({"step": step, "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
-    assert offered
-    for offer in offered:
+    *of_the_step, costs = offered
+    assert of_the_step
+    assert costs.file == "costs"
+    for offer in of_the_step:
         is_whole(offer, ".svg", ".csv")
         assert "L3H1 (4-2) of minilm" in offer.make(Size()).caption
         assert "query “it” (token 10), key “animal” (token 2)" in offer.make(Size()).caption
@@ -63,6 +68,24 @@ def test_the_row_by_hand_is_given_with_its_numbers(offered: list[Offer]) -> None
     assert lines[0] == "key_index,key_token,q_k,score,lowered_by,power,share"
     assert len(lines) == 17
     assert sum(float(line.rpartition(",")[2]) for line in lines[1:]) == pytest.approx(1)
+
+
+def test_what_it_costs_is_given_as_a_table_and_as_numbers(offered: list[Offer]) -> None:
+    PageSession({"step": "cost"}, "pages/40_inside_a_head.py")
+    (costs,) = offered
+    is_whole(costs, ".svg", ".pdf", ".csv", ".json")
+    figure = costs.make(Size())
+    texts = {mark.text for mark in figure.drawing.marks if isinstance(mark, Text)}
+    assert {
+        "your numbers",
+        "MiniLM, a small BERT, this text",
+        "1,048,576",
+        "589,824",
+        "multiply-adds in total",
+    } <= texts
+    header, *lines = figure.to_bytes(".csv").decode().splitlines()
+    assert header.startswith("of,d_model,heads,n,d_k,parameters,with_biases,projections,products,multiply_adds")
+    assert [line.split(",")[1:4] for line in lines[:2]] == [["512", "8", "64"], ["512", "1", "64"]]
 
 
 def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(offered: list[Offer]) -> None:
@@ -91,11 +114,38 @@ def test_the_lab_gives_the_heads_at_a_step_and_every_curve(offered: list[Offer],
         is_whole(offer, ".svg", ".csv")
 
 
+def test_the_lab_gives_what_its_player_shows(offered: list[Offer]) -> None:
+    PageSession({"experiment": "output", "guess": "skip", "step": "300"}, "pages/50_why_heads_differ.py")
+    names = [offer.file for offer in offered]
+    assert names[-4:] == ["lab-gradients", "lab-alike-weights", "lab-alike-attention", "lab-alike-gradients"]
+    run = record.stored("output").runs[0]
+    at = run.steps.tolist().index(300)
+    header, *lines = offered[-4].make(Size()).to_bytes(".csv").decode().splitlines()
+    assert header == "head,norm,cosine_with_H0"
+    assert [float(line.split(",")[1]) for line in lines] == pytest.approx(run.gradients[at].tolist())
+    values = [float(line.rpartition(",")[2]) for line in offered[-2].make(Size()).to_bytes(".csv").decode().split()[1:]]
+    assert values == pytest.approx(run.divergence[at].ravel().tolist())
+    texts = {mark.text for mark in offered[-1].make(Size()).drawing.marks if isinstance(mark, Text)}
+    assert decimal(float(run.gradient_cosines[at, 0, 1])) in texts
+
+
 def test_switch_off_gives_its_charts(offered: list[Offer]) -> None:
     PageSession({"off": "L3H1"}, "pages/60_switch_off.py")
-    assert [offer.file for offer in offered] == ["effects", "tokens", "later-heads"]
+    assert [offer.file for offer in offered] == ["effects", "tokens", "later-heads", "looks"]
     for offer in offered:
         is_whole(offer, ".svg", ".csv")
+
+
+def test_switch_off_gives_what_the_model_answers_and_what_heads_add(offered: list[Offer]) -> None:
+    url = {"model": "toy", "text": "the dog [MASK] the girl .", "off": "L0H1", "order": "least"}
+    PageSession(url, "pages/60_switch_off.py")
+    names = [offer.file for offer in offered]
+    assert names == ["effects", "words", "tokens", "later-heads", "looks", "removal"]
+    for offer in offered:
+        is_whole(offer, ".svg", ".csv")
+    removed = offered[-1].make(Size()).to_bytes(".csv").decode().splitlines()
+    assert removed[0] == "heads_off,last_head,effect_on_answer,effect_on_sentence"
+    assert len(removed) == 1 + 1 + 8
 
 
 def test_the_map_of_heads_is_given_beside_its_panel(offered: list[Offer]) -> None:

@@ -17,7 +17,7 @@ AT_ONCE = 5  # walks of one test: each begins with what the one before has left 
 ODDS = 0.4  # of a value that no control offers
 ODD_PARAMETERS = (
     *("text", "pair", "second", "model", "with", "head", "tray", "tour", "show", "diff"),
-    *("experiment", "run", "step", "arm", "snapshot", "find", "kinds", "relation", "level", "corpus", "search", "gold"),
+    *("experiment", "run", "step", "arm", "snapshot", "kinds", "relation", "level", "corpus", "search", "gold"),
     *("costs", "q", "k", "pin", "link", "links", "scale", "case"),
 )
 ODD_VALUES = (

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,7 @@ def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
     kind: str, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mv, "load", cache(mv.load))  # each recipe loads its model anew, twenty times the same ones
     each = readings(minilm, tiny)
     for made, call in RECIPES.items():
         attention = each[made]

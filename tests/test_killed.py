@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from mha_viz.corpus import grammar, uploads
+from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.uploads import Source
 from mha_viz.errors import ExportError
 from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
@@ -118,7 +121,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
 
 def test_a_half_written_profile_is_none(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
     """As a server leaves it that is killed between two tables: the roles are there, profile.json is not."""
-    profile = study(Encoder.from_folder(tiny_folder("bert")), built_in())
+    profile = study(Encoder.from_folder(tiny_folder("bert")), grammar.corpus(40, 5))
     key = "0" * 32
     folder = tmp_path / key
     profile.write(folder)
@@ -154,13 +157,18 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
+def small() -> Source:
+    """Forty sentences, whose sums and tables are larger than what the disk takes."""
+    return uploads.read(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
+
+
 def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_written(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, desk = catalog.resolve(str(tiny_folder("bert"))), Studies()
     monkeypatch.setenv(HOME, str(tmp_path))
     with files_of_at_most(4096):
-        job = desk.start(model, sentences_given())
+        job = desk.start(model, small())
         until(lambda: job.finished)
     assert isinstance(job.error, ExportError)
     assert "could not be saved on the server's disk: File too large" in str(job.error)
@@ -180,9 +188,9 @@ def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
             return usual(key, value)  # type: ignore[arg-type]
 
         monkeypatch.setattr(desk._profiles, "put", measured)
-        job = desk.start(model, sentences_given())
+        job = desk.start(model, small())
         until(lambda: job.finished)
     assert job.error is None
-    assert desk.profile(model, built_in().digest) is not None
-    assert "File too large" in str(desk.unkept(model, built_in().digest))
+    assert desk.profile(model, small().digest) is not None
+    assert "File too large" in str(desk.unkept(model, small().digest))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -19,12 +19,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither kill -9 nor a limit to a file"),
 ]
 
-# What runs the command with room for files of 20 kB.
+# What runs the command with room for files of 20 kB, once for each file.
 FULL = """
 import resource, sys
 from mha_viz.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-sys.exit(main(sys.argv[1:]))
+print(*(main(["figure", "grid", sys.argv[1], "--out", out]) for out in sys.argv[2:]))
 """
 # What kills it when the file is to have its name.
 NAMELESS = """
@@ -53,16 +53,16 @@ def _begun(folder: Path) -> bool:
     return any(part.stat().st_size for part in folder.glob(".*.part"))
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".csv"])
-def test_a_figure_on_a_full_disk(tmp_path: Path, suffix: str) -> None:
-    out = tmp_path / f"grid{suffix}"
-    out.write_text(BEFORE)
-    command = [sys.executable, "-c", FULL, "figure", "grid", LONG[:120], "--out", str(out)]
+def test_a_figure_on_a_full_disk(tmp_path: Path) -> None:
+    outs = [tmp_path / f"grid{suffix}" for suffix in (".svg", ".csv")]
+    for out in outs:
+        out.write_text(BEFORE)
+    command = [sys.executable, "-c", FULL, LONG[:120], *map(str, outs)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "cannot be written: file too large" in done.stderr
-    assert list(tmp_path.iterdir()) == [out]
-    assert out.read_text() == BEFORE
+    assert done.stdout.split() == ["2", "2"]
+    assert done.stderr.count("cannot be written: file too large") == 2
+    assert sorted(tmp_path.iterdir()) == sorted(outs)
+    assert [out.read_text() for out in outs] == [BEFORE, BEFORE]
 
 
 def test_a_figure_that_is_killed_before_it_has_its_name(tmp_path: Path) -> None:

@@ -107,17 +107,29 @@ def test_hostile_texts_come_through_the_pipe(text: str, reader: Reader) -> None:
         assert reader.read("minilm", text, "", ()).layers == 6
 
 
-def test_a_process_that_was_killed_is_replaced(reader: Reader) -> None:
+def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadlines, exchange = list[tuple[str, float]](), reader._exchange
+
+    def noted(request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
+        deadlines.append((request["ask"], seconds))
+        return exchange(request, seconds, again)
+
     reader.load("minilm")
+    monkeypatch.setattr(reader, "_exchange", noted)
+    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
     first = _pid(reader)
     os.kill(first, signal.SIGKILL)
     assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
     assert _pid(reader) != first
     assert not psutil.pid_exists(first), "no zombie is left"
+    assert ("load", client.LOAD_SECONDS) == deadlines[0] == deadlines[-2]
+    assert ("read", client.READ_SECONDS) == deadlines[1] == deadlines[-1]
 
 
-def test_means_over_a_part_of_the_sentences_are_never_used() -> None:
-    reader, count = Reader(), len(grammar.corpus().sentences)
+def test_means_over_a_part_of_the_sentences_are_never_used(reader: Reader) -> None:
+    count = len(grammar.corpus().sentences)
     reader.measure_means("toy", 0, 50)
     with pytest.raises(MeansMissing, match="no longer available"):
         reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
@@ -128,7 +140,6 @@ def test_means_over_a_part_of_the_sentences_are_never_used() -> None:
         reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
     reader.measure_means("toy", 0, count)
     assert reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)]).layers == 2
-    reader.close()
 
 
 def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
@@ -151,25 +162,24 @@ def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
         models.measure(name, 10, 20)
 
 
-def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = Reader()
+def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader.load("minilm")
     monkeypatch.setattr(client, "READ_SECONDS", 0.001)
     with pytest.raises(ReadingFailed, match=r"minilm took longer than 0 s and was stopped\."):
         reader.read("minilm", "word " * 900, "", ())
     monkeypatch.undo()
     assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+
+
+def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     reader.close()
-
-
-def test_a_model_that_wants_too_much_memory_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "DATA_BYTES", 60_000_000)
-    reader = Reader()
     with pytest.raises(ReadingFailed):
         reader.load("minilm")
     monkeypatch.undo()
     assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
-    reader.close()
 
 
 def test_the_process_ends_with_the_one_that_asks() -> None:
@@ -227,23 +237,6 @@ def test_nobody_starts_a_process_for_it_to_rest() -> None:
     reader = Reader()
     reader.rest()
     assert reader._process is None
-
-
-def test_a_request_that_has_to_load_first_has_the_time_of_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, deadlines = Reader(), list[tuple[str, float]]()
-    exchange = reader._exchange
-
-    def noted(request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
-        deadlines.append((request["ask"], seconds))
-        return exchange(request, seconds, again)
-
-    monkeypatch.setattr(reader, "_exchange", noted)
-    reader.read("toy", TEXT, "", ())
-    os.kill(_pid(reader), signal.SIGKILL)
-    reader.read("toy", TEXT, "", ())
-    reader.close()
-    assert ("load", client.LOAD_SECONDS) == deadlines[0] == deadlines[-2]
-    assert ("read", client.READ_SECONDS) == deadlines[1] == deadlines[-1]
 
 
 def test_a_folder_whose_files_changed_is_read_again(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:

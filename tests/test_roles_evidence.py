@@ -201,6 +201,7 @@ def search(page: PageSession, **conditions: str) -> str:
     return page.url["search"]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"

@@ -96,7 +96,7 @@ def test_an_answer_opens_the_head_on_the_explore_page() -> None:
 
 
 def test_an_answer_opens_the_card_on_the_roles_page() -> None:
-    page = opened(visit("roles", find="L1H0", kinds="syntax"), "pronoun", 0)
+    page = opened(visit("roles", head="L1H0", kinds="syntax"), "pronoun", 0)
     assert page.url == {"head": "L2H4", "kinds": "syntax"}
     assert "#### L2H4 (3-5)" in page.said
 

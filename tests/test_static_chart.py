@@ -76,6 +76,15 @@ def test_a_cell_without_a_number_is_left_out() -> None:
     assert marks(chart, Cells) == []
 
 
+def test_what_is_written_in_cells_is_written_in_the_file() -> None:
+    scale = [[0, "#ffffff"], [1, "#000000"]]
+    cells = go.Heatmap(z=[[0.0, 1.0]], zmin=0, zmax=1, colorscale=scale, text=[["no", "yes"]], texttemplate="%{text}")
+    chart = go.Figure(cells, {"height": 300, "margin": MARGIN})
+    chart.update_traces(showscale=False)
+    inks = {mark.text: mark.colour for mark in marks(chart, Text) if mark.text in ("no", "yes")}
+    assert inks == {"no": "#000000", "yes": "#ffffff"}
+
+
 def test_a_curve_has_the_ends_that_its_axis_gives_it() -> None:
     chart = go.Figure(go.Scatter(x=[0, 1, 2], y=[1.0, 10.0, 100.0], mode="lines"), {"height": 300, "margin": MARGIN})
     chart.update_yaxes(type="log", range=[0, 2])

@@ -13,7 +13,7 @@ import numpy as np
 from mha_viz.drawing.marks import Cells, Mark, Pixels, Polyline, Rect
 from mha_viz.figures.chart_axes import Axis
 from mha_viz.figures.chart_text import text_marks
-from mha_viz.figures.theme import Theme
+from mha_viz.figures.theme import Theme, readable
 
 CORNERS = 20  # of a circle
 DASHES: dict[str, tuple[float, ...]] = {"dot": (2, 3), "dash": (8, 4)}  # in widths of the line
@@ -65,10 +65,8 @@ def values(trace: Any, letter: str) -> Sequence[Any]:
 
 def cells(trace: Any, place: Place) -> Iterator[Mark]:
     """A heatmap. Cells without a number are left out."""
-    z = np.array(trace.z, float)
+    z, colours = np.array(trace.z, float), _of_cells(trace)
     rows, columns = z.shape
-    low, high = float(trace.zmin), float(trace.zmax)
-    colours = shaded(trace.colorscale, (z - low) / (high - low))
     xs, ys = _edges(place.x, columns), _edges(place.y, rows)
     if trace.xgap or trace.ygap or np.isnan(z).any():
         yield from _apart(colours, np.isnan(z), xs, ys, float(trace.xgap or 0), float(trace.ygap or 0))
@@ -77,6 +75,23 @@ def cells(trace: Any, place: Place) -> Iterator[Mark]:
     colours = colours[::-1] if ys[0] > ys[-1] else colours
     x, y = min(xs[0], xs[-1]), min(ys[0], ys[-1])
     yield Cells(x, y, abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]), np.ascontiguousarray(colours))
+
+
+def cell_texts(trace: Any, place: Place, size: float) -> Iterator[Mark]:
+    """What is written in the cells of a heatmap, if anything, in letters that read well on each."""
+    if not trace.texttemplate:
+        return
+    colours = _of_cells(trace)
+    for row, line in enumerate(trace.text):
+        for column, text in enumerate(line):
+            ink = readable(f"#{bytes(colours[row, column].tolist()).hex()}")
+            yield from text_marks(str(text), place.x.place(column), place.y.place(row), size, ink, "middle")
+
+
+def _of_cells(trace: Any) -> Pixels:
+    """The colour of each cell."""
+    low, high = float(trace.zmin), float(trace.zmax)
+    return shaded(trace.colorscale, (np.array(trace.z, float) - low) / (high - low))
 
 
 def _edges(axis: Axis, count: int) -> list[float]:

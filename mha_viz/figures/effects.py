@@ -12,8 +12,7 @@ import numpy.typing as npt
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
-from mha_viz.figures.head_map import readable
-from mha_viz.figures.theme import Theme, grid_colour, palette, paper
+from mha_viz.figures.theme import Theme, grid_colour, palette, paper, readable
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 Numbers = npt.NDArray[np.float64]

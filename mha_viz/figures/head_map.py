@@ -11,7 +11,7 @@ from mha_viz.analysis.distance import Map, Matrix
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
-from mha_viz.figures.theme import Theme, palette, paper
+from mha_viz.figures.theme import Theme, palette, paper, readable
 
 # Plotly's own camera button saves what a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
@@ -108,11 +108,3 @@ def _shade(theme: Theme, layer: int, count: int) -> str:
     """Layers in order along the ramp, from the input to the output; its faintest end is left out."""
     r, g, b = palette(theme.ramp)[70 + round(185 * layer / max(1, count - 1))]
     return f"#{r:02x}{g:02x}{b:02x}"
-
-
-def readable(colour: str) -> str:
-    """Black or white, whichever reads better on ``colour``."""
-    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#000000" if luminance > 0.18 else "#ffffff"

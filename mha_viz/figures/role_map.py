@@ -12,9 +12,8 @@ from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
-from mha_viz.figures.head_map import readable
 from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_numbers
-from mha_viz.figures.theme import Theme, grid_colour, paper
+from mha_viz.figures.theme import Theme, grid_colour, paper, readable
 
 CELL, TOP, LEFT, RIGHT = (60, 40), 30, 30, 4  # pixels
 FAINTEST = 0.18  # of a role whose gain is nothing, or that a simple rule matches

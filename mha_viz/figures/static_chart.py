@@ -14,7 +14,7 @@ from mha_viz.errors import ExportError
 from mha_viz.figures.chart_axes import Axis
 from mha_viz.figures.chart_furniture import colour_bar, grid, labels, legend_marks, notes
 from mha_viz.figures.chart_layout import all_axes, corners, inner_box, legend, names_of, partner
-from mha_viz.figures.chart_marks import Place, bars, cells, scatter, shape
+from mha_viz.figures.chart_marks import LABEL, Place, bars, cell_texts, cells, scatter, shape
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.theme import Theme
 
@@ -53,6 +53,7 @@ def _traces(chart: Any, axes: dict[str, Axis], theme: Theme) -> Iterator[Mark]:
         place = Place(*(axes[name] for name in names_of(trace)))
         if trace.type == "heatmap":
             yield from cells(trace, place)
+            yield from cell_texts(trace, place, float(chart.layout.font.size or LABEL))
         elif trace.type == "scatter":
             yield from scatter(trace, before, place, theme)
         elif names_of(trace) not in drawn:

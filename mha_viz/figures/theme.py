@@ -91,6 +91,14 @@ def grid_colour(theme: Theme, opacity: float = 0.25) -> str:
     return f"rgba({r},{g},{b},{opacity})"
 
 
+def readable(colour: str) -> str:
+    """Black or white, whichever reads better on ``colour``."""
+    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if luminance > 0.18 else "#ffffff"
+
+
 # ---- Shades ----------------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.figures.charts import go
-from mha_viz.figures.theme import Theme, grid_colour, paper
+from mha_viz.figures.frames import Matrix
+from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
+from mha_viz.numerals import decimal
 
 LN2 = 0.6931
 LABELLED = 8  # maps that have room for the words beside them
@@ -162,6 +164,57 @@ def importance(values: Array, order: Array, theme: Theme) -> go.Figure:
     figure.update_layout(**paper(theme, 12), height=320, margin={"l": 46, "r": 8, "t": 30, "b": 40}, bargap=0.3)
     figure.update_xaxes(type="category", fixedrange=True, title={"text": "removed, first to last", "standoff": 6})
     figure.update_yaxes(gridcolor=grid_colour(theme), fixedrange=True, zeroline=False)
+    return figure
+
+
+# ---- One step ------------------------------------------------------------------------------------------
+
+
+def likeness(matrix: Matrix, at: int, theme: Theme) -> go.Figure:
+    """Every two heads compared at the recorded step number ``at``, in the colours of the player."""
+    values = matrix.values[at].astype(np.float64)
+    names = [f"H{head}" for head in range(len(values))]
+    stops = theme.ramp if matrix.colours == "share" else theme.signed
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=values,
+        zmin=matrix.low,
+        zmax=matrix.high,
+        colorscale=colorscale(stops[::-1]),
+        text=[[decimal(value) for value in row] for row in values],
+        texttemplate="%{text}" if len(names) <= LABELLED else None,
+        xgap=1,
+        ygap=1,
+        showscale=False,
+    )
+    axis = {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
+    side = 80 + max(260, 30 * len(names))
+    figure.update_layout(
+        width=side,
+        height=side,
+        margin={"l": 40, "r": 40, "t": 40, "b": 40},
+        **paper(theme, 12),
+        xaxis={**axis, "side": "top"},
+        yaxis={**axis, "autorange": "reversed"},
+    )
+    return figure
+
+
+def gradients(norms: Array, theme: Theme) -> go.Figure:
+    """The norm of the gradient that arrives at each head, ``norms`` [head]."""
+    figure = go.Figure()
+    figure.add_bar(
+        x=[float(norm) for norm in norms],
+        y=[f"H{head}" for head in range(len(norms))],
+        orientation="h",
+        marker={"color": [theme.heads[head % len(theme.heads)] for head in range(len(norms))]},
+        text=[f"{norm:.2g}" for norm in norms],
+    )
+    figure.update_layout(
+        **paper(theme, 12), height=70 + 26 * len(norms), margin={"l": 46, "r": 60, "t": 10, "b": 40}, bargap=0.3
+    )
+    figure.update_xaxes(rangemode="tozero", gridcolor=grid_colour(theme), title={"text": "norm", "standoff": 4})
+    figure.update_yaxes(autorange="reversed")
     return figure
 
 

@@ -202,6 +202,7 @@ def serve() -> None:
                 ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
             )
         wire.send(replies, heading | {"loaded": models.names}, arrays)
+        gc.enable()  # off while the libraries were imported
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, islice
 from typing import Literal, NamedTuple, cast
 from urllib.parse import quote
@@ -206,8 +207,12 @@ def _shortened(text: str, room: int) -> str:
     text = text[:room]
     if len(quote(clean(text))) <= room:
         return text
-    lengths = accumulate(len(quote(clean(character))) for character in text)
-    return text[: bisect_right(list(lengths), room)]
+    return text[: bisect_right(list(accumulate(map(_encoded_length, text))), room)]
+
+
+@lru_cache(maxsize=4096)  # a text has few different characters
+def _encoded_length(character: str) -> int:
+    return len(quote(clean(character)))
 
 
 def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> dict[str, str | None]:

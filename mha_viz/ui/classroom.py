@@ -13,26 +13,38 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import streamlit as st
 
+from mha_viz.numerals import counted
 from mha_viz.ui import address, lesson, request
 from mha_viz.ui.lesson import PARAMETER, PART, Lesson
 from mha_viz.ui.parts import guarded, plain, remark
 
+LARGER = 1.2  # of charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MODULE = 3  # pixels of a QR code's square: a camera at the back of a room needs as many
+MODULE, WIDEST = 7, 540  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
 WITH_A_TEXT = ("explore", "compare", "inside_a_head", "switch_off")  # pages whose sentence and head a link must name
 _STYLE = """
 <style>
 @media (min-width: 641px) {
   html { font-size: 19px !important; }
-  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player { zoom: 1.2; }
+  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player,
+  .st-key-learning_player { zoom: %s; }
 }
-@media (max-width: 640px) { .st-key-class_code { display: none; } }
-.st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 6px 14px; gap: 0.3rem; }
-.st-key-classroom img { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%; }
+@media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-class_code) { display: none; } }
+.st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 2px 14px; gap: 0.3rem; }
+.mha-code { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%%; max-height: 56vh; }
 .st-key-classroom .mha-lesson { margin: 0; font-size: 1.15rem; max-width: 70ch; overflow-wrap: anywhere; }
 .st-key-classroom button { min-height: 0; }
 </style>
 """
+
+
+def legible(chart: Any) -> Any:
+    """A chart as it stands on the page: in a class with letters that the last row can read."""
+    if not address.in_class():
+        return chart
+    from mha_viz.figures.enlarged import enlarged  # with Plotly, which is here: there is a chart
+
+    return enlarged(chart, LARGER)
 
 
 @contextmanager
@@ -62,17 +74,16 @@ def show(pages: Sequence[Any], here: Any) -> None:
         remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
     if not address.in_class():
         return
-    st.html(_STYLE)
+    st.html(_STYLE % LARGER)
     if not whole:
         remark("This lesson could not be read whole; the views that could be are shown.")
     with st.container(key="classroom"):
-        left, right = st.columns([5, 2], vertical_alignment="center")
-        with left:
-            _remark(views, url)
+        _remark(views, url)
+        with st.container(horizontal=True, vertical_alignment="center"):
             _ways(pages, here, views, url)
             _builder(pages, here, views)
-        with right, st.container(key="class_code"):
-            _code(here)
+            with st.container(key="class_code", width="content"), st.popover("QR code", type="tertiary"):
+                _code(here)
 
 
 # ---- The lesson -----------------------------------------------------------------------------------------------
@@ -88,15 +99,14 @@ def _remark(views: Lesson, url: dict[str, str]) -> None:
 def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -> None:
     """On, back, and out of the class's view."""
     number = lesson.part_of(url, views)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if views and number is None:
-            _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
-        if number is not None and number > 1:
-            _to(pages, here, views, number - 1, "← Back")
-        if number is not None and number < len(views):
-            _to(pages, here, views, number + 1, ":primary[**Next →**]")
-        out = dict.fromkeys((address.CLASS, PARAMETER, PART))
-        st.button("Leave the class view", key="class_out", type="tertiary", on_click=address.go, kwargs=out)
+    if views and number is None:
+        _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
+    if number is not None and number > 1:
+        _to(pages, here, views, number - 1, "← Back")
+    if number is not None and number < len(views):
+        _to(pages, here, views, number + 1, ":primary[**Next →**]")
+    out = dict.fromkeys((address.CLASS, PARAMETER, PART))
+    st.button("Leave the class view", key="class_out", type="tertiary", on_click=address.go, kwargs=out)
 
 
 def _to(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str) -> None:
@@ -133,7 +143,8 @@ def _name(page: Any) -> str:
 
 
 def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
-    with st.expander(f"Lesson: {len(views)} views" if views else "Make a lesson", key="lesson_box"):
+    label = f"Lesson: {counted(len(views), 'view')}" if views else "Make a lesson"
+    with st.popover(label, type="tertiary", key="lesson_box"):
         st.markdown(
             "A lesson is a list of views in one link. Go to a view, write what the class is to notice, and add it."
         )
@@ -194,8 +205,10 @@ def qr_code(link: str) -> str | None:
         code = segno.make_qr(link, error="l")
     except segno.DataOverflowError:
         return None
-    side = MODULE * code.symbol_size()[0]
-    return f'<img alt="QR code of this view" width="{side}" src="{escape(code.svg_data_uri(scale=MODULE))}">'
+    modules = code.symbol_size()[0]
+    side = modules * min(MODULE, WIDEST // modules)
+    picture = escape(code.svg_data_uri(scale=MODULE))
+    return f'<img class="mha-code" alt="QR code of this view" width="{side}" src="{picture}">'
 
 
 def _query(parameters: dict[str, str]) -> str:

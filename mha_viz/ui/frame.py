@@ -38,11 +38,20 @@ _STYLE = """
 .stMainBlockContainer:has(.st-key-explorer) { max-width: 1920px; }
 header[data-testid="stHeader"] { height: 3rem; background: none; pointer-events: none; }
 header[data-testid="stHeader"] * { pointer-events: auto; }
-.st-key-mast { gap: 0.4rem; min-height: 2.2rem; }
+.st-key-mast, .st-key-pages { gap: 0.4rem; min-height: 2.2rem; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) {
   flex: 0 1 270px; min-width: 200px; margin-left: auto; position: relative; z-index: 70;
 }
-@media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 100%; } }
+@media (max-width: 640px) {
+  [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { flex: 1 1 calc(100% - 7rem); min-width: 0; }
+  .st-key-pages { flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }
+  .st-key-pages > * { flex: none; }
+  .st-key-pages[data-more] { mask-image: linear-gradient(to left, transparent, #000 2.5rem); }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex: 1 1 9rem; min-width: 9rem; margin-left: 0; }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-class_way), .st-key-tour_way p > span:first-child:not(:last-child) {
+    display: none;
+  }
+}
 .mha-mark { font: 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }
 .mha-about span { font: 400 0.95rem "Source Sans", sans-serif; opacity: 0.7; white-space: nowrap; margin-left: 1rem; }
@@ -56,6 +65,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 [class*="st-key-wide_"]:not([data-scrolls]) .mha-layers { display: none; }
 .stElementContainer:has(.mha-layers) { position: sticky; left: 0; z-index: 2; width: 0; height: 0; }
 .mha-layers { background: light-dark(#fffefb, #14171a); padding-right: 5px; text-align: right; }
+.stElementContainer[data-retained]:has(.stPlotlyChart) { display: none !important; }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none; } }
 .st-key-head_card [data-testid="stPageLink"] p { white-space: normal; text-decoration: underline; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-tour) { position: sticky; top: 0; z-index: 50; }
@@ -163,18 +173,19 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
     open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
-        for other in every_page:
-            compared = len(tray.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
-            label = f"{other.title} ({compared})" if compared else other.title
-            carried = open_first if other.url_path in OF_A_HEAD else {}
-            st.page_link(other, label=label, query_params=parameters | carried)
+        with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
+            for other in every_page:
+                compared = len(tray.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
+                label = f"{other.title} ({compared})" if compared else other.title
+                carried = open_first if other.url_path in OF_A_HEAD else {}
+                st.page_link(other, label=label, query_params=parameters | carried)
         if not address.in_class():
             with st.container(key="search_box"), guarded(complain):
                 search_field.show(name)
         tour.link(every_page, here)
         classroom.link()
         _share(here)
-        scheme.watch()
+        scheme.watch([page.title for page in every_page].index(here.title))
 
 
 def _share(here: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from mha_viz.figures.head_map import CONFIG
+from mha_viz.ui.classroom import legible
 
 TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
 ROOM_FOR_WORDS = 48  # pixels of a square in which a word can be read
@@ -24,6 +25,7 @@ def head_grid(
 ) -> None:
     """Draw a chart of layers × heads in a box called ``wide_`` and ``name``. ``key``: of the chart, where it is not
     ``name``. ``words``: its squares hold words, which are left out where squares are too narrow for them."""
+    chart = legible(chart)
     layout = chart.layout
     around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
     box = f".st-key-wide_{name}"

@@ -12,8 +12,8 @@ import numpy as np
 from mha_viz.analysis.profile import Finding
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, gloss, linked
-from mha_viz.figures.role_words import best_baseline, standing, standing_with_numbers, strongest_first
-from mha_viz.numerals import counted, percent, weight
+from mha_viz.figures.role_words import best_baseline, standing, strongest_first
+from mha_viz.numerals import percent, weight
 
 LISTED = 6  # heads in an answer
 FEWEST = 20  # held-out cases of a relation that is listed
@@ -37,8 +37,8 @@ _ARROW = re.compile(r"→|[-–=]+>")
 
 class Answer(NamedTuple):
     """A head with what it does in plain words. ``score``, and ``baseline`` by which ``rule``, are written with their
-    signs, empty where nothing was measured; ``standing`` says how far the role can be trusted, ``words`` all of that in
-    a sentence. Of a link in the sentence, ``link`` holds its two tokens."""
+    signs, empty where nothing was measured; ``standing`` says how far the role can be trusted. Of a link in the
+    sentence, ``link`` holds its two tokens."""
 
     head: Head
     does: str
@@ -46,7 +46,6 @@ class Answer(NamedTuple):
     baseline: str = ""
     rule: str = ""
     standing: str = ""
-    words: str = ""
     link: tuple[int, int] | None = None
 
 
@@ -119,8 +118,8 @@ def _detail(finding: Finding) -> str:
 
 def _of_finding(finding: Finding) -> Answer:
     rule, baseline = best_baseline(finding)
-    does, words = _in_words(finding.detail), f"{finding.role}, {standing_with_numbers(finding)}"
-    return Answer(finding.head, does, percent(finding.score), percent(baseline), rule, standing(finding), words)
+    does = _in_words(finding.detail)
+    return Answer(finding.head, does, percent(finding.score), percent(baseline), rule, standing(finding))
 
 
 def _in_words(detail: str) -> str:
@@ -146,8 +145,7 @@ def _highest(detail: str, name: str, column: str, offset: int | None, table: Cal
     rows = rows if offset is None else rows[rows["offset"] == offset]
     row, mean = rows.loc[rows[column].idxmax()], percent(float(rows[column].mean()))
     score, head = percent(float(row[column])), Head(int(row["layer"]), int(row["head"]))
-    words = f"The head that comes closest: {score}; mean of all heads {mean}"
-    return [Answer(head, _in_words(detail), score, mean, "mean of all heads", NO_ROLE, words)]
+    return [Answer(head, _in_words(detail), score, mean, "mean of all heads", NO_ROLE)]
 
 
 def _best_at(relation: str, chosen: Any) -> list[Answer]:
@@ -159,11 +157,10 @@ def _best_at(relation: str, chosen: Any) -> list[Answer]:
         return []
     row = rows.iloc[0]  # "base" before "full"
     rule, baseline = max(((name, float(row[column])) for name, column in RULES.items()), key=lambda pair: pair[1])
-    score, cases = percent(row["accuracy_odd"]), counted(int(row["n_odd"]), "held-out case")
-    words = f"The best head for this relation, right in {score} of {cases}; {rule} {percent(baseline)}"
+    score = percent(row["accuracy_odd"])
     detail = f"{relation} {row['direction']}"
     head = Head(int(row["layer"]), int(row["head"]))
-    return [Answer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE, words)]
+    return [Answer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE)]
 
 
 def _once(answers: Sequence[Answer]) -> tuple[Answer, ...]:

@@ -149,7 +149,7 @@ def _place(answer: Answer, here: str) -> tuple[str, dict[str, str | None]]:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
     rollout = {"shown": None} if address.now().get("shown") == "rollout" else {}  # whose heads are layers
-    return page, {"head": str(answer.head), "on": None, "find": None, **link, **rollout}
+    return page, {"head": str(answer.head), "on": None, **link, **rollout}
 
 
 def _parameters(changes: dict[str, str | None]) -> dict[str, str]:

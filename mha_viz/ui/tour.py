@@ -64,7 +64,7 @@ def link(pages: Sequence[Any], here: Any) -> None:
     url = st.query_params.to_dict()
     if step_number(url) is None:
         with st.container(key="tour_way", width="content"):
-            _to(pages, here, 1, "Tour" if url else ":primary[New here? A tour in six steps]", "first")
+            _to(pages, here, 1, "Tour" if url else ":primary[New here?] :primary[A tour in six steps]", "first")
 
 
 def show(pages: Sequence[Any], here: Any) -> None:

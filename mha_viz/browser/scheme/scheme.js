@@ -1,17 +1,49 @@
-// What every page needs of a script: charts in the colours of the page, and keys that reach what scrolls sideways.
+// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways, and a
+// navigation that says which page is open.
 import { isDark } from "../ink.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 
 const SLACK = 4; // pixels that nobody misses
+const PAGES = ".st-key-pages";
 
 let left = 1; // how often they may still be asked for: never without end
 
-// A chart wider than its page scrolls in a box that the keyboard can focus, and says so: data-scrolls, and data-more as
-// long as something lies beyond its right edge. One that fits is no stop on the way.
-// Returns what ends the watch.
-/** @type {() => () => void} */
-function watchScrolling() {
+/** @type {(selector: string) => HTMLElement[]} */
+const all = (selector) => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(selector))];
+
+/** @type {(element: Element) => number} */
+function middle(element) {
+  const box = element.getBoundingClientRect();
+  return (box.left + box.right) / 2;
+}
+
+// Names the link to the open page, number `at`, and brings it into sight where the pages scroll.
+/** @type {(at: number) => void} */
+function nameCurrent(at) {
+  all(`${PAGES} a`).forEach((link, number) => {
+    if (number !== at) return link.removeAttribute("aria-current");
+    if (link.hasAttribute("aria-current")) return;
+    link.setAttribute("aria-current", "page");
+    const box = link.closest(PAGES);
+    box.scrollLeft += middle(link) - middle(box);
+  });
+}
+
+// What is wider than its page scrolls in a box that says so: data-scrolls, and data-more as long as something lies
+// beyond its right edge. The keyboard can focus it, unless it can go to what is inside. One that fits is no stop.
+/** @type {(box: HTMLElement) => void} */
+function mark(box) {
+  const beyond = box.scrollWidth - box.clientWidth;
+  if (beyond > 0 && !box.querySelector("a[href]")) box.setAttribute("tabindex", "0");
+  else box.removeAttribute("tabindex");
+  box.toggleAttribute("data-scrolls", beyond > 0);
+  box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
+}
+
+// Keeps that up to date, with the page number `current` open. Returns what ends the watch.
+/** @type {(current: number) => () => void} */
+function watchPage(current) {
   let frame = 0;
   const soon = () => {
     cancelAnimationFrame(frame);
@@ -20,13 +52,9 @@ function watchScrolling() {
   const sizes = new ResizeObserver(soon);
   const changes = new MutationObserver(soon);
   const look = () => {
-    const boxes = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[class*="st-key-wide_"]'));
-    for (const box of boxes) {
-      const beyond = box.scrollWidth - box.clientWidth;
-      if (beyond > 0) box.setAttribute("tabindex", "0");
-      else box.removeAttribute("tabindex");
-      box.toggleAttribute("data-scrolls", beyond > 0);
-      box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
+    nameCurrent(current);
+    for (const box of all(`[class*="st-key-wide_"], ${PAGES}`)) {
+      mark(box);
       box.onscroll = soon;
       for (const element of [box, ...box.children]) sizes.observe(element);
     }
@@ -40,9 +68,11 @@ function watchScrolling() {
   };
 }
 
+// Streamlit calls this on the same page elements at every change of the data.
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".mha-scheme");
+  const root = /** @type {any} */ (parentElement.querySelector(".mha-scheme"));
+  root.leave?.();
   const media = window.matchMedia("(prefers-color-scheme: dark)");
   let timers = [];
   const look = () => {
@@ -61,10 +91,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   if (data.type) watch(); // the page may have turned before this was here
   media.addEventListener("change", turned);
-  const leave = watchScrolling();
-  return () => {
+  const unwatch = watchPage(data.page);
+  root.leave = () => {
     timers.forEach(clearTimeout);
     media.removeEventListener("change", turned);
-    leave();
+    unwatch();
   };
+  return root.leave;
 }

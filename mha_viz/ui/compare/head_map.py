@@ -13,6 +13,7 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.ui import address, navigation, request, tray
 from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
 from mha_viz.ui.takeaway import Chart
 from mha_viz.ui.tray import Pin
@@ -51,7 +52,7 @@ def show(attention: Attention, head: Head) -> list[Chart]:
         for name in MAPS:
             with st.container(key=f"{name}_box"):
                 st.plotly_chart(
-                    scatter(heads, drawn, index, close, colours, standing=name == "map_standing"),
+                    legible(scatter(heads, drawn, index, close, colours, standing=name == "map_standing")),
                     key=name,
                     on_select=partial(_on_point, name),
                     selection_mode="points",
@@ -64,7 +65,7 @@ def show(attention: Attention, head: Head) -> list[Chart]:
         _list("Least similar", attention, heads, farthest(distances, index, listed), distances[index].tolist())
     with st.expander("Divergence of every pair of heads", on_change="rerun", key="matrix") as box:
         if box.open:
-            st.plotly_chart(matrix(heads, distances, colours), key="pairs", theme=None, config=CONFIG)
+            st.plotly_chart(legible(matrix(heads, distances, colours)), key="pairs", theme=None, config=CONFIG)
     return _charts(attention, heads, distances, drawn, index, close)
 
 

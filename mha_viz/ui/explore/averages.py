@@ -16,6 +16,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import decimal
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import remark, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import lasting
@@ -86,7 +87,7 @@ def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:
         about,
         lambda: _table(means, about),
     )
-    figure = chart.draw(theme())
+    figure = legible(chart.draw(theme()))
     with st.container(key="wide_averages"):
         st.plotly_chart(
             figure, key="averages_map", theme=None, config=CONFIG, width=int(figure.layout.width), alt=chart.label

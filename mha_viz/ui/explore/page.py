@@ -160,7 +160,7 @@ def _on_card() -> None:
     """What a head is known for, in full."""
     with suppress(UnknownHead):
         head = Head.parse(str(sent("explorer", "card")))
-        here = {name: value for name, value in address.now().items() if name not in ("on", "corpus", "find")}
+        here = {name: value for name, value in address.now().items() if name not in ("on", "corpus")}
         navigation.leave("roles", {**here, "head": str(head)})
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from html import escape
+from typing import NamedTuple
 
 import streamlit as st
 
 from mha_viz.analysis.costs import PAPER, Costs, costs
 from mha_viz.attention import Attention
+from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError
 from mha_viz.models import catalog
 from mha_viz.ui import address
 from mha_viz.ui.parts import complain, guarded, plain
+from mha_viz.ui.takeaway import Chart
 
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number and a link can hold
@@ -30,8 +33,9 @@ token back is what comes closest to a kernel; with enough of those, attention ca
 """
 
 
-def show(attention: Attention, d_model: int) -> None:
-    """The calculator, and the paragraph on convolution. ``d_model`` of the model on the page, 0 if not known."""
+def show(attention: Attention, d_model: int) -> list[Chart]:
+    """The calculator, and the paragraph on convolution. ``d_model`` of the model on the page, 0 if not known. Returns
+    its table as a chart."""
     st.markdown("### What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
@@ -49,9 +53,12 @@ def show(attention: Attention, d_model: int) -> None:
             r"paper's four matrices, $4 \, d_{\text{model}}^2$ parameters, have no biases; models such as BERT add one "
             r"to each, $4 \, d_{\text{model}}$ more."
         )
-    with right:
-        _table(cost, attention, d_model)
+    columns = _columns(cost, attention, d_model)
+    if columns:
+        with right:
+            _table(columns)
     st.markdown(CONVOLUTION, width=900)
+    return [_chart(columns)] if columns else []
 
 
 def _settings_in_url() -> tuple[int, int, int]:
@@ -79,36 +86,88 @@ def _on_change() -> None:
     address.go(costs=None if numbers == FIRST else ",".join(map(str, numbers)))
 
 
-ROWS: Mapping[str, Callable[[Costs], str]] = MappingProxyType(
-    {
-        r"$d_{\text{model}}$, h, n": lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
-        r"$d_k = d_{\text{model}} / h$": lambda c: f"**{c.d_k:,}**",
-        "parameters: $W_Q$, $W_K$, $W_V$, $W_O$": lambda c: f"**{c.parameters:,}**",
-        "parameters with biases": lambda c: f"{c.with_biases:,}",
-        "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$": lambda c: f"{c.projections:,}",
-        "multiply-adds: $q k^\\top$ and $A v$": lambda c: f"{c.products:,}",
-        "multiply-adds in total": lambda c: f"**{c.multiply_adds:,}**",
-        "memory: parameters with biases": lambda c: _memory(c.parameter_bytes),
-        "memory: q, k, v, concatenation, output": lambda c: _memory(c.vector_bytes),
-        "memory: weights, h · n · n": lambda c: f"**{_memory(c.weight_bytes)}**",
-    }
+class Row(NamedTuple):
+    """A line of the table: what it says, in Markdown and in a picture, and of which costs."""
+
+    words: str
+    drawn: str
+    tell: Callable[[Costs], str]
+    is_bold: bool = False
+
+
+ROWS = (
+    Row(
+        r"$d_{\text{model}}$, h, n",
+        "d<sub>model</sub>, h, n",
+        lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
+    ),
+    Row(r"$d_k = d_{\text{model}} / h$", "d<sub>k</sub> = d<sub>model</sub> / h", lambda c: f"{c.d_k:,}", True),
+    Row(
+        "parameters: $W_Q$, $W_K$, $W_V$, $W_O$",
+        "parameters: W<sub>Q</sub>, W<sub>K</sub>, W<sub>V</sub>, W<sub>O</sub>",
+        lambda c: f"{c.parameters:,}",
+        True,
+    ),
+    Row("parameters with biases", "parameters with biases", lambda c: f"{c.with_biases:,}"),
+    Row(
+        "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$",
+        "multiply-adds: x W<sub>Q</sub>, x W<sub>K</sub>, x W<sub>V</sub>, and W<sub>O</sub>",
+        lambda c: f"{c.projections:,}",
+    ),
+    Row("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q kᵀ and A v", lambda c: f"{c.products:,}"),
+    Row("multiply-adds in total", "multiply-adds in total", lambda c: f"{c.multiply_adds:,}", True),
+    Row("memory: parameters with biases", "memory: parameters with biases", lambda c: _memory(c.parameter_bytes)),
+    Row(
+        "memory: q, k, v, concatenation, output",
+        "memory: q, k, v, concatenation, output",
+        lambda c: _memory(c.vector_bytes),
+    ),
+    Row("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _memory(c.weight_bytes), True),
 )
+NUMBERS = (
+    *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
+    *("parameter_bytes", "vector_bytes", "weight_bytes"),
+)  # of Costs, in files
 
 
-def _table(cost: Costs | None, attention: Attention, d_model: int) -> None:
+def _columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
+    """What is compared, by its name."""
     columns = {"your numbers": cost} if cost else {}
     if cost and cost.heads > 1:
         columns["the same with one head"] = costs(cost.d_model, 1, cost.n)
     if d_model and d_model % attention.heads == 0:
         label = next((m.label for m in catalog.offered() if m.name == attention.model), attention.model[-40:])
-        columns[f"{plain(label)}, this text"] = costs(d_model, attention.heads, len(attention.text))
-    if not columns:
-        return
-    head = ["one layer, float32", *columns]
-    lines = [[name, *map(tell, columns.values())] for name, tell in ROWS.items()]
+        columns[f"{label}, this text"] = costs(d_model, attention.heads, len(attention.text))
+    return columns
+
+
+def _table(columns: Mapping[str, Costs]) -> None:
+    head = ["one layer, float32", *map(plain, columns)]
+    lines = [[row.words, *(_cell(row, cost) for cost in columns.values())] for row in ROWS]
     rule = ["---", *("---:" for _ in columns)]
     with st.container(key="wide_inside_costs"):
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
+
+
+def _cell(row: Row, cost: Costs) -> str:
+    return f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost)
+
+
+def _chart(columns: Mapping[str, Costs]) -> Chart:
+    """The table as a picture and as numbers."""
+    from mha_viz.figures.text_table import text_table
+
+    names = [escape(name) for name in columns]
+    cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
+    about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
+    rows = tuple((name, *(getattr(cost, number) for number in NUMBERS)) for name, cost in columns.items())
+    return Chart(
+        "What one layer of attention costs",
+        "costs",
+        lambda theme: text_table([row.drawn for row in ROWS], names, cells, theme),
+        about,
+        lambda: Table(("of", *NUMBERS), rows, {"caption": about}),
+    )
 
 
 def _memory(count: int) -> str:

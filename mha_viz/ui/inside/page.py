@@ -35,6 +35,7 @@ from mha_viz.ui.parts import (
     whole,
 )
 from mha_viz.ui.request import PageRequest
+from mha_viz.ui.takeaway import Chart
 
 COST = "cost"  # no step is open: the calculator follows the map
 
@@ -77,19 +78,24 @@ def show(what: PageRequest) -> None:
         trace = _traced(what, attention, head.layer)
     except MhaVizError as error:
         complain(error)
+        charts = []
     else:
         d_model = trace.d_model
-        _inside(what, trace, attention, head)
-    calculator.show(attention, d_model)
+        charts = _inside(what, trace, attention, head)
+    below_the_step = st.container()
+    costs = calculator.show(attention, d_model)
+    with below_the_step if charts else st.container():
+        takeaway.of_charts([*charts, *costs])
 
 
-def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> None:
+def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> list[Chart]:
+    """The map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
     _choices(attention, head, query, key)
     step = _step()
     _map(trace, head, step)
     if step == COST:
-        return
+        return []
     tokens = in_view(trace, head.head, query, key)
     about = _about(attention, head, query, key)
     opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
@@ -99,7 +105,7 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
         follow(tokens, theme().heads[2])
     with text:
         _onward(step)
-    takeaway.of_charts(opened.charts)
+    return opened.charts
 
 
 def _code(attention: Attention, head: Head, query: int) -> str:

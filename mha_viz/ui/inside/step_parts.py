@@ -12,6 +12,7 @@ from mha_viz.attention.trace import Trace
 from mha_viz.drawing.table import Table
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.takeaway import Chart
 
@@ -55,7 +56,7 @@ def chart(
     table: Callable[[], Table] | None = None,
 ) -> None:
     """A chart on the page, which can be taken away; ``table`` holds its numbers where it does not draw them all."""
-    figure = draw(o.theme)
+    figure = legible(draw(o.theme))
     o.charts.append(Chart(alt, f"inside-{name}", draw, o.about, table, o.code))
     with where, st.container(key=f"wide_inside_{name}"):
         st.plotly_chart(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention
+from mha_viz.drawing.table import Table
 from mha_viz.figure import Figure
+from mha_viz.figures import training
+from mha_viz.figures.frames import alike
 from mha_viz.figures.layout import Size
 from mha_viz.training.record import Result, Run
 from mha_viz.ui import takeaway
@@ -30,6 +34,24 @@ def charts(result: Result, arm: Run, at: int, origin: str) -> list[Chart]:
     made = [Chart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()]
     for name, title in curves.titles(arm).items():
         made.append(Chart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm, None, code))
+    return made + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
+
+
+def _of_the_player(arm: Run, at: int, about: str, code: str) -> list[Chart]:
+    """What the player draws of the step in view, besides the heads: their gradients, and how alike they are."""
+    norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
+    rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
+    table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
+    draw = partial(training.gradients, arm.gradients[at])
+    made = [Chart("The gradient that arrives at each head", "lab-gradients", draw, about, lambda: table, code)]
+    if arm.heads > 1:
+        for name, matrix in zip(
+            ("weights", "attention", "gradients"),
+            alike(arm.weight_cosines, arm.divergence, arm.gradient_cosines),
+            strict=True,
+        ):
+            draw = partial(training.likeness, matrix, at)
+            made.append(Chart(f"How alike the heads are: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
     return made
 
 

@@ -137,7 +137,7 @@ def _arm(result: Result) -> Run:
     key = f"lab_arm_{result.settings.experiment}_{'|'.join(names)}"
     st.session_state[key] = names[first]
     chosen = st.segmented_control(
-        "Heads of", names, key=key,
+        "Heads of", names, key=key, wrap=True,
         on_change=_on_arm, args=(names, result.settings.experiment),
     )  # fmt: skip
     return result.runs[names.index(chosen) if chosen in names else first]
@@ -212,4 +212,4 @@ def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
 
 
 def _chart(figure: Any, key: str) -> None:
-    st.plotly_chart(figure, key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch")
+    st.plotly_chart(classroom.legible(figure), key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch")

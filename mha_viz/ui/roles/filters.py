@@ -17,12 +17,11 @@ LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
 
 
 class Filters(NamedTuple):
-    """The typed head, the kinds of roles (none: all), the typed part of a relation's name, and the kind of relations.
+    """The kinds of roles (none: all), the typed part of a relation's name, and the kind of relations.
 
     The names are those of the URL's parameters and of the controls.
     """
 
-    find: str = ""
     kinds: tuple[str, ...] = ()
     relation: str = ""
     level: str = "base"
@@ -33,7 +32,6 @@ def from_url() -> Filters:
     given = address.now()
     level = given.get("level", "")
     return Filters(
-        find=clean(given.get("find", ""))[:LONGEST],
         kinds=tuple(kind for kind in COLOURS if kind in given.get("kinds", "").split(".")),
         relation=clean(given.get("relation", ""))[:LONGEST],
         level=level if level in LEVELS else "base",
@@ -56,18 +54,14 @@ def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
     return written
 
 
-def find(place: Any, **how: Any) -> str:
-    """The name of a head that is typed at ``place``."""
-    st.session_state["find"] = from_url().find
-    return str(place.text_input("Find a head that …", key="find", max_chars=LONGEST, on_change=go, **how)).strip()
-
-
 def kinds(place: Any) -> tuple[str, ...]:
     """The kinds of roles that are chosen at ``place``."""
     st.session_state["kinds"] = list(from_url().kinds)
     explanation = "All roles when none is chosen."
     return tuple(
-        place.pills("Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=explanation)
+        place.pills(
+            "Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=explanation, wrap=True
+        )
     )
 
 
@@ -84,6 +78,6 @@ def level(place: Any) -> str:
     """The kind of relations that is chosen at ``place``."""
     st.session_state["level"] = from_url().level
     chosen = place.segmented_control(
-        "Level", list(LEVELS), key="level", required=True, on_change=go, format_func=LEVELS.__getitem__
+        "Level", list(LEVELS), key="level", required=True, on_change=go, format_func=LEVELS.__getitem__, wrap=True
     )
     return str(chosen or "base")

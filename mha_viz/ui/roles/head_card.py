@@ -21,6 +21,7 @@ from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation
 from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable, used
 from mha_viz.ui.studies import Evidence, studies
@@ -77,7 +78,7 @@ def _patterns(evidence: Evidence, head: Head) -> None:
     with left:
         st.markdown("**Where it looks**, in pieces from the token itself")
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
-        st.plotly_chart(chart, key="card_offsets", theme=None, config=CONFIG)
+        st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
             f"The token before is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
@@ -86,9 +87,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
     with right:
         st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
-        st.plotly_chart(
-            shares(tuple(DELIMITERS.values()), values, colours), key="card_delimiters", theme=None, config=CONFIG
-        )
+        bars = shares(tuple(DELIMITERS.values()), values, colours)
+        st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG)
     line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
     beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(

@@ -11,6 +11,7 @@ from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
+from mha_viz.ui import address
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import READY, Evidence
@@ -39,9 +40,10 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
 def _sentence(named: int, heads: int) -> str:
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
+    search = "" if address.in_class() else " *Find a head that …*, above, finds one by what it does."
     return (
         f"**{named} of {heads}** heads do something that has a name, such as looking at the word before: each square "
-        "is a head, and a click opens its card."
+        f"is a head, and a click opens its card.{search}"
     )
 
 

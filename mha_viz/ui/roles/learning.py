@@ -22,6 +22,7 @@ from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
 from mha_viz.ui.shelves import lasting
@@ -97,7 +98,7 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
         st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
         for task in TASKS:
             chart = _score_chart(task, step, colours)
-            st.plotly_chart(chart, key=f"scores_{task}", theme=None, config=CONFIG)
+            st.plotly_chart(legible(chart), key=f"scores_{task}", theme=None, config=CONFIG)
 
 
 def charts() -> list[Chart]:

@@ -50,7 +50,7 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
 def _on_cell(key: str) -> None:
     head = picked_head(st.session_state.get(key))
     if head is not None:
-        filters.go(head=str(head), find=None, on=None, pin=None, link=None)
+        filters.go(head=str(head), on=None, pin=None, link=None)
 
 
 def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:

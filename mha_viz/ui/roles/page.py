@@ -6,17 +6,18 @@ import re
 
 import streamlit as st
 
+from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
 from mha_viz.ui import address, inference, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
-from mha_viz.ui.parts import complain, guarded, say_complaint
+from mha_viz.ui.parts import complain, guarded, remark, say_complaint
 from mha_viz.ui.roles import charts, filters, head_card, headline, learning, relations, repeated, replications
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
 from mha_viz.ui.roles.overview import show_map, show_strongest
-from mha_viz.ui.roles.search import wanted_head
+from mha_viz.ui.studies import Evidence
 
 
 def show(where: Address) -> None:
@@ -37,7 +38,7 @@ def show(where: Address) -> None:
         if evidence is None:
             return repeated.show(model)
         headline.show(model, evidence)
-        head = wanted_head(evidence, where.head)
+        head = _existing(evidence, where.head)
         if evidence.findings():
             show_map(evidence, head)
     with right:
@@ -59,6 +60,15 @@ def show(where: Address) -> None:
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
     takeaway.of_charts(charts.charts(model, evidence, head))
+
+
+def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
+    """The head of the URL; None, with a word on it, where the model has no such head."""
+    heads = evidence.profiles[0].heads()
+    if linked is None or linked in heads:
+        return linked
+    remark(f"{linked} does not exist: the heads are {heads[0]} to {heads[-1]}.")
+    return None
 
 
 def _choices(model: catalog.Model, corpus: str | None) -> str:
@@ -85,6 +95,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         key=f"roles_corpus_{chosen}",  # another value in the URL is another widget: Back changes both
         format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
         required=True,
+        wrap=True,
         on_change=_on_corpus,
         args=(f"roles_corpus_{chosen}",),
     )

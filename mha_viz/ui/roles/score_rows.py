@@ -57,7 +57,7 @@ class Row(NamedTuple):
 def draw(heading: str, baselines: Iterable[str], rows: Iterable[Row]) -> None:
     """A table with a line per row; each head is a link to its card."""
     names = tuple(baselines)
-    here = {name: value for name, value in address.now().items() if name not in ("find", "head", "on", "pin", "link")}
+    here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
     key = "".join(
         f'<span class="mha-key"><s class="k{number}"></s></span>{escape(name)}'
         for number, name in enumerate(names, start=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Together, agreement, ranked
@@ -9,26 +11,33 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import COSINE, MASK, Answer, Question
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.ui import address, inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import complain, guarded, plain, theme
+from mha_viz.ui.takeaway import Chart
 
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def show(model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str) -> None:
-    """The answer before, and after where heads are off. Raises what the model raises."""
+def show(
+    model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str, about: str
+) -> list[Chart]:
+    """The answer before, and after where heads are off. Returns its chart, which is ``about`` that. Raises what the
+    model raises."""
     answer = answer_of(model, attention, question, off, way)
     st.subheader("What the model answers")
     st.markdown(_sentence(answer, off))
-    if answer.words:
-        chart = charts.word_bars(answer, bool(off), theme())
-        st.plotly_chart(chart, key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
+    if not answer.words:
+        return []
+    draw = partial(charts.word_bars, answer, bool(off))
+    st.plotly_chart(legible(draw(theme())), key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
+    return [Chart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")]
 
 
 def answer_of(
@@ -77,6 +86,7 @@ def effect_control(question: Question | None, effect: str) -> str:
         format_func=ON.__getitem__,
         key=key,
         required=True,
+        wrap=True,
         on_change=_on_effect,
         args=(key,),
     )
@@ -136,30 +146,34 @@ def importance(model: catalog.Model, attention: Attention, question: Question, e
     )
 
 
-def direct(model: catalog.Model, attention: Attention, question: Question) -> None:
-    """What each head adds to the logit of the word directly, where that can be read off."""
+def direct(model: catalog.Model, attention: Attention, question: Question) -> list[Chart]:
+    """What each head adds to the logit of the word directly, where that can be read off. Returns its chart, once it is
+    open."""
     if question.kind == COSINE:
-        return
+        return []
     with st.expander("Direct contribution of each head", key="direct", on_change="rerun") as box:
         if not box.open:
-            return
+            return []
         text = attention.text
         try:
             added = inference.wait(office().per_head("direct", model, text.text, text.pair, question), WAITING)
         except MhaVizError as error:
             complain(error)
-            return
+            return []
         st.markdown(
             f"What each head adds to the logit of **{plain(question.word)}** by way of the residual stream alone: its "
             "output through its slice of W_O, the final norm with the scale it has here, and the word’s row of the "
             "unembedding. What later layers make of the head is not part of it, so it may differ from the effect of "
             "switching the head off."
         )
+        draw = partial(charts.signed_grid, added, "logits")
         st.plotly_chart(
-            charts.signed_grid(added, "logits", theme()),
+            legible(draw(theme())),
             key="direct_grid",
             theme=None,
             config=CONFIG,
             width="content",
             alt="Direct contribution of each head to the logit.",
         )
+    label = f"Direct contribution of each head to the logit of “{question.word}”"
+    return [Chart(label, "direct", draw, f"No head is off; {reading(attention)}.")]

@@ -33,6 +33,7 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
         default=how,
         key=f"how_{how}",
         required=True,
+        wrap=True,
         on_change=_on_way,
         args=(f"how_{how}",),
         help=" ".join(ABOUT.values()),

@@ -14,6 +14,7 @@ from mha_viz.analysis.effects import Effects, Together, batches, joined
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Question
+from mha_viz.drawing.table import Table
 from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
@@ -23,6 +24,7 @@ from mha_viz.models import catalog
 from mha_viz.ui import address, asking, inference, navigation, takeaway
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
@@ -70,24 +72,30 @@ def show(what: PageRequest) -> None:
             effects = _effects(model, attention, way, question)
             on = _map(effects, off, question, what.where)
         with right:
-            if not off:
+            effect = together.effect(model, attention, off, way, question) if off else None
+            if effect is None:
                 _most(effects, on)
             else:
-                effect = together.effect(model, attention, off, way, question)
                 _summary(effects, effect, off)
+        about, alone = _about(attention, off, way), _about(attention, (), way)
+        drawn = [_effects_chart(effects, off, question, on, alone)]
         if question is not None:
-            answering.show(model, attention, question, off, way)
-        drawn = [_effects_chart(attention, effects, off, way, question, on)]
-        if off:
-            drawn += _changes(model, attention, effect, off, way)
-        _looks(attention, effects, question, on)
-        if question is not None:
-            answering.importance(model, attention, question, effects)
-        removal.show(model, attention, question, effects, what.where)
-        removal.show_switch(model, attention, question, what.where)
-        if question is not None:
-            answering.direct(model, attention, question)
-        takeaway.of_charts(drawn)
+            drawn += answering.show(model, attention, question, off, way, about)
+        if effect is not None:
+            drawn += _changes(model, attention, effect, off, way, about)
+        drawn.append(_looks(attention, effects, question, on, alone))
+        takeaway.of_charts([*drawn, *_removed(model, attention, effects, question, what.where)])
+
+
+def _removed(
+    model: catalog.Model, attention: Attention, effects: Effects, question: Question | None, where: Address
+) -> list[Chart]:
+    """Heads one after the other, and what each adds to the answer. Returns the charts."""
+    if question is not None:
+        answering.importance(model, attention, question, effects)
+    drawn = removal.show(model, attention, question, effects, where)
+    removal.show_switch(model, attention, question, where)
+    return drawn + answering.direct(model, attention, question) if question is not None else drawn
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
@@ -173,12 +181,10 @@ def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, whe
     return on
 
 
-def _effects_chart(
-    attention: Attention, effects: Effects, off: tuple[Head, ...], way: str, question: Question | None, on: str
-) -> Chart:
+def _effects_chart(effects: Effects, off: tuple[Head, ...], question: Question | None, on: str, about: str) -> Chart:
     values, unit = effects.on(on), answering.unit(question, on)
     label = f"Effect of each head on {answering.ON[on]}"
-    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), _about(attention, (), way))
+    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), about)
 
 
 def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
@@ -189,6 +195,7 @@ def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
     """A chart of a width of its own scrolls where the page is narrower."""
+    chart = legible(chart)
     width = chart.layout.width
     if width:
         st.html(
@@ -241,26 +248,30 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
     st.markdown(CAUTION)
 
 
-def _looks(attention: Attention, effects: Effects, question: Question | None, on: str) -> None:
-    """How specialised each head looks against how much it matters."""
+def _looks(attention: Attention, effects: Effects, question: Question | None, on: str, about: str) -> Chart:
+    """How specialised each head looks against how much it matters. Returns its chart."""
     st.subheader("Looks specialised, matters much?")
     st.markdown(
         "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
         "attention. From bottom to top, the effect of switching it off."
     )
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
-    chart = answer_charts.looks_and_effects(
-        looks, effects.on(on), "1 − normalised entropy", answering.unit(question, on), theme()
+    values, alt = effects.on(on), "Every head: how sharply it attends, and the effect of switching it off"
+    draw = partial(
+        answer_charts.looks_and_effects, looks, values, "1 − normalised entropy", answering.unit(question, on)
     )
-    _chart(chart, "looks", "Every head: how sharply it attends, and the effect of switching it off.", on_point)
+    _chart(draw(theme()), "looks", f"{alt}.", on_point)
+    rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
+    columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
+    return Chart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))
 
 
 def _thousandths(value: float) -> str:
-    return f"{1000 * value:.1f} thousandths"
+    return f"{1000 * value:,.1f} thousandths"
 
 
 def _changes(
-    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str
+    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str, about: str
 ) -> list[Chart]:
     """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
     text = attention.text
@@ -286,7 +297,6 @@ def _changes(
         label="Open the attention without these heads in Explore →",
         query_params={**address.now(), "head": str(_most_moved(moved, off))},
     )
-    about = _about(attention, off, way)
     return [
         Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
         Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -11,20 +12,23 @@ from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
 from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import COSINE, Question
+from mha_viz.drawing.table import Table
 from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as charts
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import guarded, plain, theme
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import wait_for
 from mha_viz.ui.switch_off.answering import answer_of, unit
+from mha_viz.ui.takeaway import Chart
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
 REMOVALS = Rules(
@@ -45,8 +49,8 @@ def _desk() -> Desk[Key]:
 
 def show(
     model: catalog.Model, attention: Attention, question: Question | None, effects: Effects, where: Address
-) -> None:
-    """The curve of an answer while heads are removed one by one, once an order is chosen."""
+) -> list[Chart]:
+    """The curve of an answer while heads are removed one by one, once an order is chosen. Returns it as a chart."""
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
     st.markdown("Heads are removed one by one, and stay off. The order is that of their effects alone, or random.")
@@ -55,14 +59,24 @@ def show(
         if where.order == "random":
             st.button("Another order", key="reshuffle", on_click=address.go, kwargs={"seed": str(where.seed + 1)})
     if not where.order:
-        return
+        return []
     order = order_of(effects, where.order, effect, where.seed)
     curve = _curve(model, attention, question, order, where.how)
     if curve is None:
-        return
+        return []
     st.markdown(_sentence(curve, question))
-    chart = charts.removal_curve(curve, effect, unit(question, effect), theme())
-    st.plotly_chart(chart, key="removal", theme=None, config=CONFIG, alt="Effect while heads are removed one by one.")
+    draw = partial(charts.removal_curve, curve, effect, unit(question, effect))
+    about = f"Heads are off one after the other ({where.how}); {reading(attention)}."
+    alt = "Effect while heads are removed one by one"
+    st.plotly_chart(legible(draw(theme())), key="removal", theme=None, config=CONFIG, alt=f"{alt}.")
+    return [Chart(f"{alt}, {LABELS[where.order]}", "removal", draw, about, lambda: _table(curve, about))]
+
+
+def _table(curve: Removal, about: str) -> Table:
+    """A row for each number of heads that are off."""
+    last, answer = [None, *map(str, curve.order)], [None if np.isnan(one) else float(one) for one in curve.answer]
+    rows = zip(range(len(last)), last, answer, curve.sentence.tolist(), strict=True)
+    return Table(("heads_off", "last_head", "effect_on_answer", "effect_on_sentence"), tuple(rows), {"caption": about})
 
 
 def _orders(chosen: str) -> None:
@@ -74,6 +88,7 @@ def _orders(chosen: str) -> None:
         format_func=LABELS.__getitem__,
         key=key,
         label_visibility="collapsed",
+        wrap=True,
         on_change=_on_order,
         args=(key,),
     )

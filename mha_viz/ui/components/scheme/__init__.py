@@ -1,4 +1,4 @@
-"""Tells the server when the page turns dark or light while it is open."""
+"""Tells the server when the page turns dark or light while it is open, and the navigation which page that is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from mha_viz.ui.components import drawing
 _mount = drawing("scheme")
 
 
-def watch() -> None:
-    """The script runs again when the page's colours are no longer those that it was run for."""
-    _mount(key="scheme", data={"type": st.context.theme.type}, on_turned_change=lambda: None, width="content")
+def watch(page: int) -> None:
+    """The script runs again when the page's colours are no longer those that it was run for. ``page``: the number of
+    the open one in the navigation."""
+    data = {"type": st.context.theme.type, "page": page}
+    _mount(key="scheme", data=data, on_turned_change=lambda: None, width="content")

@@ -65,7 +65,7 @@ bench: $(VENV)/.bench-installed
 # The documentation, offline: figures are drawn from the code beside them, and a warning is an error.
 docs: $(VENV)/.docs-installed
 	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
-	@echo "build/docs/index.html"
+	@echo "build/docs/index.html; its search works where it is served: python -m http.server -d build/docs"
 
 # Wheel and source distribution of the version in mha_viz/version.py, in dist/.
 dist: $(VENV)/.docs-installed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 import sys
 import time
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 MET, SHORT = "met", "falls short"
+MOST_VALUES = 200  # of a sample that are kept one by one
+NUMBERS = re.compile(r"\[\s+([-+.\deE,\s]*?)\s+\]")  # a list of numbers over several lines
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,12 @@ class Sample:
     @property
     def p95(self) -> float:
         """The smallest value that at least 95 % of the values do not exceed."""
-        return sorted(self.values)[max(0, -(-95 * len(self.values) // 100) - 1)]
+        return self.percentiles()[95]
+
+    def percentiles(self) -> list[float]:
+        """From 0 to 100, each the smallest value that at least so many percent of the values do not exceed."""
+        ordered = sorted(self.values)
+        return [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in range(101)]
 
     def in_words(self) -> str:
         """Median, and the range when there is one."""
@@ -83,7 +91,7 @@ class Row:
     beside: dict[str, Any] = field(default_factory=dict)
 
     def written(self) -> dict[str, Any]:
-        """For JSON: every value taken, the median, the target and whether it was met."""
+        """For JSON: the values, or of many their percentiles; the median, the target and whether it was met."""
         fields: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
         if self.other is not None:
             fields["other"] = _written(self.other)
@@ -107,8 +115,14 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
         "rows": [row.written() for row in rows],
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(benchmark, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    (folder / f"{name}.json").write_text(as_json(benchmark), "utf-8")
     print("\n".join(["", *table(benchmark)]), flush=True)
+
+
+def as_json(benchmark: dict[str, Any]) -> str:
+    """The text of a file: a line for each field, lists of numbers included."""
+    text = json.dumps(benchmark, indent=1, ensure_ascii=False)
+    return NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
 def table(benchmark: dict[str, Any]) -> list[str]:
@@ -137,7 +151,7 @@ def summary(folder: Path) -> str:
     }
     lines += _machines(shown.values())
     for name, one in shown.items():
-        lines += [*table(one), "", f"{one['taken']}, {_busy(one['machine'])}every value in [{name}]({name}).", ""]
+        lines += [*table(one), "", f"{one['taken']}, {_busy(one['machine'])}values in [{name}]({name}).", ""]
     lines += [f"Also: [{name}]({name})." for name in benchmarks if name not in shown]
     return "\n".join(lines).strip() + "\n"
 
@@ -183,8 +197,10 @@ def _measured(row: dict[str, Any]) -> str:
 
 
 def _written(sample: Sample) -> dict[str, Any]:
-    values = [_rounded(value) for value in sample.values]
-    return {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.in_words(), "values": values}
+    written = {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.in_words()}
+    if len(sample.values) <= MOST_VALUES:
+        return written | {"values": [*map(_rounded, sample.values)]}
+    return written | {"count": len(sample.values), "percentiles": [*map(_rounded, sample.percentiles())]}
 
 
 def _number(value: float) -> str:

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import Attention, Head, draws
-from mha_viz.errors import MhaVizError, MissingGlyphWarning, TextCutWarning
+from mha_viz.errors import EvidenceMissingWarning, MhaVizError, MissingGlyphWarning, TextCutWarning
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ __all__ = [
     "Attention",
     "Corpus",
     "Encoder",
+    "EvidenceMissingWarning",
     "Figure",
     "Head",
     "MhaVizError",

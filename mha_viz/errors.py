@@ -15,6 +15,7 @@ __all__ = [
     "CorpusError",
     "CorpusMissing",
     "EmptyText",
+    "EvidenceMissingWarning",
     "ExportError",
     "Failed",
     "Fault",
@@ -180,6 +181,10 @@ class SettingError(MhaVizError):
 
 class MissingGlyphWarning(UserWarning):
     """A figure was drawn with boxes in place of characters of which no font on this machine has a glyph."""
+
+
+class EvidenceMissingWarning(UserWarning):
+    """A profile names roles of a head and does not hold the sentences that show them."""
 
 
 class TextCutWarning(UserWarning):

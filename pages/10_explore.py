@@ -7,7 +7,7 @@ from mha_viz.ui.explore import shared_keys, skeleton
 frame.view()
 what = request.page_request()
 request.ask(what, explore.introduction(what))
-attention = skeleton.read(what)
+attention = skeleton.requested_reading(what)
 if attention is not None:
     explore.draw(what, attention)
     shared_keys.say(attention)

@@ -17,10 +17,10 @@ def test_heads_are_switched_off_in_a_long_text_with_progress_and_an_estimate_unt
     expect(progress).to_be_visible(timeout=LONG)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("You stopped this.")).to_be_visible(timeout=LONG)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(progress).to_be_visible(timeout=LONG)
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("button", name="Continue")).to_be_visible(timeout=LONG)
 
 
 def test_a_search_by_head_ends_with_a_click_on_stop(visitor: BrowserTab) -> None:

@@ -175,6 +175,7 @@ def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) ->
     assert len({id(attention) for attention in read}) == len(texts)
 
 
+@pytest.mark.app
 def test_a_reading_asked_through_the_office_is_the_encoders_own(minilm: Encoder) -> None:
     model = catalog.resolve("minilm")
     through = Office().reading(model, "A man is playing a guitar.", "Someone plays.").result(PATIENCE)

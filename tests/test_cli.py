@@ -126,9 +126,9 @@ def test_the_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("job", "options"),
     [
-        ("toy train", {"--help", "--seed", "--out", "--steps"}),
+        ("toy train", {"--kind", "--help", "--seed", "--out", "--steps"}),
         ("toy evaluate", {"--help", "--seed", "--out", "--format", "--sentences", "--model"}),
-        ("toy history", {"--help", "--seed", "--out", "--format", "--sentences"}),
+        ("toy history", {"--kind", "--help", "--seed", "--out", "--format", "--sentences"}),
         ("toy effects", {"--help", "--seed", "--out", "--format", "--sentences"}),
     ],
 )

@@ -19,7 +19,7 @@ from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.excerpts import joined
 from mha_viz.corpus.reading import read_plain
 from mha_viz.corpus.treebank import Mention, Sentence, Word
-from mha_viz.errors import CorpusError, UnknownHead
+from mha_viz.errors import CorpusError, EvidenceMissingWarning, UnknownHead
 from mha_viz.study.child import _discreet
 from mha_viz.study.run import one_pass, study
 from tests import brute, tiny_models
@@ -330,13 +330,17 @@ def test_an_old_profile_is_opened_without_evidence(toy_profile: Profile, tmp_pat
         (tmp_path / name).unlink()
     old = read_profile(tmp_path)
     assert len(old.findings()) == len(toy_profile.findings())
-    assert old.evidence("L1H2").empty
+    with pytest.warns(EvidenceMissingWarning, match="no sentences of") as caught:
+        assert old.evidence("L1H2").empty
+    assert caught[0].filename == __file__
+    assert old.evidence("L0H1").empty  # has no role, so nothing is missing
 
 
 def test_numbers_without_sentences_are_opened(toy_profile: Profile, tmp_path: Path) -> None:
     toy_profile.save(tmp_path)
     (tmp_path / SENTENCES).unlink()
-    assert read_profile(tmp_path).evidence("L1H2").empty
+    with pytest.warns(EvidenceMissingWarning, match="measures a corpus of your own"):
+        assert read_profile(tmp_path).evidence("L1H2").empty
 
 
 @pytest.mark.parametrize("damage", ["", "1\tDogs", "\n\n1\tDogs" + 8 * "\t_" + "\n\n"])

@@ -252,6 +252,7 @@ texts = st.lists(
 ).map("".join)
 
 
+@pytest.mark.app
 @families
 @settings(max_examples=80, deadline=None)
 @given(text=texts, pair=texts)

@@ -178,7 +178,7 @@ def test_what_is_missing_is_said_once_a_script_with_what_to_install(search: Call
 def test_any_text_is_measured_cut_ordered_and_judged(text: str) -> None:
     assert fonts.width(text[:5000], 10) >= 0
     assert fonts.width(fonts.cut(text, 10, 80), 10) <= 80
-    plain = fonts.plain(text[:5000])
+    plain = fonts.writable(text[:5000])
     assert "".join(run.text for run in fonts.runs(text[:5000])) == plain
     assert len(plain) == len(text[:5000])
     drawn = [c for run in fonts.placed(text[:5000]) for c in run.text if unicodedata.category(c) != "Cf"]

@@ -159,7 +159,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 def small() -> Source:
     """Forty sentences, whose sums and tables are larger than what the disk takes."""
-    return uploads.read(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
+    return uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 
 
 def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_written(

@@ -22,7 +22,7 @@ from mha_viz.analysis.coreference import chunk
 from mha_viz.corpus import conllu as parser
 from mha_viz.corpus import coreference, limits, reading, rows, treebank
 from mha_viz.corpus.conllu import read_conllu
-from mha_viz.corpus.reading import read, read_gap, read_plain
+from mha_viz.corpus.reading import parse_file, read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, TextError
 from mha_viz.models.encoder import Encoder
@@ -215,8 +215,8 @@ def test_no_pattern_sees_more_than_is_read(monkeypatch: pytest.MonkeyPatch, name
     pattern = Measured(getattr(module, name))
     monkeypatch.setattr(module, name, pattern)
     for length in (limits.MAX_CELL - 7, 10 * limits.MAX_CELL, 100 * limits.MAX_CELL):
-        steps(partial(read, words([0], ["a" * length]).encode(), "a.conllu"))
-        steps(partial(read, b"a." * length, "a.txt"))
+        steps(partial(parse_file, words([0], ["a" * length]).encode(), "a.conllu"))
+        steps(partial(parse_file, b"a." * length, "a.txt"))
     assert 0 < pattern.longest <= most
 
 
@@ -357,13 +357,13 @@ FREEZING = {  # and what is said of it as a file
 @pytest.mark.parametrize(("text", "answer"), FREEZING.values(), ids=FREEZING)
 def test_a_file_that_froze_a_server_is_answered_at_once(text: str, answer: str) -> None:
     try:
-        corpus = read(text.encode(), "file")
+        corpus = parse_file(text.encode(), "file")
         assert isinstance(corpus, Corpus)
         answers = list(corpus.left_out)
     except CorpusError as error:
         answers = [str(error)]
     assert any(answer in each for each in answers), answers
-    assert steps(partial(read, text.encode(), "file")) < 30 * len(text)
+    assert steps(partial(parse_file, text.encode(), "file")) < 30 * len(text)
 
 
 @pytest.mark.parametrize("text", [text[:100_000] for text, _ in FREEZING.values()], ids=FREEZING)

@@ -32,6 +32,7 @@ PUBLIC = {
             "Attention",
             "Corpus",
             "Encoder",
+            "EvidenceMissingWarning",
             "Figure",
             "Head",
             "MhaVizError",

@@ -20,6 +20,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mha_viz.attention import Head
+from mha_viz.attention.answers import Ablation
 from mha_viz.corpus import grammar
 from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, UnknownHead, UnknownModel
 from mha_viz.models import catalog
@@ -132,14 +133,14 @@ def test_means_over_a_part_of_the_sentences_are_never_used(reader: Reader) -> No
     count = len(grammar.corpus().sentences)
     reader.measure_means("toy", 0, 50)
     with pytest.raises(MeansMissing, match="no longer available"):
-        reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
+        reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)])
     os.kill(_pid(reader), signal.SIGKILL)
     with pytest.raises(MeansMissing, match="no longer available"):
         reader.measure_means("toy", 50, count)
     with pytest.raises(MeansMissing):
-        reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)])
+        reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)])
     reader.measure_means("toy", 0, count)
-    assert reader.without("toy", TEXT, "", (), "mean", [Head(0, 0)]).layers == 2
+    assert reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)]).layers == 2
 
 
 def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
@@ -223,6 +224,7 @@ def test_when_all_have_gone_what_was_kept_is_given_back(tiny_folder: Callable[[s
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs() -> None:
+    cache.idle()  # other tests of this process may have read with other models
     desk, model = cache.office(), catalog.resolve("minilm")
     desk.reading(model, "This is read before the rest.", "").result(PATIENCE)
     running = desk._reader._process

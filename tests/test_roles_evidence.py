@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from mha_viz.analysis.coreference import chunk
 from mha_viz.analysis.examples import Example
 from mha_viz.analysis.links import unpacked
 from mha_viz.attention import Head
@@ -53,6 +54,8 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
     assert "Sentences for and against each role" in page.said
     assert "in UD English EWT test" in page.said
     assert "No sentences of UD English GUM dev can be shown here for coreference: third person." in unescaped(page)
+    assert "Its licence does not allow this app to pass them on." in page.said
+    assert "measure a corpus of your own in which coreference is annotated" in page.said
     assert "object (obj), from the head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
     shown = links(page)
     assert len(shown) >= 4
@@ -156,6 +159,46 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     assert readable.link(Sentence(words * 80), Case(Head(0, 0), "q", 0), "") is None
 
 
+def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
+    words = tuple(
+        Word(f"word{place}", "PRON", place - 1 if place else None, "nsubj:pass", "Case=Nom|Number=Sing|Person=3")
+        for place in range(110)
+    )
+    spans = [(place, place + 3) for place in range(0, 108, 4)]
+    mentions = tuple(Mention(f"person-{start % 3}", start, end, start) for start, end in spans)
+    sentence = Sentence(words, (*mentions, Mention("person-9", 0, 9, 0)))
+    assert len(quote(as_conllu([sentence]))) > MAX_ENCODED
+    query = readable.link(sentence, Case(Head(3, 1), "q", 12), "coreference")
+    assert query is not None
+    held = annotated(query["text"])
+    assert held is not None
+    assert held.notes == ()
+    assert held.forms == sentence.forms
+    before, after = (chunk([one], [0]).anaphors for one in (sentence, held.sentence))
+    assert [one[:3] for one in after] == [one[:3] for one in before]
+    assert len(after) == 24
+    long = "word" * 40  # no link has room for such words
+    assert readable.link(Sentence(tuple(Word(long) for _ in words)), Case(Head(3, 1), "q", 1), "coreference") is None
+
+
+def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
+    text = as_conllu(grammar.corpus(300, 5).sentences)
+    page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
+    page.at.file_uploader(key="corpus_file").set_value(("chains.conllu", text.encode(), "text/plain")).run()
+    press(page, "measure_file")
+    until(lambda: studies().profile(catalog.resolve("toy"), page.url["corpus"]) is not None)
+    page.at.query_params["head"] = "L1H1"
+    page.at.run()
+    page.at.selectbox(key="card_role_L1H1").set_value(("coreference", "third_person")).run()
+    page.check()
+    queries = [query for query in links(page) if query["gold"] == "coreference"]
+    assert queries
+    for query in queries:
+        opened = PageSession(query, "pages/10_explore.py")
+        assert "L1H1 (2-2) against the gold annotation" in opened.said
+        assert re.search(r"\*\*L1H1 \(2-2\)\*\* on “\w+”: (right|wrong)\.", unescaped(opened))
+
+
 def test_the_word_of_a_case_is_held_as_query_or_as_key_and_released_like_any_other() -> None:
     text = next(" ".join(s.forms) for s in built_in().sentences if len(s.forms) > 8)
     page = PageSession({"text": text, "case": "L3H1.k2", "gold": "nsubj.head_to_dep"}, "pages/10_explore.py")
@@ -205,7 +248,7 @@ def search(page: PageSession, **conditions: str) -> str:
 def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     page = PageSession({"model": "toy", "head": "L1H2"}, PAGE)
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
-    assert re.search(r"\*\*289\*\* of 6,541 links, in \*\*232\*\* of 400 sentences", page.said)
+    assert re.search(r"\*\*289\*\* of 6,541 links match, in \*\*232\*\* of 400 sentences", page.said)
     golds = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
     assert len(golds) >= 20
     assert {*golds} <= {"nsubj.dep_to_head", "nsubj.head_row"}

@@ -295,38 +295,38 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
 def test_a_file_shows_which_roles_hold_on_it() -> None:
     toy = catalog.resolve("toy")
     assert "Do these roles hold on another corpus?" in [box.label for box in visit(model="toy").at.expander]
-    corpus = uploads.read(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
+    corpus = uploads.read_apart(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
     study = studies().start(toy, corpus)
     until(lambda: study.finished)
     assert study.error is None
     page = visit(model="toy", corpus=corpus.digest)
-    assert "Do the roles of grammar hold here?" in page.said
-    table = next(t.value for t in page.at.dataframe if "right there" in t.value.columns)
+    assert "Do the roles found on grammar hold here?" in page.said
+    table = next(t.value for t in page.at.dataframe if "accuracy there" in t.value.columns)
     evidence = given("toy")
     assert evidence is not None
     assert len(table) == len(evidence.findings())
-    assert set(table.loc[table["role"].str.startswith("syntax: nsubj"), "here"]) == {"holds"}
-    assert f"Of {len(table)} roles: **" in page.said
+    assert set(table.loc[table["role"].str.startswith("syntax: nsubj"), "outcome"]) == {"holds"}
+    assert f"Of {len(table)} roles, holds: **" in page.said
 
 
 @pytest.mark.usefixtures("in_process")
 def test_plain_text_has_no_relations_to_hold() -> None:
-    corpus = uploads.read(b"The cat sat on the mat.\n" * 20, "cats.txt")
+    corpus = uploads.read_apart(b"The cat sat on the mat.\n" * 20, "cats.txt")
     study = studies().start(catalog.resolve("toy"), corpus)
     until(lambda: study.finished)
     page = visit(model="toy", corpus=corpus.digest)
-    table = next(t.value for t in page.at.dataframe if "right there" in t.value.columns)
-    assert set(table.loc[table["role"].str.startswith("syntax"), "here"]) == {"not annotated here"}
+    table = next(t.value for t in page.at.dataframe if "accuracy there" in t.value.columns)
+    assert set(table.loc[table["role"].str.startswith("syntax"), "outcome"]) == {"not annotated here"}
 
 
 def test_every_role_says_how_far_it_can_be_trusted() -> None:
     page = visit()
     listed = next(t.value for t in page.at.dataframe if "in words" in t.value.columns)
-    assert set(listed["standing"]) == {"established", "suggested", "no better than a simple rule"}
-    for standing in set(listed["standing"]):
+    assert set(listed["status"]) == {"established", "suggested", "no better than a simple rule"}
+    for standing in set(listed["status"]):
         assert f"**{standing}**: " in page.said
-        assert listed.loc[listed["standing"] == standing, "in words"].str.startswith(standing).all()
-    named = listed.loc[listed["standing"] == "no better than a simple rule", "in words"]
+        assert listed.loc[listed["status"] == standing, "in words"].str.startswith(standing).all()
+    named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [A-Z]+ to the (?:left|right)\)").all()
     assert "running text like that it was measured on" in page.said
 
@@ -362,7 +362,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
     tiny_folder: Callable[[str], Path], name: str, data: bytes
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    corpus = uploads.read(data, name)
+    corpus = uploads.read_apart(data, name)
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     page_text = visit(model=model.name, corpus=corpus.digest).said
@@ -373,7 +373,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 @pytest.mark.parametrize("family", ["gpt2", "albert"])
 def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
     model = catalog.resolve(str(tiny_folder(family)))
-    corpus = uploads.read(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
+    corpus = uploads.read_apart(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     assert study.error is None
@@ -511,7 +511,7 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
 def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     tiny_folder: Callable[[str], Path], empty_home: Path
 ) -> None:
-    model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read(CONLLU.encode() * 30, "dogs.conllu")
+    model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     before = studies().profile(model, corpus.digest)
@@ -584,7 +584,7 @@ def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strange
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
-    model, source = catalog.resolve("minilm"), uploads.read(CONLLU.encode() * 30, "dogs.conllu")
+    model, source = catalog.resolve("minilm"), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
     study = studies().start(model, source)
     until(lambda: study.finished)
     assert study.error is None
@@ -602,13 +602,13 @@ def test_a_study_that_nobody_looks_at_stops(
 
 
 def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, usual = [], uploads.read
+    asked, usual = [], uploads.read_apart
 
     def read(*args: Any) -> Source:
         asked.append(args)
         return usual(*args)
 
-    monkeypatch.setattr(uploads, "read", read)
+    monkeypatch.setattr(uploads, "read_apart", read)
     for data in (CONLLU.encode(), b"\xff\xfe\x00"):
         asked.clear()
         page = visit(corpus="file")

@@ -30,7 +30,7 @@ from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping
 from mha_viz.serving.seats import Seats, _address, _Paced
-from mha_viz.serving.settings import Settings, is_loopback, read
+from mha_viz.serving.settings import Settings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
@@ -510,13 +510,15 @@ def test_loopback_is_told_from_the_network(host: str, inside: bool) -> None:
 )
 def test_a_misspelled_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingError, match=name):
-        read({name: value})
+        from_environment({name: value})
 
 
 def test_settings_are_read() -> None:
-    assert read({}) == Settings()
+    assert from_environment({}) == Settings()
     given = {"MHA_VIZ_HOSTS": "[::1], *.example.org", "MHA_VIZ_PROXIES": "10.0.0.0/8 ::1", "MHA_VIZ_SESSIONS": "40"}
-    assert read(given) == Settings(hosts=("::1", "*.example.org"), proxies=("10.0.0.0/8", "::1"), sessions=40)
+    assert from_environment(given) == Settings(
+        hosts=("::1", "*.example.org"), proxies=("10.0.0.0/8", "::1"), sessions=40
+    )
 
 
 @pytest.mark.parametrize(

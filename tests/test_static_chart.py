@@ -17,7 +17,7 @@ from mha_viz.drawing.marks import Cells, Polyline, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.figures.chart_axes import axis
 from mha_viz.figures.chart_numbers import numbers
-from mha_viz.figures.chart_text import plain, text_marks, width
+from mha_viz.figures.chart_text import text_marks, width, without_markup
 from mha_viz.figures.layout import Size
 from mha_viz.figures.static_chart import drawing
 from mha_viz.figures.theme import LIGHT, Theme
@@ -117,7 +117,7 @@ def test_labels_titles_and_the_legend_are_written() -> None:
 def test_text_that_looks_like_markup_stays_text() -> None:
     (mark,) = text_marks("&lt;script&gt;alert(1)&lt;/script&gt;", 0, 0, 10, "#000000")
     assert mark.text == "<script>alert(1)</script>"
-    assert plain("a<br><b>b</b>") == "a b"
+    assert without_markup("a<br><b>b</b>") == "a b"
     assert width("<b>wide</b><br>w", 10) == width("<b>wide</b>", 10) > width("wide", 10)
 
 

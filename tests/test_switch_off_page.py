@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner import StopException
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects
 from mha_viz.attention import Head
+from mha_viz.attention.answers import Ablation
 from mha_viz.errors import ShapeError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.theme import LIGHT
@@ -85,10 +86,10 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
     effect = study.together(minilm, [Head(5, 11)], study.Case(TEXT))
     rank = whole.ranked().index(Head(5, 11)) + 1
     assert f"changes by **{1000 * effect.sentence:.1f} thousandths**" in page.said
-    assert f"Of 72 heads, each off alone, it is number {rank}." in page.said
+    assert f"Each head switched off alone, it ranks {rank} of 72." in page.said
     weaker = int((effect.random < effect.sentence).sum())
     low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
-    assert f"{low:.1f} to {high:.1f} thousandths: less than this in {weaker} of 20 draws" in page.said
+    assert f"{low:.1f} to {high:.1f} thousandths: less than that in {weaker} of 20 draws" in page.said
 
 
 def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
@@ -153,12 +154,10 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
     usual = Office.some_effects
 
-    def some_effects(
-        self: Office, model: Any, text: str, pair: str, how: str, layer: int, heads: Any, *more: Any
-    ) -> Any:
+    def some_effects(self: Office, model: Any, ablation: Ablation, layer: int, heads: Any) -> Any:
         assert gate.wait(60)
         asked.append((layer, *heads))
-        return usual(self, model, text, pair, how, layer, heads, *more)
+        return usual(self, model, ablation, layer, heads)
 
     def rerun(job: Job, seconds: float) -> bool:
         if not gate.is_set():

@@ -61,6 +61,7 @@ def correct(model: Any, off: list[Head]) -> tuple[int, int]:
     return right, count
 
 
+@pytest.mark.app
 def test_accuracies_without_heads_are_those_of_transformers(model: Any) -> None:
     table = without_heads(load("toy"), SEED, SENTENCES)
     assert tuple(table.columns) == HEADING

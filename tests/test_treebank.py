@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mha_viz.corpus import limits
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABEL, MAX_LABELS, MAX_WORDS, decoded
-from mha_viz.corpus.reading import read, read_gap, read_plain
+from mha_viz.corpus.reading import parse_file, read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Mention, Word
 from mha_viz.errors import CorpusError, MhaVizError
 from tests import hostile
@@ -321,8 +321,8 @@ def test_files_that_are_no_text_or_too_large() -> None:
 
 def test_a_table_that_is_not_gap_is_not_read_as_text() -> None:
     with pytest.raises(CorpusError, match="lacks the column Pronoun-offset"):
-        read(b"id\ttext\n1\tShe left.\n", "other.TSV")
-    assert read(b"She left.\n", "other.txt").name == "other.txt"
+        parse_file(b"id\ttext\n1\tShe left.\n", "other.TSV")
+    assert parse_file(b"She left.\n", "other.txt").name == "other.txt"
 
 
 # ---- GAP and plain text ----------------------------------------------------------------------------------

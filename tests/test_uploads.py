@@ -38,7 +38,7 @@ FILES: dict[str, tuple[str, bytes]] = {
 def here(data: bytes, name: str) -> Any:
     """What reading a file in this process says."""
     try:
-        corpus = reading.read(data, name)
+        corpus = reading.parse_file(data, name)
     except CorpusError as error:
         return error.problem, error.remedy
     left_out = getattr(corpus, "left_out", ())
@@ -48,7 +48,7 @@ def here(data: bytes, name: str) -> Any:
 def there(data: bytes, name: str) -> Any:
     """What a child process says."""
     try:
-        return tuple(uploads.read(data, name))
+        return tuple(uploads.read_apart(data, name))
     except CorpusError as error:
         return error.problem, error.remedy
 
@@ -95,13 +95,13 @@ def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.Monk
     monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(seconds=1))
     monkeypatch.setattr(apart, "run", lambda _, __, *rest, **more: usual("tests.children", held, *rest, **more))
     with pytest.raises(CorpusError, match="This file took longer than 1 s to read"):
-        uploads.read(b"", "slow.txt")
+        uploads.read_apart(b"", "slow.txt")
 
 
 def test_a_file_that_needs_too_much_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=100))
     with pytest.raises(CorpusError, match="This file needs more than 100 MB of memory"):
-        uploads.read(b"a b c d e f g h\n" * 200_000, "large.txt")
+        uploads.read_apart(b"a b c d e f g h\n" * 200_000, "large.txt")
 
 
 def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_the_words_of_a_file_never_come_to_the_process_of_the_app(monkeypatch: p
 
     monkeypatch.setattr(apart, "run", heard)
     tracemalloc.start()
-    uploads.read(data, "large.txt")
+    uploads.read_apart(data, "large.txt")
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert b"private" not in answers[0]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.attention import AnyHead, Head
-from mha_viz.errors import CorpusError, CorpusMissing, ExportError
+from mha_viz.errors import CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, warn
 from mha_viz.files import whole_file
 from mha_viz.quotes import quoted
 
@@ -176,12 +176,15 @@ class Profile:
 
     def examples(self, head: AnyHead, role: str = "") -> tuple[Example, ...]:
         """The cases that were kept for the roles of a head, with their sentences: right ones, wrong ones, and one at
-        random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". Raises UnknownHead."""
-        from mha_viz.analysis.examples import examples, spans
+        random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". None where the profile goes without
+        sentences; an EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
+        from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
 
         layer, number = Head.among(head, *self.shape, self.model)
         table = self.tables.get("evidence")
         if table is None or not self.sentences:
+            if any(finding.head == (layer, number) for finding in self.findings()):
+                warn(EvidenceMissingWarning, NO_SENTENCES.format(corpus=self.corpus))
             return ()
         sentences = dict(zip(spans(table), self.sentences, strict=True))
         rows = table[(table["layer"] == layer) & (table["head"] == number)]
@@ -190,7 +193,7 @@ class Profile:
 
     def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
         """:meth:`examples` as a table, one row each: role, detail, kind ("right", "wrong", "random"), right, weight,
-        word, answer, gold, sentence. Empty where the profile holds no sentences. Raises UnknownHead."""
+        word, answer, gold, sentence. Empty, with a warning, where there are no sentences. Raises UnknownHead."""
         from mha_viz.analysis.examples import readable
 
         return readable(self.examples(head, role))

@@ -37,6 +37,16 @@ class Question(NamedTuple):
         return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
 
 
+class Ablation(NamedTuple):
+    """A text on which heads are switched off: ``method`` is what replaces their output, as in ``models.methods``;
+    ``question`` is what the model is asked, if anything."""
+
+    text: str
+    pair: str = ""
+    method: str = "zero"
+    question: Question | None = None
+
+
 class Answer(NamedTuple):
     """What a model answers before and after heads are switched off.
 

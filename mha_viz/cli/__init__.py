@@ -122,7 +122,7 @@ def _parser() -> Parser:
     attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
-    summary = "Write heads and what you have to say of them as one interactive web page."
+    summary = "Write heads and your remarks on them as one interactive web page."
     publish.options(command("publish", publish.run, summary))
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))

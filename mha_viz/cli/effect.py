@@ -26,13 +26,15 @@ def options(effect: Parser) -> None:
     corpus_option(effect)
     model_option(effect)
     off_options(effect, "--heads", "heads that are switched off, together and each alone, as L3H1,L2H4", required=True)
-    words = "measure the words that a head with this role attends from, such as nsubj; else whole sentences"
+    words = "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
     effect.add_argument("--relation", default="", metavar="NAME", help=words)
     words = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
     effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=words)
     words = "further heads with the role, with which the measured ones are not compared"
     effect.add_argument("--same-role", type=head_names, default=(), metavar="HEADS", help=words)
-    effect.add_argument("--most", type=MOST, default=400, metavar="N", help="sentences that are read (default: 400)")
+    effect.add_argument(
+        "--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)"
+    )
     output_options(effect, TABLES, required=False)
     effect.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 

@@ -124,7 +124,7 @@ def _size_options(one: Parser, kind: str) -> None:
     words = "width: 85 fits one column of a page, 178 two (default: 178)"
     width.add_argument("--width-mm", type=number, metavar="MM", help=words)
     width.add_argument("--width-in", type=number, metavar="IN", help="width in inches")
-    words = "the most height that the figure may have (default: 220, which leaves room for a caption on A4)"
+    words = "greatest height of the figure (default: 220, which leaves room for a caption on A4)"
     words += "; longer links stand in columns, or show what is around --pin" * (kind == "links")
     one.add_argument("--max-height-mm", type=number, metavar="MM", help=words)
     one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
@@ -132,7 +132,7 @@ def _size_options(one: Parser, kind: str) -> None:
         "--look",
         choices=("light", "dark"),
         metavar="LOOK",
-        help="light or dark (default: light; a .html is as its reader's browser)",
+        help="light or dark (default: light; a .html follows its reader's browser)",
     )
     one.add_argument("--transparent", action="store_true", help="no background")
     one.add_argument(

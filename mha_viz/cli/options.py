@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from mha_viz.attention import Head
 from mha_viz.cli.suggestions import meant_head
-from mha_viz.cli.usage import plain
+from mha_viz.cli.usage import as_sentence
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean, quoted, series, shortened
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise SettingError in place of argparse's usage message."""
-        raise SettingError(plain(message, self), f"See {self.prog} --help.")
+        raise SettingError(as_sentence(message, self), f"See {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an option that does not exist, before argparse complains of one that is missing in its place."""

@@ -38,7 +38,8 @@ def options(profile: Parser) -> None:
         required=True,
         type=folder_name,
         metavar="DIR",
-        help="folder to write the tables to; tables that are there are replaced",
+        help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
+        "replaced",
     )
     measuring_options(profile)
 
@@ -63,7 +64,7 @@ def measuring_options(command: Parser) -> None:
         "--batch",
         type=batch,
         metavar="N",
-        help="the most pieces that the model reads at once: changes memory and speed, not the results",
+        help="number of pieces that the model reads at once, at most; changes memory and speed, not results",
     )
     words = "where the model runs: cpu, or cuda for an NVIDIA GPU (default: cpu)"
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), metavar="DEVICE", help=words)

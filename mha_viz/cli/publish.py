@@ -24,8 +24,8 @@ def options(publish: Parser) -> None:
     words = "another text; may be repeated"
     publish.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=words)
     publish.add_argument("--title", default="", metavar="TEXT", help="the title of the page")
-    publish.add_argument("--introduction", default="", metavar="TEXT", help="what stands below the title")
-    words = "what you have to say of a head, in the order of the heads; may be repeated"
+    publish.add_argument("--introduction", default="", metavar="TEXT", help="a text below the title")
+    words = "a remark on a head, in the order of the heads; may be repeated"
     publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=words)
     quantities.options(publish)
     output_options(publish, FORMATS)

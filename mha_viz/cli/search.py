@@ -37,7 +37,10 @@ def options(search: Parser) -> None:
     )
     corpus_option(search)
     search.add_argument(
-        "--relation", default="", metavar="NAME", help="of links that join a dependent and its head, such as nsubj"
+        "--relation",
+        default="",
+        metavar="NAME",
+        help="only links that join a dependent and its head by this relation, such as nsubj",
     )
     for end, meaning in CONDITIONS.items():
         search.add_argument(f"--{end}-word", default="", metavar="WORD", help=meaning)

@@ -24,7 +24,7 @@ def options(serve: Parser) -> None:
     serve.add_argument("--host", default=host, help="address to listen on (default: $HOST, else 127.0.0.1)")
     serve.add_argument("--port", default=port, type=port_number, help="port to listen on (default: $PORT, else 8501)")
     serve.add_argument(
-        "--open", action="store_true", help="let visitors from other machines, too, open folders and download models"
+        "--open", action="store_true", help="let visitors from other machines open folders and download models as well"
     )
     names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else any; on loopback only the local ones)"
     serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
@@ -39,7 +39,7 @@ def serve(args: argparse.Namespace) -> None:
         os.environ["MHA_VIZ_ACCESS"] = "open"
     if args.allowed_hosts:
         os.environ[settings.HOSTS] = args.allowed_hosts
-    settings.read(os.environ)  # reports invalid settings now, not to every visitor
+    settings.from_environment(os.environ)  # reports invalid settings now, not to every visitor
     budget.check_settings()
     catalog.offered()
     _check_free(args.host, args.port)

@@ -37,7 +37,9 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
     every_step = job("history", history, "Measure a shipped model at every snapshot of its training.")
     words = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
     every_step.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
-    summary = "Measure how well the shipped model answers what a pronoun refers to without each head and each layer."
+    summary = (
+        "Measure how well the shipped model names what a pronoun refers to, without each head and without each layer."
+    )
     off = job("effects", effects, summary)
     for tables in (measuring, every_step, off):
         tables.add_argument(

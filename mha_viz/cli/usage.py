@@ -28,7 +28,7 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def plain(message: str, parser: argparse.ArgumentParser) -> str:
+def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
     """A complaint of argparse as a sentence."""
     subject, _, rest = message.partition(": ")
     if subject == "the following arguments are required":

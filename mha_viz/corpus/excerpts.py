@@ -1,8 +1,9 @@
-"""A few sentences of a corpus: those that were read together as one."""
+"""A few sentences of a corpus: those that were read together as one, and their annotation in fewer letters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 
@@ -21,6 +22,18 @@ def joined(sentences: Sequence[Sentence]) -> Sentence:
             for mention in sentence.mentions
         ]
     return Sentence(tuple(words), tuple(mentions), sentences[0].document, sentences[0].line)
+
+
+def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
+    """The sentence as it is, then with less and less annotation: without features; for ``coreference``, with the head
+    word of each mention alone. What is left out is not drawn over the words."""
+    yield sentence
+    yield replace(sentence, words=tuple(word._replace(features="") for word in sentence.words))
+    if coreference:
+        numbers = {chain: str(number) for number, chain in enumerate(dict.fromkeys(m.chain for m in sentence.mentions))}
+        heads = sorted({(mention.word, numbers[mention.chain]) for mention in sentence.mentions})
+        mentions = tuple(Mention(chain, word, word + 1, word) for word, chain in heads)
+        yield replace(sentence, words=tuple(Word(word.form) for word in sentence.words), mentions=mentions)
 
 
 def excerpts(sentences: Sequence[Sentence], spans: Iterable[Span]) -> tuple[Sentence, ...]:

@@ -16,7 +16,7 @@ GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-co
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
-def read(data: bytes, name: str) -> Corpus | Gap:
+def parse_file(data: bytes, name: str) -> Corpus | Gap:
     """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its ten columns or the suffix
     .conllu, anything else as plain text. Raises CorpusError."""
     text = decoded(data, name)

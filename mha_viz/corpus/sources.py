@@ -56,7 +56,7 @@ def _one(source: AnyPath) -> Corpus | Gap:
     try:
         if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
             limits.too_large(path.name, path.stat().st_size)
-        return reading.read(path.read_bytes(), path.name)
+        return reading.parse_file(path.read_bytes(), path.name)
     except FileNotFoundError as error:
         raise CorpusMissing(f"{str(source)[:200]} cannot be read: it does not exist.", remedy) from error
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
 """Uploaded corpus files, parsed in a child process.
 
 The app's process stores only the bytes of a file and a few numbers; a study parses the file again, with the same
-:func:`mha_viz.corpus.reading.read`. So no file, however malformed, takes processor time or memory from the app.
+:func:`mha_viz.corpus.reading.parse_file`. So no file, however malformed, takes processor time or memory from the app.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Source(NamedTuple):
     data: bytes = b""
 
 
-def read(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Source:
+def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Source:
     """Parse a file. Raises CorpusError when it is invalid or takes too much time or memory."""
     order = json.dumps({"name": name}).encode() + b"\n" + data
     try:
@@ -53,7 +53,7 @@ def words(corpus: Corpus | Gap) -> int:
 
 def _work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     header, _, data = order.partition(b"\n")
-    corpus = reading.read(data, json.loads(header)["name"])
+    corpus = reading.parse_file(data, json.loads(header)["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
     facts = {"digest": corpus.digest, "words": words(corpus), "left_out": left_out[:LEFT_OUT]}
     return json.dumps(facts).encode()

@@ -152,7 +152,7 @@ def _sum(text: str, weight: int) -> float:
 
 @lru_cache(maxsize=20_000)
 def _advance(character: str, weight: int) -> float:
-    character = plain(character)
+    character = writable(character)
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0.0  # drawn over the character before it, or not at all
     font = font_for(character, weight)
@@ -187,14 +187,14 @@ def _clings(character: str, before: str) -> bool:
 _NO_SIGN = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
-def plain(text: str) -> str:
+def writable(text: str) -> str:
     """The text as every format writes it: white space is a blank, what no file can hold U+FFFD; no length changes."""
     return _NO_SIGN.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def runs(text: str, weight: int = 400) -> list[Run]:
     """The text in stretches of one font, in the order of reading. What has no shape of its own joins its neighbour."""
-    text = plain(text)
+    text = writable(text)
     if text.isascii():
         return [Run(text, face(weight))] if text else []
     pieces: list[Run] = []
@@ -215,7 +215,7 @@ def placed(text: str, weight: int = 400) -> list[Run]:
 
     What comes first decides the direction of the whole, as in an isolate (U+2068) on a page.
     """
-    text = plain(text)
+    text = writable(text)
     if not any(unicodedata.bidirectional(c) in _TURNING for c in text):
         return runs(text, weight)
     in_order: list[Run] = []
@@ -308,7 +308,7 @@ def boxes(texts: Iterable[str]) -> str:
 def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
     """By script, the characters that no font here has."""
     lost: dict[str, list[str]] = {}
-    for character in dict.fromkeys(plain("".join(texts))):
+    for character in dict.fromkeys(writable("".join(texts))):
         if unicodedata.category(character) not in ("Cf", "Zs") and font_for(character) is None:
             lost.setdefault(_script(character), []).append(character)
     return lost

@@ -68,7 +68,7 @@ def _mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None:
     if isinstance(mark, Text):
         align = {"start": "left", "middle": "center", "end": "right"}[mark.anchor]
         ax.text(
-            mark.x, mark.y, fonts.plain(mark.text), color=mark.colour, alpha=mark.opacity, ha=align,
+            mark.x, mark.y, fonts.writable(mark.text), color=mark.colour, alpha=mark.opacity, ha=align,
             va="center_baseline" if not mark.turn else "center", rotation=mark.turn, rotation_mode="anchor",
             parse_math=False, zorder=order, fontproperties=font(mark.weight), fontsize=mark.size * scale,
         )  # fmt: skip

@@ -113,7 +113,7 @@ def _text(group: Tree.Element, mark: Text) -> None:
     if mark.turn:
         place |= {"transform": f"rotate({_number(-mark.turn)} {_number(mark.x)} {_number(mark.y)})"}
     element = Tree.SubElement(group, _in(SVG, "text"), {**place, **look, "xml:space": "preserve"})
-    element.text = directed(fonts.plain(mark.text))
+    element.text = directed(fonts.writable(mark.text))
 
 
 def directed(text: str) -> str:

@@ -29,7 +29,7 @@ def publish(
     pin_of: int = 0,
     **options: Unpack[Options],
 ) -> Path:
-    """Write one web page with these heads, ``[(a, "L3H1"), (a, "L5H11", "a name")]``, and what you have to say of them.
+    """Write one web page with these heads, ``[(a, "L3H1"), (a, "L5H11", "a name")]``, and your remarks on them.
 
     The page holds everything: it opens from a disk, needs no network, and its drawings answer to the pointer. Several
     heads stand side by side first, then each by itself, under its entry of ``remarks`` ("" for none). Title,

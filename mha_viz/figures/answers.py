@@ -34,6 +34,7 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
             marker={"color": colour},
             text=[_share(value) for value in values],
             textposition="outside",
+            constraintext="none",  # narrow bars have letters as large as others
             textfont={"size": 11, "color": theme.muted},
             cliponaxis=False,
             customdata=[escape(word) for word in answer.words],

@@ -9,7 +9,7 @@ import numpy as np
 
 from mha_viz.drawing.table import Table, Value
 from mha_viz.figures.chart_marks import values
-from mha_viz.figures.chart_text import plain
+from mha_viz.figures.chart_text import without_markup
 
 COLUMNS = ("part", "series", "x", "y", "value")
 
@@ -38,7 +38,7 @@ def _rows(chart: Any, trace: Any) -> Iterator[tuple[Value, ...]]:
     for place, label, value in zip(at, shown, lengths, strict=True):
         if value is not None and not (isinstance(value, float) and np.isnan(value)):
             name = named.get(place) if shown is at else label
-            yield part, plain(trace.name or ""), _value(place if name is None else name), None, _value(value)
+            yield part, without_markup(trace.name or ""), _value(place if name is None else name), None, _value(value)
 
 
 def _names(chart: Any, trace: Any, letter: str) -> dict[Any, str]:
@@ -47,7 +47,7 @@ def _names(chart: Any, trace: Any, letter: str) -> dict[Any, str]:
     layout = chart.layout[f"{letter}axis{name[1:]}"]
     if layout.tickvals is None or layout.ticktext is None:
         return {}
-    return {place: plain(str(text)) for place, text in zip(layout.tickvals, layout.ticktext, strict=False)}
+    return {place: without_markup(str(text)) for place, text in zip(layout.tickvals, layout.ticktext, strict=False)}
 
 
 def _part(chart: Any, trace: Any) -> str:
@@ -55,12 +55,12 @@ def _part(chart: Any, trace: Any) -> str:
     pairs = list(dict.fromkeys((one.xaxis or "x", one.yaxis or "y") for one in chart.data))
     titles = [note.text for note in chart.layout.annotations if note.yref == "paper" and note.xref == "paper"]
     at = pairs.index((trace.xaxis or "x", trace.yaxis or "y"))
-    return plain(titles[at]) if at < len(titles) and len(pairs) > 1 else ""
+    return without_markup(titles[at]) if at < len(titles) and len(pairs) > 1 else ""
 
 
 def _value(value: Any) -> Value:
     """A number or a text of Python's own."""
     if isinstance(value, str):
-        return plain(value)
+        return without_markup(value)
     made: Value = value.item() if hasattr(value, "item") else value
     return made

@@ -47,7 +47,7 @@ def _runs(line: str) -> Iterator[Run]:
             yield Run(unescape(part), weight, is_index)
 
 
-def plain(html: str) -> str:
+def without_markup(html: str) -> str:
     """The words of a text alone, on one line."""
     return " ".join("".join(run.text for run in line) for line in lines(html))
 

@@ -131,7 +131,7 @@ def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
 
     encoder = models[request["model"]]
     means = models.means(request["model"]) if request["method"] == "mean" else None
-    question = wire.question_of(request) if request.get("question") else None
+    question = wire.question_of(request) if request["question"] else None
     case = effects.Case(request["text"], request["pair"], request["method"], means, question)
     if request["ask"] == "effects":
         return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], case))

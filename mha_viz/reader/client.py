@@ -13,7 +13,7 @@ from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.answers import Answer, Question
+from mha_viz.attention.answers import Ablation, Answer, Question
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ReadingFailed
 from mha_viz.reader import wire
@@ -74,78 +74,30 @@ class Reader:
         (``models.gradients``)."""
         return self._ask_about(what, model, text, pair, (), question=question)[1][0]
 
-    def effects(
-        self,
-        model: str,
-        text: str,
-        pair: str,
-        method: str,
-        layer: int,
-        heads: Sequence[int],
-        question: Question | None = None,
-    ) -> Effects:
+    def effects(self, model: str, ablation: Ablation, layer: int, heads: Sequence[int]) -> Effects:
         """What switching off some heads of a layer does, each alone (``study.effects.part``)."""
-        more = {"method": method, "layer": layer, "heads": [*heads], "question": question}
-        return Effects(*self._ask_about("effects", model, text, pair, (), **more)[1])
+        return Effects(*self._ask_without("effects", model, ablation, layer=layer, heads=[*heads])[1])
 
-    def lost(
-        self,
-        model: str,
-        text: str,
-        pair: str,
-        method: str,
-        heads: Sequence[Head],
-        question: Question | None = None,
-    ) -> Changes:
-        """What switching off heads at once does to a text and the answer (``study.effects.lost``)."""
-        return self.lost_each(model, text, pair, method, [heads], question)
-
-    def lost_each(
-        self,
-        model: str,
-        text: str,
-        pair: str,
-        method: str,
-        variants: Sequence[Sequence[Head]],
-        question: Question | None = None,
-    ) -> Changes:
+    def lost_each(self, model: str, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Changes:
         """What switching off heads does in each of several variants (``study.effects.lost_each``)."""
-        more = {"method": method, "variants": [[*heads] for heads in variants], "question": question}
-        return Changes(*self._ask_about("lost", model, text, pair, (), **more)[1])
+        return Changes(*self._ask_without("lost", model, ablation, variants=[*map(list, variants)])[1])
 
-    def margins(
-        self, model: str, text: str, pair: str, method: str, variants: Sequence[Sequence[Head]], question: Question
-    ) -> Array:
+    def margins(self, model: str, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Array:
         """How far the word that is asked for is from being the answer (``study.removal.margins``)."""
-        more = {"method": method, "variants": [[*heads] for heads in variants], "question": question}
-        return self._ask_about("margins", model, text, pair, (), **more)[1][0]
+        return self._ask_without("margins", model, ablation, variants=[*map(list, variants)])[1][0]
 
-    def answer(
-        self, model: str, text: str, pair: str, method: str, heads: Sequence[Head], question: Question
-    ) -> Answer:
+    def answer(self, model: str, ablation: Ablation, heads: Sequence[Head]) -> Answer:
         """What the model answers with and without heads (``study.effects.answer``)."""
-        more = {"method": method, "heads": [*heads], "question": question}
-        return wire.answer_of(*self._ask_about("answer", model, text, pair, (), **more))
+        return wire.answer_of(*self._ask_without("answer", model, ablation, heads=[*heads]))
 
-    def lost_at_random(
-        self,
-        model: str,
-        text: str,
-        pair: str,
-        method: str,
-        heads: Sequence[Head],
-        draws: range,
-        question: Question | None = None,
-    ) -> Array:
+    def lost_at_random(self, model: str, ablation: Ablation, heads: Sequence[Head], draws: range) -> Array:
         """What some draws of random directions do instead (``study.effects.lost_at_random``)."""
-        more = {"method": method, "heads": [*heads], "draws": [draws.start, draws.stop], "question": question}
-        return self._ask_about("random", model, text, pair, (), **more)[1][0]
+        bounds = [draws.start, draws.stop]
+        return self._ask_without("random", model, ablation, heads=[*heads], draws=bounds)[1][0]
 
-    def without(
-        self, model: str, text: str, pair: str, words: Sequence[str], method: str, heads: Sequence[Head]
-    ) -> Attention:
+    def without(self, model: str, ablation: Ablation, words: Sequence[str], heads: Sequence[Head]) -> Attention:
         """The attention of every head while some are off."""
-        return wire.attention_of(*self._ask_about("without", model, text, pair, words, method=method, heads=[*heads]))
+        return wire.attention_of(*self._ask_without("without", model, ablation, words, heads=[*heads]))
 
     def repeats(self, model: str, first: int, end: int, untrained: bool) -> Array:
         """[measure, layer, head]: what heads do on some of the repeated random sequences
@@ -182,6 +134,11 @@ class Reader:
     ) -> tuple[Json, list[Array]]:
         request = {"ask": ask, "model": model, "text": text, "pair": pair, "words": list(words)}
         return self._ask(request | more)
+
+    def _ask_without(
+        self, ask: str, model: str, ablation: Ablation, words: Sequence[str] = (), **more: object
+    ) -> tuple[Json, list[Array]]:
+        return self._ask({"ask": ask, "model": model, "words": list(words), **ablation._asdict(), **more})
 
     def _ask(self, request: Json) -> tuple[Json, list[Array]]:
         with self._lock:

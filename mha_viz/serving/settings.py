@@ -34,7 +34,7 @@ class Settings(NamedTuple):
     metrics: bool = False
 
 
-def read(environment: Mapping[str, str]) -> Settings:
+def from_environment(environment: Mapping[str, str]) -> Settings:
     """The settings in an environment. Raises SettingError with the variable and its value."""
     return Settings(
         frames=_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),

@@ -36,7 +36,7 @@ def main(**flags: Any) -> None:
     process.prepare()
     options = {name.replace("_", "."): value for name, value in flags.items() if value not in (None, ())}
     try:
-        _run(options, settings.read(os.environ))
+        _run(options, settings.from_environment(os.environ))
     except MhaVizError as error:
         print(f"mha-viz: {error}", file=sys.stderr)
         sys.exit(2)

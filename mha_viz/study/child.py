@@ -28,7 +28,7 @@ def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     cannot be saved."""
     header, _, data = order.partition(b"\n")
     request: dict[str, Any] = json.loads(header)
-    corpus = reading.read(data, NEUTRAL) if data else grammar.corpus()
+    corpus = reading.parse_file(data, NEUTRAL) if data else grammar.corpus()
     encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
     sums = Path(request["sums"]) if request["sums"] else None
     try:

@@ -29,7 +29,7 @@ def read_excerpts(data: bytes, spans: Sequence[Span]) -> dict[Span, Sentence]:
 def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     """The requested sentences. Raises CorpusError."""
     header, _, data = order.partition(b"\n")
-    corpus = reading.read(data, NEUTRAL)
+    corpus = reading.parse_file(data, NEUTRAL)
     if not isinstance(corpus, Corpus):
         raise CorpusError("A GAP table has no sentences.", "Choose a treebank or plain text.")
     spans = [(int(first), int(last)) for first, last in json.loads(header)["spans"]]

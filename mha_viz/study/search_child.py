@@ -24,7 +24,7 @@ def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
     """What was found, if need be until the search was cancelled. Raises as :func:`mha_viz.study.search.search`."""
     header, _, data = order.partition(b"\n")
     request: dict[str, Any] = json.loads(header)
-    corpus = reading.read(data, NEUTRAL) if data else grammar.corpus()
+    corpus = reading.parse_file(data, NEUTRAL) if data else grammar.corpus()
     encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
     result = None
     for result in searching(encoder, corpus, request["head"], Conditions(*request["conditions"]), request["most"]):

@@ -141,7 +141,7 @@ def different_output(settings: Settings, report: Report, cancelled: IsCancelled)
     return _result(settings, _train_runs(settings, report, cancelled, start=SAME_QKV))
 
 
-def plain(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
+def without_penalty(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
     """3, 5 and 6: every weight is random and the loss has no penalty. Experiment 5 trains one layer for each number of
     heads with d_k = d_model / h; experiment 6 one for each way to cut the vector."""
     return _result(settings, _train_runs(settings, report, cancelled))
@@ -162,10 +162,10 @@ FUNCTIONS: Mapping[str, Callable[[Settings, Report, IsCancelled], Result]] = Map
     {
         IDENTICAL: identical_start,
         OUTPUT: different_output,
-        RANDOM: plain,
+        RANDOM: without_penalty,
         PENALTY: with_penalty,
-        COUNT: plain,
-        CUT: plain,
+        COUNT: without_penalty,
+        CUT: without_penalty,
         REMOVAL: removal,
     }
 )

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -24,7 +24,7 @@ from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.analysis.removal import Removal, Switch
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Answer, Question
+from mha_viz.attention.answers import Ablation, Answer, Question
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.correspondence import Panel
@@ -48,6 +48,7 @@ FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
 WAITING = 64  # requests that may wait for the worker
 
+Key = tuple[object, ...]
 V = TypeVar("V")
 
 
@@ -58,25 +59,23 @@ class Office:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
         self._places = threading.BoundedSemaphore(WAITING)
         self._reader = _reader()
-        self.readings: Shelf[tuple[object, ...], Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
-        self._packets: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
+        self.readings: Shelf[Key, Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
+        self._packets: Shelf[Key, bytes] = Shelf(PACKET_BYTES, len)
         self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
         self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
-        self._badges: Shelf[tuple[object, ...], bytes] = Shelf(PACKET_BYTES, len)
+        self._badges: Shelf[Key, bytes] = Shelf(PACKET_BYTES, len)
         self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
-        self._traces: Shelf[tuple[object, ...], Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
+        self._traces: Shelf[Key, Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
         self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
-        self.effects: Shelf[tuple[object, ...], Effects] = Shelf(
-            PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole)
-        )
-        self.together: Shelf[tuple[object, ...], Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
-        self._questions: Shelf[tuple[object, ...], Question] = Shelf(QUESTIONS, lambda _: 1)
-        self._answers: Shelf[tuple[object, ...], Answer] = Shelf(QUESTIONS, lambda _: 1)
-        self._per_head: Shelf[tuple[object, ...], Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
-        self.removals: Shelf[tuple[object, ...], Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
+        self.effects: Shelf[Key, Effects] = Shelf(PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole))
+        self.together: Shelf[Key, Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
+        self._questions: Shelf[Key, Question] = Shelf(QUESTIONS, lambda _: 1)
+        self._answers: Shelf[Key, Answer] = Shelf(QUESTIONS, lambda _: 1)
+        self._per_head: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
+        self.removals: Shelf[Key, Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
         self._warming = False
         self._begin()
 
@@ -99,37 +98,24 @@ class Office:
 
         Raises Busy when too many requests wait already.
         """
-        return self._kept_or(self.readings.get((_state(model), text, pair)), lambda: self._read(model, text, pair))
+        key = (_state(model), text, pair)
+        return self._shelved(self.readings, key, lambda: self._reader.read(model.name, text, pair, _words(text, pair)))
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
         """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
         key = (_state(model), text, pair, layer)
-        words = () if pair else words_of(text) or ()
+        return self._shelved(self._traces, key, lambda: self._traced(model.name, text, pair, layer))
 
-        def work() -> Trace:
-            return self._traces.get(key) or self._traces.put(key, self._traced(model.name, text, pair, words, layer))
-
-        return self._kept_or(self._traces.get(key), work)
-
-    def without(self, model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
+    def without(self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Future[Attention]:
         """The attention of ``model`` over a text while heads are off; Futures and errors as of :meth:`reading`."""
-        key = (_state(model), text, pair, off, how)
-        words = () if pair else words_of(text) or ()
-
-        def work() -> Attention:
-            return self.readings.put(key, self._reader.without(model.name, text, pair, words, how, off))
-
-        return self._kept_or(self.readings.get(key), work)
+        words = _words(ablation.text, ablation.pair)
+        key = (_state(model), ablation, off)
+        return self._shelved(self.readings, key, lambda: self._reader.without(model.name, ablation, words, off))
 
     def norms(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
         """Norm-weighted attention of ``model`` over a text; Futures and errors as of :meth:`reading`."""
         key = (_state(model), text, pair, "norm")
-        words = () if pair else words_of(text) or ()
-
-        def work() -> Attention:
-            return self.readings.put(key, self._reader.norms(model.name, text, pair, words))
-
-        return self._kept_or(self.readings.get(key), work)
+        return self._shelved(self.readings, key, lambda: self._reader.norms(model.name, text, pair, _words(text, pair)))
 
     def question(
         self, model: catalog.Model, text: str, pair: str, place: int | None, word: str, other: str
@@ -137,101 +123,54 @@ class Office:
         """What ``model`` can be asked about a text; Futures and errors as of :meth:`reading`, and as
         ``models.answers.question_about``."""
         key = (_state(model), text, pair, place, word, other)
-        words = () if pair else words_of(text) or ()
+        words = _words(text, pair)
+        ask = partial(self._reader.question, model.name, text, pair, words, place, word, other)
+        return self._shelved(self._questions, key, ask)
 
-        def work() -> Question:
-            question = self._reader.question(model.name, text, pair, words, place, word, other)
-            return self._questions.put(key, question)
-
-        return self._kept_or(self._questions.get(key), work)
-
-    def answer(
-        self, model: catalog.Model, text: str, pair: str, how: str, off: tuple[Head, ...], question: Question
-    ) -> Future[Answer]:
+    def answer(self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Future[Answer]:
         """What ``model`` answers with and without heads; Futures and errors as of :meth:`reading`."""
-        key = (_state(model), text, pair, how, off, question)
-
-        def work() -> Answer:
-            return self._answers.put(key, self._reader.answer(model.name, text, pair, how, off, question))
-
-        return self._kept_or(self._answers.get(key), work)
+        key = (_state(model), ablation, off)
+        return self._shelved(self._answers, key, lambda: self._reader.answer(model.name, ablation, off))
 
     def gradients(self, model: catalog.Model, text: str, pair: str, question: Question) -> Future[Attention]:
         """Attention weighted by the gradient of an answer's score; Futures and errors as of :meth:`reading`."""
         key = (_state(model), text, pair, question)
-        words = () if pair else words_of(text) or ()
-
-        def work() -> Attention:
-            return self.readings.put(key, self._reader.gradients(model.name, text, pair, words, question))
-
-        return self._kept_or(self.readings.get(key), work)
+        ask = partial(self._reader.gradients, model.name, text, pair, _words(text, pair), question)
+        return self._shelved(self.readings, key, ask)
 
     def per_head(
         self, what: Literal["direct", "importance"], model: catalog.Model, text: str, pair: str, question: Question
     ) -> Future[Numbers]:
         """A number of each head of ``model``, for what it is asked; Futures and errors as of :meth:`reading`."""
         key = (_state(model), text, pair, what, question)
+        ask = partial(self._reader.per_head, what, model.name, text, pair, question)
+        return self._shelved(self._per_head, key, ask)
 
-        def work() -> Numbers:
-            return self._per_head.put(key, self._reader.per_head(what, model.name, text, pair, question))
-
-        return self._kept_or(self._per_head.get(key), work)
-
-    def lost(
-        self,
-        model: catalog.Model,
-        text: str,
-        pair: str,
-        how: str,
-        variants: Sequence[Sequence[Head]],
-        question: Question | None = None,
-    ) -> Future[Changes]:
+    def lost(self, model: catalog.Model, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Future[Changes]:
         """What switching heads off does to a text and the answer, in each of several variants; Futures and errors as
         of :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_each(model.name, text, pair, how, variants, question))
+        return self._submit(lambda: self._reader.lost_each(model.name, ablation, variants))
 
-    def margins(
-        self,
-        model: catalog.Model,
-        text: str,
-        pair: str,
-        how: str,
-        variants: Sequence[Sequence[Head]],
-        question: Question,
-    ) -> Future[Numbers]:
+    def margins(self, model: catalog.Model, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Future[Numbers]:
         """How far a word is from being the answer in each of several variants; Futures and errors as of
         :meth:`reading`."""
-        return self._submit(lambda: self._reader.margins(model.name, text, pair, how, variants, question))
+        return self._submit(lambda: self._reader.margins(model.name, ablation, variants))
 
     def lost_at_random(
-        self,
-        model: catalog.Model,
-        text: str,
-        pair: str,
-        how: str,
-        off: tuple[Head, ...],
-        draws: range,
-        question: Question | None = None,
+        self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...], draws: range
     ) -> Future[Numbers]:
         """What some draws of random directions do instead; Futures and errors as of :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_at_random(model.name, text, pair, how, off, draws, question))
+        return self._submit(lambda: self._reader.lost_at_random(model.name, ablation, off, draws))
+
+    def some_effects(
+        self, model: catalog.Model, ablation: Ablation, layer: int, heads: Sequence[int]
+    ) -> Future[Effects]:
+        """What switching off some heads of a layer does, each alone; Futures and errors as of :meth:`reading`."""
+        return self._submit(lambda: self._reader.effects(model.name, ablation, layer, heads))
 
     def measure_means(self, model: catalog.Model, first: int, end: int) -> Future[None]:
         """Read some of the built-in sentences for the method "mean"; Futures and errors as of :meth:`reading`."""
         return self._submit(lambda: self._reader.measure_means(model.name, first, end))
-
-    def some_effects(
-        self,
-        model: catalog.Model,
-        text: str,
-        pair: str,
-        how: str,
-        layer: int,
-        heads: Sequence[int],
-        question: Question | None = None,
-    ) -> Future[Effects]:
-        """What switching off some heads of a layer does, each alone; Futures and errors as of :meth:`reading`."""
-        return self._submit(lambda: self._reader.effects(model.name, text, pair, how, layer, heads, question))
 
     def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
         """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as of
@@ -322,8 +261,15 @@ class Office:
         with contextlib.suppress(Busy):  # then somebody's request will load it
             self._submit(lambda: self._reader.load(model.name))
 
-    def _kept_or(self, value: V | None, work: Callable[[], V]) -> Future[V]:
-        """A Future of what is kept, done already, or else of what ``work`` makes. Raises Busy."""
+    def _shelved(self, shelf: Shelf[Key, V], key: Key, make: Callable[[], V]) -> Future[V]:
+        """A Future of what is kept under ``key``, done already, or else of what ``make`` makes, which is kept. Raises
+        Busy."""
+
+        def work() -> V:
+            value = shelf.get(key)  # another visitor may have asked meanwhile
+            return shelf.put(key, make()) if value is None else value
+
+        value = shelf.get(key)
         if value is None:
             return self._submit(work)
         done: Future[V] = Future()
@@ -337,27 +283,24 @@ class Office:
         future.add_done_callback(lambda _: self._places.release())
         return future
 
-    def _traced(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
+    def _traced(self, model: str, text: str, pair: str, layer: int) -> Trace:
         """A trace whose parameters, most of its bytes, are those of the traces before it of the same layer."""
-        trace = self._reader.trace(model, text, pair, words, layer)
+        trace = self._reader.trace(model, text, pair, _words(text, pair), layer)
         parameters = self._parameters.get((model, layer))
         if parameters is not None and all(map(np.array_equal, parameters, trace.parameters)):
             return replace(trace, parameters=parameters)
         self._parameters.put((model, layer), trace.parameters)
         return trace
 
-    def _read(self, model: catalog.Model, text: str, pair: str) -> Attention:
-        key = (_state(model), text, pair)
-        attention = self.readings.get(key)  # another visitor may have asked meanwhile
-        if attention is not None:
-            return attention
-        words = () if pair else words_of(text) or ()
-        return self.readings.put(key, self._reader.read(model.name, text, pair, words))
-
 
 def _state(model: catalog.Model) -> object:
     """What a reading is kept under: the model's name, for a folder with the state of its files, which may change."""
     return (model.name, stamps(Path(model.path))) if model.kind == "folder" else model.name
+
+
+def _words(text: str, pair: str) -> tuple[str, ...]:
+    """The words that the model is to read where they are given; empty where its tokenizer is to find them."""
+    return () if pair else words_of(text) or ()
 
 
 @Once

@@ -42,15 +42,17 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) {
   flex: 0 1 270px; min-width: 200px; margin-left: auto; position: relative; z-index: 70;
 }
+@media (max-width: 1400px) {
+  [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 190px; min-width: 150px; }
+  .st-key-tour_way p > span:first-child:not(:last-child) { display: none; }
+}
 @media (max-width: 640px) {
   [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { flex: 1 1 calc(100% - 7rem); min-width: 0; }
   .st-key-pages { flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }
   .st-key-pages > * { flex: none; }
   .st-key-pages[data-more] { mask-image: linear-gradient(to left, transparent, #000 2.5rem); }
   [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex: 1 1 9rem; min-width: 9rem; margin-left: 0; }
-  [data-testid="stLayoutWrapper"]:has(> .st-key-class_way), .st-key-tour_way p > span:first-child:not(:last-child) {
-    display: none;
-  }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-class_way) { display: none; }
 }
 .mha-mark { font: 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }

@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import FIRST, Question
+from mha_viz.attention.answers import FIRST, Ablation, Question
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
@@ -96,7 +96,7 @@ def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], h
     """The reading while heads are off; where they put out their mean, it is measured first."""
     if how == "mean":
         measure_means(model)
-    return office().without(model, text, pair, off, how)
+    return office().without(model, Ablation(text, pair, how), off)
 
 
 def measure_means(model: catalog.Model) -> None:

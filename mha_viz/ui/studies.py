@@ -188,7 +188,7 @@ class Studies:
         key = _of_file(data, name)
 
         def work(job: Job) -> None:
-            self._sources.put(key, uploads.read(data, name, job.stopped))
+            self._sources.put(key, uploads.read_apart(data, name, job.stopped))
 
         return self._reading.order(key, name, work)
 

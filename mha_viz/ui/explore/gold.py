@@ -57,7 +57,7 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     if relation != COREFERENCE:
         usual_way = ways.get(relation, DIRECTIONS[0])
         way = right.selectbox(
-            "Read",
+            "Direction",
             list(DIRECTIONS),
             index=DIRECTIONS.index(usual_way),
             key=f"gold_way_{usual_way}",

@@ -29,7 +29,7 @@ _STYLE = """
 _SHAPE = '<div class="mha-skeleton" aria-hidden="true"><i></i><i></i></div>'
 
 
-def read(what: PageRequest) -> Attention | None:
+def requested_reading(what: PageRequest) -> Attention | None:
     """The reading that the page shows, as :func:`inference.read_shown`. Until it is drawn, its shape stands there."""
     st.html(_STYLE)
     shape = st.empty()

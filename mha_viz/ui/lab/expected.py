@@ -38,7 +38,7 @@ def ask(experiment: str) -> None:
         st.button("Skip: show the run", key="lab_skip", on_click=address.go, kwargs={PARAMETER: SKIP})
 
 
-def compare(result: Result) -> None:
+def show_outcome(result: Result) -> None:
     """What was expected beside what happened, in one sentence; nothing for a visitor who skipped the question."""
     guess = _guess(result.settings.experiment)
     if guess is not None:

@@ -70,7 +70,7 @@ def _answer(experiment: str, run: Result | None) -> None:
     words = WORDS[experiment]
     with classroom.answer():
         if run is not None:
-            expected.compare(run)
+            expected.show_outcome(run)
         st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
     if run is not None:
         st.markdown(f"**What to look at:** Press *Play*. {formulas(look(run))}")

@@ -150,7 +150,7 @@ def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[
     if not options:
         return None
     chosen = st.selectbox(
-        "Sentences for",
+        "Sentences for the relation",
         options,
         key=f"card_relation_{head}",
         format_func=lambda pair: f"{labelled(pair[0])}, {DIRECTIONS[pair[1]]}",
@@ -205,7 +205,7 @@ def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
         return pointers
     if studies().pointing_left(model):
         remark("You stopped the reading of the built-in sentences.")
-        st.button("Go on", key="read_sentences", on_click=_start, args=(model,))
+        st.button("Continue", key="read_sentences", on_click=_start, args=(model,))
         return None
     job = studies().point(model)
     wait_for(job, "Reading the built-in sentences", "stop_sentences")

@@ -32,9 +32,9 @@ ROWS = {
     "Joins": {
         "relation": "Relation",
         "dependent_word": "Dependent",
-        "dependent_pos": "Its part of speech",
-        "governor_word": "Head of it",
-        "governor_pos": "Its part of speech",
+        "dependent_pos": "The dependent’s part of speech",
+        "governor_word": "Its head",
+        "governor_pos": "The head’s part of speech",
     },
 }
 FIELDS = tuple(name for row in ROWS.values() for name in row)
@@ -68,8 +68,8 @@ def _source(model: catalog.Model, evidence: Evidence) -> Source:
 def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str], parameter: str) -> None:
     st.markdown(
         f"In {plain(source.name)}: the sentences with this head’s strongest links. A *link* leads from each word to "
-        "the word that gets its largest weight, special tokens and the word itself left out. Fields that stay empty "
-        "admit anything; those of *Joins* ask for a dependent and its head, in either direction."
+        "the word that gets its largest weight, special tokens and the word itself left out. An empty field matches "
+        "anything. *Joins* keeps the links between a dependent and its syntactic head, in either direction."
     )
     with st.form(f"search_{head}", border=False):
         for title, row in ROWS.items():
@@ -119,8 +119,8 @@ def _progress_words(job: Job) -> str:
 
 def _result(result: dict[str, Any], head: Head) -> None:
     st.markdown(
-        f"**{result['matches']:,}** of {result['links_read']:,} links, in **{result['matching_sentences']:,}** of "
-        f"{result['sentences_read']:,} sentences."
+        f"**{result['matches']:,}** of {result['links_read']:,} links match, in "
+        f"**{result['matching_sentences']:,}** of {result['sentences_read']:,} sentences."
     )
     if result["sentences_read"] < result["sentences"]:
         remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")

@@ -54,7 +54,7 @@ def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
     if failed is not None:
         error, source = failed
         complain(error)
-        st.button("Go on", key="go_on", on_click=_start, args=(model, source))
+        st.button("Continue", key="go_on", on_click=_start, args=(model, source))
     elif corpus == GRAMMAR:
         _offer(model)
     else:
@@ -86,10 +86,10 @@ def _progress_words(model: catalog.Model, study: Job) -> str:
 
 def _upload(model: catalog.Model) -> None:
     st.markdown(
-        "CoNLL-U gives all measures: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
-        "gives pronouns and names. Plain text, one sentence per line, gives position, delimiters, entropy and "
-        "distances. At most 8 MB. From the file only the numbers are kept, and which lines had to be left out; its "
-        "name is shown only to you, during this visit."
+        "CoNLL-U allows all measures: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
+        "allows pronouns and names. Plain text, one sentence per line, allows position, delimiters, entropy and "
+        "distances. At most 8 MB. Only numbers are stored, and which lines had to be left out; sentences of the file "
+        "and its name are shown to you alone, during this visit."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
     _earlier(model)

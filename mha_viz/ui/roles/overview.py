@@ -68,7 +68,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     import pandas as pd
 
     findings = filtered(evidence, kinds)
-    columns = ["head", "role", "standing", "in words", "gain", "n"]
+    columns = ["head", "role", "status", "in words", "gain", "n"]
     rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), f.gain, f.n) for f in findings]
     return pd.DataFrame(rows, columns=columns)
 

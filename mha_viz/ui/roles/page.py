@@ -56,7 +56,7 @@ def show(where: Address) -> None:
     repeated.show(model)
     relations.show(evidence)
     replications.show(model, evidence)
-    relations.compare(model, evidence)
+    relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
     takeaway.of_charts(charts.charts(model, evidence, head))

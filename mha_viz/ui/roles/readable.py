@@ -6,7 +6,7 @@ visitor's file a profile holds numbers alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 import streamlit as st
@@ -15,7 +15,7 @@ from mha_viz.analysis.examples import Example, examples, spans
 from mha_viz.analysis.profile import Finding, Profile
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.excerpts import Span, excerpts
+from mha_viz.corpus.excerpts import Span, excerpts, shorter
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import MhaVizError
@@ -30,6 +30,11 @@ from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.studies import Evidence, studies
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
+NOT_SHIPPED = (
+    "Its licence does not allow this app to pass them on. To read such sentences, measure a corpus of your own"
+    "{annotation}: choose *your own file* above, or run `mha-viz profile`."
+)
+COREFERENCE = " in which coreference is annotated (CoNLL-U with `Entity=`, as in GUM)"
 AROUND = 12  # words that are shown on either side of a link
 RULE = (
     "Of all cases in {corpus}: the two right and the two wrong ones with the largest weights, and one drawn at random. "
@@ -52,11 +57,14 @@ def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
 
 
 def _missing(findings: Sequence[Finding]) -> None:
-    """The roles without sentences, by the corpora that they were measured on."""
+    """The roles without sentences, by the corpora that they were measured on, and what to do."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(named(f.role, f.detail) for f in findings if f.corpora == corpora)
-        whose = " They are shown to whoever chose it during the same visit." if corpora == (NEUTRAL,) else ""
-        st.caption(plain(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}.{whose}"))
+        annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
+        why = NOT_SHIPPED.format(annotation=annotation)
+        if corpora == (NEUTRAL,):
+            why = "They are shown to whoever chose it during the same visit."
+        st.caption(plain(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + why)
 
 
 def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
@@ -158,12 +166,18 @@ def link(sentence: Sentence, case: Case, gold: str) -> dict[str, str] | None:
     """The parameters of the Explore page for a sentence with its annotation; None where no link can hold it."""
     text = " ".join(sentence.forms)
     annotation = annotated(text)
+    texts: Iterable[str] = [text]
     if annotation is None or annotation.sentence.words != sentence.words:
-        text = "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
+        texts = map(_pasted, shorter(sentence, coreference=gold == "coreference"))
     same = {name: value for name, value in address.now().items() if name in ("model", "tray")}
-    if len(quote(text)) + len(quote(same.get("tray", ""))) > address.MAX_ENCODED:
-        return None
-    return {**same, "text": text, "case": str(case), **({"gold": gold} if gold else {})}
+    room = address.MAX_ENCODED - len(quote(same.get("tray", "")))
+    fits = next((text for text in texts if len(quote(text)) <= room), None)
+    return None if fits is None else {**same, "text": fits, "case": str(case), **({"gold": gold} if gold else {})}
+
+
+def _pasted(sentence: Sentence) -> str:
+    """A sentence as one pastes it: its lines of CoNLL-U without comments."""
+    return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
 
 
 def _around(example: Example) -> str:

@@ -66,7 +66,7 @@ def _syntax(evidence: Evidence) -> None:
         table = table[table["relation"].str.contains(typed, regex=False) | table["relation"].isin(meant)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
-        remark(f"No relation{matches} has at least {FEWEST} held-out cases.")
+        remark(f"No relation{matches} has {FEWEST} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
@@ -137,7 +137,7 @@ def _coreference(evidence: Evidence) -> None:
     sources = [p.corpus for p in coreferent(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
-            remark("No example of this table could be scored: “neither” rows decide nothing.")
+            remark("No row of this table could be scored: a row whose pronoun refers to neither name decides nothing.")
         return
     st.markdown(f"### Coreference, on {plain(' and '.join(sources))}")
     st.markdown(
@@ -196,7 +196,7 @@ def mentions(evidence: Evidence) -> Any:
 # ---- Two models -----------------------------------------------------------------------------------------
 
 
-def compare(model: catalog.Model, evidence: Evidence) -> None:
+def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
     """The best heads of two models for every relation, where both were measured on one corpus."""
     source = evidence.source("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]

@@ -32,20 +32,20 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     if here.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
         _empty(reference)
         return
-    st.markdown(f"### Do the roles of {plain(reference.label)} hold here?")
+    st.markdown(f"### Do the roles found on {plain(reference.label)} hold here?")
     replications = _replications(reference, here)
     if not replications:
         st.markdown(f"No role was found on {plain(reference.label)}, so there is none to look for here.")
         return
     outcomes = Counter(replication.outcome for replication in replications)
-    counted = "; ".join(f"**{outcomes[outcome]}** {outcome}" for outcome in OUTCOMES if outcomes[outcome])
+    counted = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
     st.markdown(
-        f"Of {len(replications)} roles: {counted}. *Holds*: five points or more above the best fixed offset of this "
+        f"Of {len(replications)} roles, {counted}. *Holds*: five points or more above the best fixed offset of this "
         "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold). "
         "Otherwise either the head does as before and a simple rule has become as good, or the head itself fails."
     )
     number = st.column_config.NumberColumn
-    shares = ("right there", "baseline there", "right here", "baseline here")
+    shares = ("accuracy there", "baseline there", "accuracy here", "baseline here")
     config = {name: number(name, format=PERCENT) for name in shares}
     st.dataframe(_table(reference, here), hide_index=True, width="stretch", column_config=config, key="replications")
 
@@ -66,8 +66,8 @@ def _reference_evidence(model: catalog.Model) -> Evidence | None:
 def _empty(reference: Evidence) -> None:
     with st.expander("Do these roles hold on another corpus?"):
         st.markdown(
-            f"Measure a treebank of your own (CoNLL-U): the page then shows which roles of "
-            f"{plain(reference.label)} hold there."
+            f"Measure a treebank of your own (CoNLL-U): the page then shows which of the roles found "
+            f"on {plain(reference.label)} hold there."
         )
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
 
@@ -92,13 +92,13 @@ def _table(reference: Evidence, here: Profile) -> Any:
         line = {
             "head": both(finding.head),
             "role": f"{finding.role}: {finding.detail.replace('_', ' ')}",
-            "standing": standing(finding),
-            "here": outcome,
-            "right there": finding.score,
+            "status": standing(finding),
+            "outcome": outcome,
+            "accuracy there": finding.score,
             "baseline there": finding.baseline,
             "n there": finding.n,
         }
         if measured is not None:
-            line |= {"right here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
+            line |= {"accuracy here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
         lines.append(line)
     return pd.DataFrame(lines)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Together, agreement, ranked
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, MASK, Answer, Question
+from mha_viz.attention.answers import COSINE, MASK, Ablation, Answer, Question
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
@@ -26,11 +26,11 @@ ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
 def show(
-    model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str, about: str
+    model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...], about: str
 ) -> list[Chart]:
     """The answer before, and after where heads are off. Returns its chart, which is ``about`` that. Raises what the
     model raises."""
-    answer = answer_of(model, attention, question, off, way)
+    answer = answer_of(model, ablation, off)
     st.subheader("What the model answers")
     st.markdown(_sentence(answer, off))
     if not answer.words:
@@ -40,14 +40,11 @@ def show(
     return [Chart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")]
 
 
-def answer_of(
-    model: catalog.Model, attention: Attention, question: Question, off: tuple[Head, ...], way: str
-) -> Answer:
+def answer_of(model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
-    if way == "mean" and off:
+    if ablation.method == "mean" and off:
         inference.measure_means(model)
-    text = attention.text
-    return inference.wait(office().answer(model, text.text, text.pair, way, off, question), WAITING)
+    return inference.wait(office().answer(model, ablation, off), WAITING)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
@@ -127,7 +124,7 @@ def beside_random(effect: Together) -> str:
         return ""
     weaker = int((effect.random_answer < effect.answer).sum())
     return (
-        f"On the answer the effect is {decimal(effect.answer, 4)}; losing as much in random directions gives "
+        f"On the answer the effect is {decimal(effect.answer, 4)}; removing as much in random directions gives "
         f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
         f"{len(effect.random_answer)} draws."
     )

@@ -16,9 +16,9 @@ from mha_viz.ui.address import MOST_OFF
 from mha_viz.ui.parts import guarded, picked_head
 
 ABOUT = {
-    "zero": "A head that is off puts out zero.",
-    "mean": "A head that is off puts out its mean over the built-in sentences, whatever the text.",
-    "uniform": "A head that is off gives every token that it may see the same weight.",
+    "zero": "*zero*: the output of a head that is off is zero.",
+    "mean": "*mean*: it is the head’s mean output over the built-in sentences, whatever the text.",
+    "uniform": "*uniform*: it is the output of equal weights on all tokens that the head may see.",
 }
 
 
@@ -28,7 +28,7 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
     key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
     _heads(attention, names, key)
     st.segmented_control(
-        "Output of a head that is off",
+        "Output of a head that is switched off",
         METHODS,
         default=how,
         key=f"how_{how}",

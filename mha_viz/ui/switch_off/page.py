@@ -13,7 +13,7 @@ from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, batches, joined
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Question
+from mha_viz.attention.answers import Ablation, Question
 from mha_viz.drawing.table import Table
 from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as answer_charts
@@ -43,7 +43,7 @@ EFFECTS = Rules(
     forgotten=lambda: 10.0,
     one_per_tab=True,
 )
-Key = tuple[object, ...]  # of a reading, the way in which heads are switched off, and what is asked
+Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
@@ -61,40 +61,41 @@ def show(what: PageRequest) -> None:
         return
     inference.say_cut(attention, what.where)
     off = _existing(attention, what.where)
-    way = what.where.how
     model = catalog.resolve(attention.model)
     left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
     with right:
-        controls(attention, off, way)
+        controls(attention, off, what.where.how)
         question = asking.panel(model, attention, what.where)
+    ablation = Ablation(attention.text.text, attention.text.pair, what.where.how, question)
     with guarded(complain):
         with left:
-            effects = _effects(model, attention, way, question)
+            effects = _effects(model, attention, ablation)
             on = _map(effects, off, question, what.where)
         with right:
-            effect = together.effect(model, attention, off, way, question) if off else None
+            effect = together.effect(model, attention, ablation, off) if off else None
             if effect is None:
                 _most(effects, on)
             else:
                 _summary(effects, effect, off)
-        about, alone = _about(attention, off, way), _about(attention, (), way)
+        about, alone = (_about(attention, ablation.method, heads) for heads in (off, ()))
         drawn = [_effects_chart(effects, off, question, on, alone)]
         if question is not None:
-            drawn += answering.show(model, attention, question, off, way, about)
+            drawn += answering.show(model, attention, ablation, off, about)
         if effect is not None:
-            drawn += _changes(model, attention, effect, off, way, about)
+            drawn += _changes(model, attention, ablation, off, effect, about)
         drawn.append(_looks(attention, effects, question, on, alone))
-        takeaway.of_charts([*drawn, *_removed(model, attention, effects, question, what.where)])
+        takeaway.of_charts([*drawn, *_removed(model, attention, ablation, effects, what.where)])
 
 
 def _removed(
-    model: catalog.Model, attention: Attention, effects: Effects, question: Question | None, where: Address
+    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, where: Address
 ) -> list[Chart]:
     """Heads one after the other, and what each adds to the answer. Returns the charts."""
+    question = ablation.question
     if question is not None:
         answering.importance(model, attention, question, effects)
-    drawn = removal.show(model, attention, question, effects, where)
-    removal.show_switch(model, attention, question, where)
+    drawn = removal.show(model, attention, ablation, effects, where)
+    removal.show_switch(model, attention, ablation, where)
     return drawn + answering.direct(model, attention, question) if question is not None else drawn
 
 
@@ -118,9 +119,9 @@ class _Parts:
     def __init__(self) -> None:
         self._desk: Desk[Key] = Desk(EFFECTS)
 
-    def order(self, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Job:
+    def order(self, key: Key, model: catalog.Model, attention: Attention) -> Job:
         """Begin the study of a reading, or join the one under way. Raises Busy."""
-        work = partial(_study, key=key, model=model, attention=attention, way=way, question=question)
+        work = partial(_study, key=key, model=model, attention=attention)
         return self._desk.order(key, attention.text.text[:40], work)
 
     def left(self, key: Key) -> bool:
@@ -133,37 +134,35 @@ def _parts() -> _Parts:
     return _Parts()
 
 
-def _study(job: Job, key: Key, model: catalog.Model, attention: Attention, way: str, question: Question | None) -> None:
+def _study(job: Job, key: Key, model: catalog.Model, attention: Attention) -> None:
     """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
-    text = attention.text
-    batches_of_heads = list(batches(attention.layers, attention.heads, len(text)))
+    batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
         if job.stopped():
             raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
-        future = office().some_effects(model, text.text, text.pair, way, layer, heads, question)
-        parts.append((layer, future.result()))
+        parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, joined(parts))
 
 
-def _effects(model: catalog.Model, attention: Attention, way: str, question: Question | None) -> Effects:
+def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> Effects:
     """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
-    key = (attention.key, way, question)
+    key = (attention.key, ablation)
     effects = office().effects.get(key)
     if effects is not None:
         return effects
-    if way == "mean":
+    if ablation.method == "mean":
         inference.measure_means(model)
-    order = partial(_parts().order, key, model, attention, way, question)
+    order = partial(_parts().order, key, model, attention)
     if _parts().left(key):
-        st.button("Go on", key="go_on_each_head", on_click=_go_on, args=(order,))
+        st.button("Continue", key="go_on_each_head", on_click=_go_on, args=(order,))
         raise Cancelled("You stopped this.")
     job = order()
     wait_for(job, "Switching off one head after the other", "stop_each_head")
     effects = office().effects.get(key)
     if effects is None:
-        raise job.error or Cancelled("The effects were not computed to the end.", "Open the page again.")
+        raise job.error or Cancelled("The computation of the effects was not finished.", "Open the page again.")
     return effects
 
 
@@ -187,10 +186,10 @@ def _effects_chart(effects: Effects, off: tuple[Head, ...], question: Question |
     return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), about)
 
 
-def _about(attention: Attention, off: tuple[Head, ...], way: str) -> str:
+def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
     """What charts of this page are of, for their captions."""
     which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
-    return f"{which} ({way}); {reading(attention)}."
+    return f"{which} ({method}); {reading(attention)}."
 
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
@@ -226,7 +225,9 @@ def _most(effects: Effects, on: str) -> None:
     )
     flips = int(np.nansum(effects.changed))
     if not np.isnan(effects.changed).any():
-        st.markdown(f"Another word becomes the most probable one without {flips} of {effects.changed.size} heads.")
+        st.markdown(
+            f"Of {effects.changed.size} heads, {flips} change the most probable word when they are switched off alone."
+        )
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
@@ -234,15 +235,15 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
     if len(off) == 1:
         rank = effects.ranked().index(off[0]) + 1
-        beside = f"Of {effects.sentence.size} heads, each off alone, it is number {rank}."
+        beside = f"Each head switched off alone, it ranks {rank} of {effects.sentence.size}."
     else:
         alone = sum(float(effects.sentence[head]) for head in off)
-        beside = f"Off one at a time, they change it by {_thousandths(alone)} added up."
+        beside = f"The changes that each of them makes alone add up to {_thousandths(alone)}."
     weaker = int((effect.random < effect.sentence).sum())
     st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
     st.markdown(
-        f"Losing as much in random directions instead changes it by {1000 * effect.random.min():.1f} to "
-        f"{_thousandths(effect.random.max())}: less than this in {weaker} of {len(effect.random)} draws."
+        f"Removing as much in random directions changes it by {1000 * effect.random.min():.1f} to "
+        f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
     )
     st.markdown(answering.beside_random(effect))
     st.markdown(CAUTION)
@@ -250,7 +251,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
 
 def _looks(attention: Attention, effects: Effects, question: Question | None, on: str, about: str) -> Chart:
     """How specialised each head looks against how much it matters. Returns its chart."""
-    st.subheader("Looks specialised, matters much?")
+    st.subheader("Do heads that look specialised matter more?")
     st.markdown(
         "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
         "attention. From bottom to top, the effect of switching it off."
@@ -271,18 +272,23 @@ def _thousandths(value: float) -> str:
 
 
 def _changes(
-    model: catalog.Model, attention: Attention, effect: Together, off: tuple[Head, ...], way: str, about: str
+    model: catalog.Model,
+    attention: Attention,
+    ablation: Ablation,
+    off: tuple[Head, ...],
+    effect: Together,
+    about: str,
 ) -> list[Chart]:
     """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
-    text = attention.text
-    without = inference.wait(inference.without(model, text.text, text.pair, off, way), "Reading the text again…")
+    future = inference.without(model, ablation.text, ablation.pair, off, ablation.method)
+    without = inference.wait(future, "Reading the text again…")
     moved = per_head(attention, without)
     moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
-        tokens = [token.text for token in text.tokens]
+        tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     with right:
         st.subheader("Which heads attend differently")

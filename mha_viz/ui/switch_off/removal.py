@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
 from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, Question
+from mha_viz.attention.answers import COSINE, Ablation, Question
 from mha_viz.drawing.table import Table
 from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as charts
@@ -48,12 +48,15 @@ def _desk() -> Desk[Key]:
 
 
 def show(
-    model: catalog.Model, attention: Attention, question: Question | None, effects: Effects, where: Address
+    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, where: Address
 ) -> list[Chart]:
     """The curve of an answer while heads are removed one by one, once an order is chosen. Returns it as a chart."""
+    question = ablation.question
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
-    st.markdown("Heads are removed one by one, and stay off. The order is that of their effects alone, or random.")
+    st.markdown(
+        "Heads are switched off one after another and stay off, in the order of their individual effects or at random."
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _orders(where.order)
         if where.order == "random":
@@ -61,7 +64,7 @@ def show(
     if not where.order:
         return []
     order = order_of(effects, where.order, effect, where.seed)
-    curve = _curve(model, attention, question, order, where.how)
+    curve = _curve(model, attention, ablation, order)
     if curve is None:
         return []
     st.markdown(_sentence(curve, question))
@@ -113,44 +116,40 @@ def _sentence(curve: Removal, question: Question | None) -> str:
     )
 
 
-def _curve(
-    model: catalog.Model, attention: Attention, question: Question | None, order: tuple[Head, ...], way: str
-) -> Removal | None:
+def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order: tuple[Head, ...]) -> Removal | None:
     """The curve, from the cache or from the model; None where it was stopped. Raises what the model raises, and
     Busy."""
-    text = attention.text
 
     def work(job: Job) -> Removal:
         parts: list[Changes] = []
-        counts = steps(len(order), len(text))
+        counts = steps(len(order), len(attention.text))
         for done, some in enumerate(counts, 1):
             _check(job)
-            variants = [order[:count] for count in some]
-            parts.append(office().lost(model, text.text, text.pair, way, variants, question).result())
+            parts.append(office().lost(model, ablation, [order[:count] for count in some]).result())
             job.tell(done / len(counts))
         return removed(order, parts)
 
-    curve = _ordered((attention.key, question, order, way), model, way, text.text[:40], work, "Removing heads")
+    curve = _ordered((attention.key, ablation, order), model, ablation, work, "Removing heads")
     return curve if isinstance(curve, Removal) else None
 
 
 def _ordered(
-    key: Key, model: catalog.Model, way: str, name: str, work: Callable[[Job], Removal | Switch], words: str
+    key: Key, model: catalog.Model, ablation: Ablation, work: Callable[[Job], Removal | Switch], words: str
 ) -> Removal | Switch | None:
     """What ``work`` makes, from the cache or as a job that can be stopped; None where it was."""
     result = office().removals.get(key)
     if result is not None:
         return result
-    if way == "mean":
+    if ablation.method == "mean":
         inference.measure_means(model)
     if _desk().left(key):
         st.button("Start again", key=f"again_{hash(key)}", on_click=_again, args=(key,))
         return None
-    job = _desk().order(key, name, lambda job: _keep(key, work(job)))
+    job = _desk().order(key, ablation.text[:40], lambda job: _keep(key, work(job)))
     wait_for(job, words, f"stop_{hash(key)}")
     result = office().removals.get(key)
     if result is None:
-        raise job.error or Cancelled("It was not computed to the end.", "Start it again.")
+        raise job.error or Cancelled("The computation was not finished.", "Start it again.")
     return result
 
 
@@ -173,12 +172,13 @@ def _again(key: Key) -> None:
 # ---- Another answer -----------------------------------------------------------------------------------------
 
 
-def show_switch(model: catalog.Model, attention: Attention, question: Question | None, where: Address) -> None:
+def show_switch(model: catalog.Model, attention: Attention, ablation: Ablation, where: Address) -> None:
     """Which few heads make another word the answer, once a word is chosen."""
+    question = ablation.question
     if question is None or question.kind == COSINE:
         return
     st.subheader("Which heads keep another word from being the answer?")
-    answer = answer_of(model, attention, question, (), where.how)
+    answer = answer_of(model, ablation, ())
     others = [word for word in answer.words if word != answer.best[0]]
     wanted = where.want if where.want in others else None
     key = f"want_{wanted}"
@@ -194,44 +194,42 @@ def show_switch(model: catalog.Model, attention: Attention, question: Question |
     )
     if wanted is None:
         return
-    text = attention.text
-    place, second = (question.place if question.places else None), ""
-    other = inference.wait(office().question(model, text.text, text.pair, place, wanted, second), "Asking the model…")
-    switched = _switched(model, attention, other, where.how)
+    place = question.place if question.places else None
+    asking = office().question(model, ablation.text, ablation.pair, place, wanted, other="")
+    other = inference.wait(asking, "Asking the model…")
+    switched = _switched(model, attention, ablation._replace(question=other))
     if switched is not None:
         _say_switch(switched, wanted)
 
 
-def _switched(model: catalog.Model, attention: Attention, question: Question, way: str) -> Switch | None:
-    text = attention.text
-    at_once = max(1, PIECES // len(text))
+def _switched(model: catalog.Model, attention: Attention, ablation: Ablation) -> Switch | None:
+    at_once = max(1, PIECES // len(attention.text))
 
     def work(job: Job) -> Switch:
         def margins_of(sets: list[tuple[Head, ...]]) -> Numbers:
             parts: list[Numbers] = []
             for first in range(0, len(sets), at_once):
                 _check(job)
-                some = sets[first : first + at_once]
-                parts.append(office().margins(model, text.text, text.pair, way, some, question).result())
+                parts.append(office().margins(model, ablation, sets[first : first + at_once]).result())
             return np.concatenate(parts)
 
         return switch(attention.every_head(), margins_of, progress=job.tell)
 
-    key = (attention.key, question, "switch", way)
-    switched = _ordered(key, model, way, text.text[:40], work, "Looking for heads")
+    switched = _ordered((attention.key, ablation, "switch"), model, ablation, work, "Looking for heads")
     return switched if isinstance(switched, Switch) else None
 
 
 def _say_switch(switched: Switch, wanted: str) -> None:
     word, names = plain(wanted), ", ".join(map(both, switched.heads))
-    margin = decimal(switched.margins[-1], 2)
+    margin = decimal(abs(switched.margins[-1]), 2)
     if switched.is_answer:
         st.markdown(
             f"Without {names} the answer is **{word}**: it lies {margin} in log p above the next best word. The heads "
             "were found one after the other, so a smaller set may exist."
         )
     elif switched.heads:
-        st.markdown(f"**{word}** does not become the answer. {names} bring it nearest: {margin} in log p remain.")
+        nearest = f"Without {names} it comes nearest, {margin} in log p below the most probable word."
+        st.markdown(f"**{word}** does not become the answer. {nearest}")
     else:
         st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
     if switched.heads:

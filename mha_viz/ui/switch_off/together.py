@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.analysis.effects import Together, draws, together
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Question
+from mha_viz.attention.answers import Ablation
 from mha_viz.errors import Cancelled
 from mha_viz.models import catalog
 from mha_viz.ui import inference
@@ -27,7 +27,7 @@ TOGETHER = Rules(
     forgotten=lambda: 10.0,
     one_per_tab=True,
 )
-Key = tuple[object, ...]
+Key = tuple[str, Ablation, tuple[Head, ...]]  # of a reading, and of what is switched off in it
 
 
 @Once
@@ -35,26 +35,24 @@ def _desk() -> Desk[Key]:
     return Desk(TOGETHER)
 
 
-def effect(
-    model: catalog.Model, attention: Attention, off: tuple[Head, ...], way: str, question: Question | None
-) -> Together:
+def effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...]) -> Together:
     """The effect, from the cache or from a study. Raises what the model raises, Busy, and Cancelled where it was
     stopped."""
-    key = (attention.key, off, way, question)
+    key = (attention.key, ablation, off)
     result = office().together.get(key)
     if result is not None:
         return result
-    if way == "mean":
+    if ablation.method == "mean":
         inference.measure_means(model)
     order = partial(_desk().order, key, attention.text.text[:40], partial(_study, key, model, attention))
     if _desk().left(key):
-        st.button("Go on", key="go_on_together", on_click=_go_on, args=(order,))
+        st.button("Continue", key="go_on_together", on_click=_go_on, args=(order,))
         raise Cancelled("You stopped this.")
     job = order()
     wait_for(job, "Reading the text without these heads", "stop_together")
     result = office().together.get(key)
     if result is None:
-        raise job.error or Cancelled("It was not computed to the end.", "Open the page again.")
+        raise job.error or Cancelled("The computation was not finished.", "Open the page again.")
     return result
 
 
@@ -64,16 +62,13 @@ def _go_on(order: Callable[[], Job]) -> None:
 
 
 def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
-    _, off, way, question = key
-    assert isinstance(off, tuple)
-    assert isinstance(way, str)
-    assert question is None or isinstance(question, Question)
-    text, parts = attention.text, []
-    changes = office().lost(model, text.text, text.pair, way, [off], question).result()
-    batches = draws(len(text))
+    _, ablation, off = key
+    parts = []
+    changes = office().lost(model, ablation, [off]).result()
+    batches = draws(len(attention.text))
     for number, some in enumerate(batches, 1):
         if job.stopped():
             raise Cancelled("Nobody waits for this any more.", "Open the page again.")
-        parts.append(office().lost_at_random(model, text.text, text.pair, way, off, some, question).result())
+        parts.append(office().lost_at_random(model, ablation, off, some).result())
         job.tell(number / len(batches))
     office().together.put(key, together(changes, parts))

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "mha-viz serve": "tests/test_serving.py",
     "pip install .": "tests/test_wheel.py",
     "docker ": "tests/test_dockerfile.py",
+    "mha-viz used": "tests/test_used_roles.py",  # the corpora here are too small to have a role
     "py -m venv": "tests/test_wheel.py",
     r".venv\Scripts\pip install -r requirements.txt": "requirements.txt",
     r".venv\Scripts\python -m mha_viz.cli serve": "mha_viz/cli/__main__.py",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mha_viz.models.gradients import gradient_weighted
     from mha_viz.models.norms import norm_weighted
     from mha_viz.study.corpus_effects import effect
+    from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.search import search
     from mha_viz.study.used_roles import used_roles
@@ -62,6 +63,7 @@ __all__ = [
     "View",
     "__version__",
     "compare",
+    "decoder_heads",
     "difference",
     "effect",
     "establish",
@@ -93,6 +95,7 @@ _HOMES = MappingProxyType(
         "Tap": "mha_viz.models.capture",
         "View": "mha_viz.figures.view",
         "compare": "mha_viz.figure",
+        "decoder_heads": "mha_viz.study.decoder_heads",
         "difference": "mha_viz.figure",
         "effect": "mha_viz.study.corpus_effects",
         "establish": "mha_viz.analysis.established",

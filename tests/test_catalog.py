@@ -234,7 +234,7 @@ def here(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("here")
 def test_only_what_is_on_this_machine_is_offered() -> None:
     assert catalog.hosted()
-    assert [m.name for m in offered()] == ["minilm", "toy", "gpt2"]
+    assert [m.name for m in offered()] == ["minilm", "toy", "repeater", "gpt2"]
     assert resolve("gpt2") is resolve("openai-community/gpt2") is CATALOG["gpt2"]
     assert resolve("toy@400").path == "toy@400"
     assert resolve("toy@400").label == "Toy, after 400 steps of training"
@@ -346,10 +346,13 @@ def test_the_menu_needs_no_heavy_library() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("nonsense", ["cannot be reached", "Included, without a download: minilm and toy."]),
-        ("minlm", ["Did you mean minilm? Check the connection", "Included, without a download: minilm and toy."]),
-        ("gpt2", ["“gpt2”", "Included, without a download: minilm and toy."]),
-        ("mini lm", ["is not a model. Did you mean minilm? Choose one of minilm, toy, bert-base-uncased, "]),
+        ("nonsense", ["cannot be reached", "Included, without a download: minilm, toy and repeater."]),
+        (
+            "minlm",
+            ["Did you mean minilm? Check the connection", "Included, without a download: minilm, toy and repeater."],
+        ),
+        ("gpt2", ["“gpt2”", "Included, without a download: minilm, toy and repeater."]),
+        ("mini lm", ["is not a model. Did you mean minilm? Choose one of minilm, toy, repeater, bert-base-uncased, "]),
         ("toy@7", ["“toy@7” does not exist. Give toy@ and one of the steps 0, 50"]),
     ],
 )

@@ -67,7 +67,7 @@ def test_models_shows_what_is_on_this_machine(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("MHA_VIZ_ACCESS", "here")
     assert main(["models"]) == 0
-    assert [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]] == ["minilm", "toy"]
+    assert [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]] == ["minilm", "toy", "repeater"]
 
 
 def test_attention_writes_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,9 +126,9 @@ def test_the_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("job", "options"),
     [
-        ("toy train", {"--help", "--seed", "--out", "--steps"}),
+        ("toy train", {"--kind", "--help", "--seed", "--out", "--steps"}),
         ("toy evaluate", {"--help", "--seed", "--out", "--format", "--sentences", "--model"}),
-        ("toy history", {"--help", "--seed", "--out", "--format", "--sentences"}),
+        ("toy history", {"--kind", "--help", "--seed", "--out", "--format", "--sentences"}),
         ("toy effects", {"--help", "--seed", "--out", "--format", "--sentences"}),
     ],
 )

@@ -77,7 +77,7 @@ def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
 def test_the_page_of_commands_names_each_command_and_exit_code() -> None:
     page = (ROOT / "docs" / docs.COMMANDS).read_text("utf-8")
     commands = next(action for action in cli._parser()._actions if isinstance(action.choices, dict)).choices
-    assert re.findall(r"^\| `mha-viz (\w+)", page, re.MULTILINE) == list(commands or ())
+    assert re.findall(r"^\| `mha-viz ([\w-]+)", page, re.MULTILINE) == list(commands or ())
     for code, meaning in exit_codes.MEANINGS.items():
         assert f"| {code} | {meaning} |" in page
 

@@ -123,7 +123,7 @@ def test_settings_that_cannot_be(steps: int, pool: int) -> None:
 
 
 def test_a_saved_model_is_a_model_folder(trained: toy_model.Trained, tmp_path: Path) -> None:
-    toy_model.save(trained, tmp_path / "toy")
+    toy_model.save(trained, tmp_path / "toy", toy_model.tokenizer())
     encoder = Encoder.from_folder(tmp_path / "toy")
     assert (encoder.layers, encoder.heads, encoder.d_model, encoder.limit) == (2, 4, 64, 40)
     sentence = grammar.corpus(1, 8).sentences[0]
@@ -135,7 +135,7 @@ def test_a_saved_model_is_a_model_folder(trained: toy_model.Trained, tmp_path: P
 
 
 def test_snapshots_come_back_as_models(trained: toy_model.Trained, tmp_path: Path) -> None:
-    toy_model.save(trained, tmp_path / "toy")
+    toy_model.save(trained, tmp_path / "toy", toy_model.tokenizer())
     assert snapshots.steps(tmp_path / "toy") == (0, 2)
     two = snapshots.unpacked(tmp_path / "toy", 2)
     sentence = grammar.corpus(1, 8).sentences[0].forms

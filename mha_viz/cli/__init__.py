@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from mha_viz import process
 from mha_viz.cli import (
     attention,
+    decoder_heads,
     effect,
     exit_codes,
     figure,
@@ -61,8 +62,11 @@ EXAMPLES = """examples:
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
+  mha-viz decoder-heads gpt2
+  mha-viz decoder-heads repeater --draws 20 --out heads.csv
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
   mha-viz toy train --seed 1 --out toy/
+  mha-viz toy train --kind repeater --out repeater/
   mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
   mha-viz toy history --sentences 300 --out history.csv
   mha-viz toy effects --sentences 300 --out effects.csv
@@ -130,6 +134,8 @@ def _parser() -> Parser:
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."
     used.options(command("used", used.run, summary))
+    summary = "Measure the heads of a causal model on random tokens that are repeated: induction and its like."
+    decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history", "effects")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})

@@ -26,20 +26,7 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         new.add_argument("--seed", default=0, type=count, metavar="N", help="seed of the random numbers (default: 0)")
         return new
 
-    training = job("train", train, "Train the toy model from a seed.")
-    training.add_argument(
-        "--out",
-        required=True,
-        type=folder_name,
-        metavar="DIR",
-        help="folder to write the model to; it must not hold one",
-    )
-    training.add_argument(
-        "--steps",
-        type=count,
-        metavar="N",
-        help="number of training steps (default: as for the model that comes with mha-viz)",
-    )
+    _train_options(job("train", train, "Train a toy model from a seed."))
     measuring = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
     measuring.add_argument(
         "--model",
@@ -47,7 +34,9 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         metavar="NAME",
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
-    every_step = job("history", history, "Measure the shipped model at every snapshot of its training.")
+    every_step = job("history", history, "Measure a shipped model at every snapshot of its training.")
+    words = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
+    every_step.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
     summary = (
         "Measure how well the shipped model names what a pronoun refers to, without each head and without each layer."
     )
@@ -59,20 +48,42 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         output_options(tables, FORMATS)
 
 
+def _train_options(training: Parser) -> None:
+    training.add_argument(
+        "--out",
+        required=True,
+        type=folder_name,
+        metavar="DIR",
+        help="folder to write the model to; it must not hold one",
+    )
+    words = (
+        "toy, the small BERT of the grammar; or repeater, the causal one that continues repeated words (default: toy)"
+    )
+    training.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
+    training.add_argument(
+        "--steps",
+        type=count,
+        metavar="N",
+        help="number of training steps (default: as for the model that comes with mha-viz)",
+    )
+
+
 def train(args: argparse.Namespace) -> None:
     """Train the toy model and write it to a folder."""
-    from mha_viz.training import toy_model
+    from mha_viz.training import repeater, toy_model
 
-    steps = toy_model.STEPS if args.steps is None else args.steps
+    is_toy = args.kind == "toy"
+    training = toy_model if is_toy else repeater
+    steps = training.STEPS if args.steps is None else args.steps
     if not steps:
         raise SettingError("0 steps teach nothing.", "Give at least 1.")
     make_folder(args.out)
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
     with bar("of the steps") as show:
-        trained = toy_model.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
+        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
     try:
-        toy_model.save(trained, args.out)
+        toy_model.save(trained, args.out, training.tokenizer())
     except OSError as error:
         raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
     last = trained.history[-1]
@@ -109,8 +120,10 @@ def _evaluated(args: argparse.Namespace) -> Any:
 
 
 def _history(args: argparse.Namespace) -> Any:
-    from mha_viz.study import toy_scores
+    from mha_viz.study import decoder_heads, toy_scores
 
+    if args.kind == "repeater":
+        return decoder_heads.history(args.kind, args.sentences, args.seed)
     with bar("of the steps") as show:
         return toy_scores.history("toy", args.seed, args.sentences, show)
 
@@ -144,7 +157,7 @@ def _best(rows: list[Any]) -> list[str]:
     """A line for each task: the head that does it best."""
     lines = []
     for task in dict.fromkeys(row.task for row in rows):
-        best = max((row for row in rows if row.task == task), key=lambda row: row.correct)
+        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
         head = Head(best.layer, best.head)
         score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
         lines.append(f"{task}: {score if best.n else 'no case in these sentences'}")

@@ -19,7 +19,7 @@ from mha_viz.errors import ModelNotAllowed, ModelUnreachable, SettingError, Unkn
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots, storage
 from mha_viz.numerals import counted
-from mha_viz.quotes import did_you_mean, quoted
+from mha_viz.quotes import did_you_mean, quoted, series
 
 DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"
@@ -74,6 +74,15 @@ _ROWS = (
         "Learned a simplified English by answering questions; no head was assigned one. Comes with the app.",
         "own",
         "toy",
+    ),
+    Model(
+        "repeater",
+        "Repeater, a causal toy of attention alone",
+        "",
+        *(2, 4, 64, 1),
+        "Learned to continue random words that come again; no head was assigned anything. Comes with the app.",
+        "own",
+        "repeater",
     ),
     Model(
         "bert-base-uncased",
@@ -230,7 +239,7 @@ def suggesting(name: str, choose: str) -> Iterator[None]:
         names = {model.name: model.kind in ("bundled", "own") for model in offered()}
         typed = str(name)
         question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, LIKENESS)
-        built_in = " and ".join(other for other, comes_along in names.items() if comes_along)
+        built_in = series([other for other, comes_along in names.items() if comes_along])
         remedy = error.remedy.replace("Choose one from the list", choose)
         included = f"Included, without a download: {built_in}." if built_in else ""
         raise type(error)(error.problem, " ".join(filter(None, (question, remedy, included)))) from error

@@ -103,6 +103,8 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
         return {}, []
     if request["ask"] == "point":
         return _point(encoder, request["first"], request["end"])
+    if request["ask"] == "repeats":
+        return _repeats(encoder, range(request["first"], request["end"]), request["untrained"])
     if request["ask"] == "means":
         models.measure(request["model"], request["first"], request["end"])
         return {}, []
@@ -152,6 +154,15 @@ def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
 
     corpus = _built_in()
     return wire.packed_pointers(point(encoder, replace(corpus, sentences=corpus.sentences[first:end])))
+
+
+def _repeats(encoder: Encoder, part: range, untrained: bool) -> tuple[Json, list[Array]]:
+    from mha_viz.analysis.repeats import DRAWS, LENGTH, SEED
+    from mha_viz.study import decoder_heads
+
+    decoder_heads.check(encoder, LENGTH, DRAWS)
+    reader = encoder.untrained(SEED) if untrained else encoder
+    return wire.packed_numbers([decoder_heads.part_of(reader, part, LENGTH, DRAWS, SEED)])
 
 
 def _folder_stamps(name: str) -> Stamps:

@@ -99,6 +99,12 @@ class Reader:
         """The attention of every head while some are off."""
         return wire.attention_of(*self._ask_without("without", model, ablation, words, heads=[*heads]))
 
+    def repeats(self, model: str, first: int, end: int, untrained: bool) -> Array:
+        """[measure, layer, head]: what heads do on some of the repeated random sequences
+        (``study.decoder_heads.part_of``), also of the model with random weights."""
+        request = {"ask": "repeats", "model": model, "first": first, "end": end, "untrained": untrained}
+        return self._ask(request)[1][0]
+
     def measure_means(self, model: str, first: int, end: int) -> None:
         """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
         self._ask({"ask": "means", "model": model, "first": first, "end": end})

@@ -176,7 +176,7 @@ class _MultiTaskModel(nn.Module):
         self.model = BertForMaskedLM(config())
         self.classifiers = nn.ModuleDict({name: nn.Linear(WIDTH, len(VOCABULARY)) for name in self.QUESTIONS})
         for name, weight in self.named_parameters():
-            _initialise(name, weight, generator)
+            initialise(name, weight, generator)
 
     def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         """The mean loss of each question over the pieces where it is asked."""
@@ -190,7 +190,7 @@ class _MultiTaskModel(nn.Module):
         return losses
 
 
-def _initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
+def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
     """Random weights that depend on the seed alone, whatever else runs in this process."""
     with torch.no_grad():
         if weight.dim() > 1:
@@ -226,12 +226,12 @@ def train(
     examples = _sample_examples(pool, rng, cancelled)
     learner = _MultiTaskModel(generator)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
-    snapshots, history, recent = {0: _weights(learner.model)}, list[Progress](), list[dict[str, float]]()
+    snapshots, history, recent = {0: weights(learner.model)}, list[Progress](), list[dict[str, float]]()
     for step, batch in zip(range(1, steps + 1), _batches(examples, rng), strict=False):
-        _raise_if_cancelled(cancelled)
+        raise_if_cancelled(cancelled)
         recent.append(_step(learner, optimiser, batch, generator, _learning_rate(step, steps)))
         if step in SNAPSHOT_STEPS or step == steps:
-            snapshots[step] = _weights(learner.model)
+            snapshots[step] = weights(learner.model)
         if step % 50 == 0 or step == steps:
             history.append(Progress(step, steps, _mean(recent)))
             recent = []
@@ -245,14 +245,14 @@ def _sample_examples(count: int, rng: Random, cancelled: Callable[[], bool] | No
     examples: list[Example] = []
     while len(examples) < count:
         if len(examples) % 500 == 0:
-            _raise_if_cancelled(cancelled)
+            raise_if_cancelled(cancelled)
         sentence = grammar.sentence(rng)
         if len(sentence.words) + 2 <= POSITIONS:
             examples.append(example_of(sentence))
     return examples
 
 
-def _raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
+def raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
     if cancelled and cancelled():
         raise Cancelled("Training was stopped.", "Nothing was saved.")
 
@@ -283,7 +283,7 @@ def _mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
 
 
-def _weights(model: Any) -> Weights:
+def weights(model: Any) -> Weights:
     """A copy of every weight; a weight that is used twice is copied once."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
@@ -291,20 +291,20 @@ def _weights(model: Any) -> Weights:
 # ---- files ----------------------------------------------------------------------------------------------
 
 
-def save(trained: Trained, folder: Path) -> None:
-    """Write an ordinary model folder that also holds the snapshots, in one file."""
+def save(trained: Trained, folder: Path, words: Any) -> None:
+    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots, in one file."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write(trained.model, folder)
-    arrays = {f"{step}/{name}": w for step, weights in trained.snapshots.items() for name, w in _quantised(weights)}
+    _write(trained.model, words, folder)
+    arrays = {f"{step}/{name}": w for step, one in trained.snapshots.items() for name, w in _quantised(one)}
     save_file(
         arrays, folder / snapshots.FILE, metadata={"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
     )
 
 
-def _write(model: Any, folder: Path) -> None:
+def _write(model: Any, words: Any, folder: Path) -> None:
     model.config.save_pretrained(folder)
-    save_file(_weights(model), folder / "model.safetensors", metadata={"format": "pt"})
-    tokenizer().save_pretrained(folder)
+    save_file(weights(model), folder / "model.safetensors", metadata={"format": "pt"})
+    words.save_pretrained(folder)
 
 
 def _quantised(weights: Weights) -> Iterator[tuple[str, Tensor]]:
@@ -318,12 +318,18 @@ def _quantised(weights: Weights) -> Iterator[tuple[str, Tensor]]:
         yield f"{name}.scale", scale
 
 
-def tokenizer() -> Any:
-    """A tokenizer with one piece per word, in lower case; "'s" and "n't" are separate words."""
-    words = Tokenizer(models.WordLevel(dict(_ID), unk_token="[UNK]"))
+def word_level(pieces: Sequence[str]) -> Tokenizer:
+    """One piece per word, in lower case; "'s" and "n't" are separate words. [UNK] is among ``pieces``."""
+    words = Tokenizer(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
     words.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("’", "'")])
     split = pre_tokenizers.Split(Regex(r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"), "isolated")
     words.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
+    return words
+
+
+def tokenizer() -> Any:
+    """The toy model's tokenizer: :func:`word_level`, between [CLS] and [SEP]."""
+    words = word_level(VOCABULARY)
     words.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

@@ -177,6 +177,10 @@ class Office:
         :meth:`reading`."""
         return self._submit(lambda: self._reader.pointers(model.name, first, end))
 
+    def repeats(self, model: catalog.Model, first: int, end: int, untrained: bool) -> Future[Numbers]:
+        """What heads do on some repeated random sequences; Futures and errors as of :meth:`reading`."""
+        return self._submit(lambda: self._reader.repeats(model.name, first, end, untrained))
+
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
         key = (attention.key, wanted, link, start)

@@ -14,7 +14,7 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
-from mha_viz.ui.roles import charts, filters, head_card, headline, learning, relations, replications
+from mha_viz.ui.roles import charts, filters, head_card, headline, learning, relations, repeated, replications
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
 from mha_viz.ui.roles.overview import show_map, show_strongest
 from mha_viz.ui.studies import Evidence
@@ -33,11 +33,10 @@ def show(where: Address) -> None:
         corpus = _choices(model, st.query_params.get("corpus"))
     with left:
         if not ready(model):
-            inference.download(model)
-            return
+            return inference.download(model)
         evidence = evidence_on(model, corpus)
         if evidence is None:
-            return
+            return repeated.show(model)
         headline.show(model, evidence)
         head = _existing(evidence, where.head)
         if evidence.findings():
@@ -54,6 +53,7 @@ def show(where: Address) -> None:
     if model.name == learning.MODEL:
         with st.container(key="learning"):
             learning.show()
+    repeated.show(model)
     relations.show(evidence)
     replications.show(model, evidence)
     relations.beside_another_model(model, evidence)

@@ -1,0 +1,105 @@
+"""What heads of a causal model do on random tokens that are repeated once: induction, duplicate token, previous token
+and sink (Olsson et al. 2022, "In-context Learning and Induction Heads"; Wang et al. 2023, "Interpretability in the
+Wild")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention import Head
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before they are repeated; sequences
+THRESHOLD, ABOVE_UNTRAINED = 0.5, 0.1  # of a role: mean weight, and by how much more than that of any untrained head
+MEASURES = MappingProxyType(
+    {
+        "induction": "to the token after the first occurrence of this one",
+        "duplicate": "to the first occurrence of this token",
+        "previous": "to the token before",
+        "sink": "to the first token of the text",
+    }
+)
+
+Numbers = npt.NDArray[np.float64]
+
+
+class DecoderRole(NamedTuple):
+    """A head that puts more than half of its attention where ``measure`` says. ``untrained``: the best of all heads
+    with random weights; ``chance``: what even attention to all visible tokens gives."""
+
+    head: Head
+    measure: str
+    score: float
+    untrained: float
+    chance: float
+
+
+@dataclass(frozen=True, eq=False)
+class DecoderHeads:
+    """Mean weights on repeated random tokens: ``trained`` and ``untrained`` [measure, layer, head], by MEASURES, over
+    ``draws`` sequences of ``length`` tokens each of which comes twice."""
+
+    model: str
+    length: int
+    draws: int
+    seed: int
+    trained: Numbers
+    untrained: Numbers
+
+    def roles(self) -> tuple[DecoderRole, ...]:
+        """The heads whose mean weight is above THRESHOLD, and by ABOVE_UNTRAINED above the best untrained head; by
+        measure, the largest first."""
+        return tuple(self._roles())
+
+    def _roles(self) -> Iterator[DecoderRole]:
+        even = chance(self.length)
+        for number, measure in enumerate(MEASURES):
+            values, best = self.trained[number], float(self.untrained[number].max())
+            for at in np.argsort(-values, axis=None, kind="stable"):
+                score = float(values.flat[at])
+                if score > THRESHOLD and score >= best + ABOVE_UNTRAINED:
+                    head = Head(*divmod(int(at), values.shape[1]))
+                    yield DecoderRole(head, measure, score, best, float(even[number]))
+
+    def table(self) -> pd.DataFrame:
+        """One row per head: layer, head, the four measures, and those of the same head with random weights."""
+        import pandas as pd
+
+        layers, heads = self.trained.shape[1:]
+        rows = [
+            (layer, head, *self.trained[:, layer, head], *self.untrained[:, layer, head])
+            for layer in range(layers)
+            for head in range(heads)
+        ]
+        return pd.DataFrame(rows, columns=["layer", "head", *MEASURES, *(f"{name}_untrained" for name in MEASURES)])
+
+
+def scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
+    """[measure, layer, head]: mean weights over the sequences of ``weights`` [layer, head, sequence, query, key], each
+    of ``length`` tokens that come twice. Induction and duplicates are of the second half, the previous token and the
+    sink of all rows but the first."""
+    second, later = np.arange(length, 2 * length), np.arange(1, 2 * length)
+    places = ((second, second - length + 1), (second, second - length), (later, later - 1), (later, 0 * later))
+    return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
+
+
+def chance(length: int) -> Numbers:
+    """[measure]: the mean of 1 / (number of visible keys) over the rows of each measure."""
+    even = 1 / np.arange(1, 2 * length + 1)
+    second, later = float(even[length:].mean()), float(even[1:].mean())
+    return np.array([second, second, later, later])
+
+
+def random_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:
+    """[draw, 2 · length]: tokens drawn from ``pieces``, each once, and the same once more."""
+    rng = np.random.default_rng(seed)
+    drawn = np.stack([rng.choice(pieces, length, replace=False) for _ in range(draws)])
+    return np.concatenate([drawn, drawn], axis=1)

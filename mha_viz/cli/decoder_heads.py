@@ -1,0 +1,71 @@
+"""``mha-viz decoder-heads``."""
+
+from __future__ import annotations
+
+import argparse
+
+from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, DecoderRole, chance
+from mha_viz.cli.models import choose_model, load_model
+from mha_viz.cli.options import Parser, count, output_options, whole
+from mha_viz.cli.output import TABLES, table_destination
+from mha_viz.cli.terminal import bar, one_line
+from mha_viz.figures.caption import both
+from mha_viz.numerals import counted, decimal
+
+
+def options(decoder: Parser) -> None:
+    """Add the options of the command."""
+    words = "a causal model: a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: gpt2)"
+    decoder.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=words)
+    length = whole(2, 256, "a number of tokens; expected 2 to 256")
+    words = f"tokens that are repeated (default: {LENGTH})"
+    decoder.add_argument("--length", type=length, default=LENGTH, metavar="N", help=words)
+    draws = whole(1, 10_000, "a number of sequences; expected 1 to 10000")
+    words = f"random sequences (default: {DRAWS})"
+    decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=words)
+    words = f"seed of the random numbers (default: {SEED})"
+    decoder.add_argument("--seed", type=count, default=SEED, metavar="N", help=words)
+    output_options(decoder, TABLES, required=False)
+    decoder.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure the heads of a causal model on repeated random tokens, and print those that have a role."""
+    to = table_destination(args.out, args.format)
+    model = choose_model(args.model)
+    from mha_viz.study.decoder_heads import decoder_heads  # loads torch
+
+    encoder = load_model(model, args.device)
+    with bar("of the sequences") as show:
+        measured = decoder_heads(
+            encoder,
+            length=args.length,
+            draws=args.draws,
+            seed=args.seed,
+            progress=lambda share: show(round(1000 * share), 1000),
+        )
+    if to is not None:
+        to.write_table(measured.table())
+    if to is None or to.path is not None:
+        print("\n".join(map(one_line, _lines(measured))))
+
+
+def _lines(measured: DecoderHeads) -> list[str]:
+    drawn = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that come twice"
+    lines = [f"{measured.model} on {drawn}, seed {measured.seed}; mean weight, best untrained head, chance"]
+    roles = measured.roles()
+    for number, (measure, meaning) in enumerate(MEASURES.items()):
+        lines.append(f"{measure}, {meaning}:")
+        of_measure = [role for role in roles if role.measure == measure]
+        lines += [_line(role) for role in of_measure] or [_none(measured, number)]
+    return lines
+
+
+def _line(role: DecoderRole) -> str:
+    return f"{both(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
+
+
+def _none(measured: DecoderHeads, number: int) -> str:
+    most, untrained = measured.trained[number].max(), measured.untrained[number].max()
+    even = chance(measured.length)[number]
+    return f"no head; the highest mean weight is {decimal(most, 3)}, {decimal(untrained, 3)}, {decimal(even, 3)}"

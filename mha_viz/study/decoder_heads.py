@@ -1,0 +1,117 @@
+"""The heads of a causal model on random tokens that are repeated once; no corpus is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.repeats import (
+    DRAWS,
+    LENGTH,
+    MEASURES,
+    SEED,
+    DecoderHeads,
+    Numbers,
+    chance,
+    random_repeats,
+    scores,
+)
+from mha_viz.errors import ModelUnsupported, SettingError
+from mha_viz.files.assets import asset
+from mha_viz.models import snapshots
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.quotes import quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # as of the toy's history; a mean weight
+AT_ONCE = 10  # sequences in one batch
+MOST_DRAWS = 10_000
+
+
+class _Sequence(NamedTuple):
+    """Pieces as the model is given them."""
+
+    ids: list[int]
+    types: list[int]
+
+
+def decoder_heads(
+    model: str | Encoder = "gpt2",
+    *,
+    length: int = LENGTH,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    device: str = "cpu",
+    progress: Callable[[float], None] = lambda _: None,
+) -> DecoderHeads:
+    """What each head of a causal model does on random tokens that are repeated once, beside the same model with random
+    weights: mean weights for induction, the duplicate token, the previous token and the sink.
+
+    ``length`` tokens, each different, come twice; special tokens are left out. ``draws`` sequences follow from
+    ``seed``. ``progress`` is called with the share that is done.
+
+    Raises ModelUnsupported for a model that is not causal, SettingError for a length or a number of draws that cannot
+    be had, ModelError's family.
+
+    >>> roles = mv.decoder_heads("repeater", draws=10).roles()
+    >>> sorted({role.measure for role in roles})
+    ['induction', 'previous']
+    """
+    encoder = model if isinstance(model, Encoder) else load(model, device)
+    check(encoder, length, draws)
+    parts = [range(first, min(draws, first + AT_ONCE)) for first in range(0, draws, AT_ONCE)]
+    measured: list[Numbers] = []
+    for number, reader in enumerate((encoder, encoder.untrained(seed))):
+        sums = np.zeros((len(MEASURES), encoder.layers, encoder.heads))
+        for done, part in enumerate(parts, 1):
+            sums += part_of(reader, part, length, draws, seed) * len(part)
+            progress((number + done / len(parts)) / 2)
+        measured.append(sums / draws)
+    return DecoderHeads(encoder.name, length, draws, seed, *measured)
+
+
+def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
+    """What each head of a built-in causal model did at every snapshot of its training: one row for each measure, with
+    chance as the baseline."""
+    import pandas as pd
+
+    even, rows = chance(LENGTH), list[tuple[object, ...]]()
+    for step in snapshots.steps(asset(name)):
+        encoder = load(f"{name}@{step}")
+        measured = part_of(encoder, range(draws), LENGTH, draws, seed)
+        for number, measure in enumerate(MEASURES):
+            for (layer, head), score in np.ndenumerate(measured[number]):
+                rows.append((step, measure, layer, head, draws, float(score), float(even[number])))
+    return pd.DataFrame(rows, columns=list(HISTORY))
+
+
+def check(encoder: Encoder, length: int, draws: int) -> None:
+    """Raise ModelUnsupported or SettingError for what :func:`decoder_heads` cannot measure."""
+    if not encoder.causal:
+        raise ModelUnsupported(
+            f"{quoted(encoder.name)} is no causal model: a token attends to later ones, too.",
+            "Choose a model such as GPT-2; a corpus shows the roles of others.",
+        )
+    most = min(encoder.limit // 2, len(_pieces(encoder)))
+    if not 2 <= length <= most:
+        raise SettingError(f"length is {length}.", f"Repeat 2 to {most} tokens.")
+    if not 1 <= draws <= MOST_DRAWS:
+        raise SettingError(f"draws is {draws}.", f"Draw 1 to {MOST_DRAWS:,} sequences.")
+
+
+def part_of(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
+    """[measure, layer, head]: mean weights over some of the draws."""
+    drawn = random_repeats(_pieces(encoder), length, draws, seed)[part.start : part.stop].tolist()
+    return scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in drawn]), length)
+
+
+def _pieces(encoder: Encoder) -> npt.NDArray[np.int64]:
+    """The vocabulary without special tokens, as far as the model has a row for it."""
+    rows = min(len(encoder.vocabulary), int(encoder.config.vocab_size))
+    special = [piece for piece in encoder.vocabulary.all_special_ids if piece < rows]
+    return np.delete(np.arange(rows), special)

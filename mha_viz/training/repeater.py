@@ -1,0 +1,121 @@
+"""A second toy model: causal, attention only, two layers, which learns to continue sequences that repeat themselves.
+
+Words come in random order and then again in the same order, so that nothing but what was read tells which comes next.
+The only way to know is to find where the present word stood before and to look at what followed there, which takes two
+heads one above the other (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section on induction
+heads; Olsson et al. 2022). No head is assigned either, and the loss does not depend on attention weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from mha_viz.corpus import lexicon
+from mha_viz.errors import SettingError
+from mha_viz.training.toy_model import Progress, Trained, initialise, raise_if_cancelled, weights, word_level
+
+LAYERS, HEADS, WIDTH = 2, 4, 64
+POSITIONS = 64
+TOKENS = 50  # of a sequence
+SHORTEST, LONGEST = 4, 25  # words before they are repeated
+STEPS, BATCH = 3000, 64
+LEARNING_RATE = 3e-3  # at its peak
+WARM_UP = 100  # steps
+SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # and the last step
+_SPECIAL = ("[PAD]", "[UNK]")
+VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+
+
+def config() -> Any:
+    """A GPT-2 whose feed-forward parts have one unit each, and put out nothing."""
+    return GPT2Config(
+        vocab_size=len(VOCABULARY),
+        n_embd=WIDTH,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_inner=1,
+        n_positions=POSITIONS,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=0,
+        architectures=["GPT2LMHeadModel"],
+    )
+
+
+def tokenizer() -> Any:
+    """One piece per word, in lower case, and no special tokens around a text."""
+    special = dict(zip(("pad_token", "unk_token"), _SPECIAL, strict=True))
+    tokenizer_class: Any = PreTrainedTokenizerFast
+    return tokenizer_class(tokenizer_object=word_level(VOCABULARY), model_max_length=POSITIONS, **special)
+
+
+def train(
+    seed: int = 0,
+    steps: int = STEPS,
+    progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Trained:
+    """Train a model; equal arguments give equal models on one machine.
+
+    Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` is below 1.
+    """
+    if steps < 1:
+        raise SettingError(f"{steps} steps teach nothing.", "Give at least 1.")
+    generator = torch.Generator().manual_seed(seed)
+    model = _initial(generator)
+    trainable = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
+    snapshots, history, recent = {0: weights(model)}, list[Progress](), list[float]()
+    for step in range(1, steps + 1):
+        raise_if_cancelled(cancelled)
+        for group in optimiser.param_groups:
+            group["lr"] = LEARNING_RATE * min(step / WARM_UP, max(0.02, 1 - step / steps))
+        loss = _loss(model, *sequences(generator))
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(trainable, 1.0)
+        optimiser.step()
+        recent.append(loss.item())
+        if step in SNAPSHOT_STEPS or step == steps:
+            snapshots[step] = weights(model)
+        if step % 50 == 0 or step == steps:
+            history.append(Progress(step, steps, {"next": sum(recent) / len(recent)}))
+            recent = []
+            if progress:
+                progress(history[-1])
+    return Trained(seed, model.eval(), snapshots, tuple(history))
+
+
+def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Random words that repeat themselves, [sequence, token], and where each first comes again, [sequence]."""
+    words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, LONGEST), generator=generator)
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (BATCH,), generator=generator)
+    return words.gather(1, torch.arange(TOKENS) % lengths[:, None]), lengths
+
+
+def _initial(generator: torch.Generator) -> Any:
+    """A model with random weights that depend on the seed alone, and feed-forward parts that stay silent."""
+    model = GPT2LMHeadModel(config())
+    for name, weight in model.named_parameters():
+        initialise(name, weight, generator)
+        if ".ln_" in name and name.endswith("weight"):
+            nn.init.ones_(weight)
+        if ".mlp." in name:
+            nn.init.zeros_(weight)
+            weight.requires_grad_(False)
+    return model.train()
+
+
+def _loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
+    """The mean loss of the words that can be known: all that follow a word which has come before."""
+    logits = model(tokens).logits[:, :-1]
+    can_be_known = torch.arange(1, TOKENS) > lengths[:, None]
+    return nn.functional.cross_entropy(logits[can_be_known], tokens[:, 1:][can_be_known])

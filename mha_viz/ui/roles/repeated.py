@@ -1,0 +1,190 @@
+"""Roles of a causal model's heads on repeated random tokens, without a corpus; and how the second toy came by them."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, chance
+from mha_viz.errors import Cancelled
+from mha_viz.figures.caption import both
+from mha_viz.figures.effects import head_grid as grid_of_heads
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.role_map import scores
+from mha_viz.files.assets import asset
+from mha_viz.models import catalog, hub
+from mha_viz.models.folder import is_causal
+from mha_viz.models.snapshots import steps
+from mha_viz.numerals import decimal
+from mha_viz.ui import navigation
+from mha_viz.ui.cache import office
+from mha_viz.ui.head_grid import head_grid
+from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.parts import complain, guarded, theme
+from mha_viz.ui.shelves import Once, Shelf
+from mha_viz.ui.study_progress import wait_for
+
+TOY = "repeater"
+EXAMPLE = "dog river anna green tower king dog river anna green tower"
+PREVIOUS = "L0H0.L0H3"  # of the second toy: its heads that look at the token before
+PART = 10  # sequences of one request
+SPELT = {
+    "induction": "Induction",
+    "duplicate": "Duplicate token",
+    "previous": "Previous token",
+    "sink": "Sink",
+}
+EXPLAINED = (
+    f"No corpus is needed: {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice. *Induction* is the "
+    "mean weight from a token of the second half to the one after its first occurrence, which is what comes next; "
+    "*duplicate token* to that first occurrence; *previous token* and *sink*, the first token of the text, are of all "
+    "rows but the first (Olsson et al. 2022). A head has such a role with more than half of its weight there, and 0.1 "
+    "more than any head with random weights."
+)
+RULES = Rules(
+    one="measurement of a causal model",
+    many="measurements of causal models",
+    stop="Stop it on the Roles page, or wait until it is done.",
+    places=8,
+    forgotten=lambda: 20.0,
+    one_per_tab=True,
+)
+
+
+class _Measured:
+    """The measurements of this server, by model."""
+
+    def __init__(self) -> None:
+        self.desk: Desk[str] = Desk(RULES)
+        self.shelf: Shelf[str, DecoderHeads] = Shelf(64, lambda _: 1)
+
+
+@Once
+def _measured() -> _Measured:
+    return _Measured()
+
+
+def show(model: catalog.Model) -> None:
+    """The section of a causal model whose files are here; nothing for others."""
+    with guarded(complain):
+        folder = hub.local_folder(model)
+        if folder is None or not is_causal(folder):
+            return
+        with st.container(key="repeated"):
+            st.markdown("### On repeated random tokens")
+            st.markdown(EXPLAINED, width=900)
+            heads = _heads(model)
+            if heads is not None:
+                _roles(heads)
+                _grid(heads)
+        if model.name.partition("@")[0] == TOY:
+            _learning()
+
+
+def _heads(model: catalog.Model) -> DecoderHeads | None:
+    """The measurement, from memory or from a job; None until the visitor asks for it. Raises what the model raises."""
+    key = str((model.name, model.path))
+    result = _measured().shelf.get(key)
+    if result is not None:
+        return result
+    order = partial(_measured().desk.order, key, model.label, partial(_study, key, model))
+    is_asked = model.kind == "own" or _measured().desk.under_way(key) is not None
+    if not is_asked or _measured().desk.left(key):
+        st.button("Measure these heads", key="measure_repeats", on_click=_begin, args=(order,))
+        return None
+    job = order()
+    wait_for(job, "Reading repeated random tokens", "stop_repeats")
+    result = _measured().shelf.get(key)
+    if result is None:
+        raise job.error or Cancelled("It was not measured to the end.", "Open the page again.")
+    return result
+
+
+@guarded()
+def _begin(order: Any) -> None:
+    order()
+
+
+def _study(key: str, model: catalog.Model, job: Job) -> None:
+    sums, parts = list[Any](), [range(first, min(DRAWS, first + PART)) for first in range(0, DRAWS, PART)]
+    for untrained in (False, True):
+        measured = []
+        for part in parts:
+            if job.stopped():
+                raise Cancelled("Nobody waits for this any more.", "Open the page again.")
+            numbers = office().repeats(model, part.start, part.stop, untrained).result()
+            measured.append(numbers * len(part))
+            job.tell((len(sums) + len(measured) / len(parts)) / 2)
+        sums.append(np.sum(measured, axis=0) / DRAWS)
+    _measured().shelf.put(key, DecoderHeads(model.name, LENGTH, DRAWS, SEED, *sums))
+
+
+def _roles(heads: DecoderHeads) -> None:
+    """One line for each measure: the heads that have the role, or the highest of all."""
+    roles, even = heads.roles(), chance(heads.length)
+    lines = []
+    for number, measure in enumerate(MEASURES):
+        beside = f"best untrained head {decimal(heads.untrained[number].max())}, chance {decimal(even[number])}"
+        named = [f"**{both(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure]
+        none = f"no head has more than half of its weight there; the most is {decimal(heads.trained[number].max())}"
+        lines.append(f"* *{SPELT[measure]}*, {MEASURES[measure]}: {', '.join(named[:8]) or none} ({beside})")
+    st.markdown("\n".join(lines))
+
+
+def _grid(heads: DecoderHeads) -> None:
+    measure = st.segmented_control(
+        "Mean weight",
+        list(MEASURES),
+        default="induction",
+        format_func=SPELT.__getitem__,
+        key="repeats_measure",
+        required=True,
+    )
+    values = heads.trained[list(MEASURES).index(str(measure))]
+    chart = grid_of_heads(values, "mean weight", (), theme(), decimal)
+    head_grid(chart, "repeats", f"{SPELT[str(measure)]}: mean weight of each head.")
+
+
+# ---- How the second toy learned ------------------------------------------------------------------------------
+
+
+@cache
+def _history() -> Any:
+    import pandas as pd
+
+    return pd.read_csv(asset(f"{TOY}_history.csv"))
+
+
+def _learning() -> None:
+    """A slider over the training of the second toy, and its scores at each step."""
+    saved = list(steps(asset(TOY)))
+    st.markdown("### How it learned")
+    st.markdown(
+        "A causal model of two layers of attention alone read words in random order that came again in the same "
+        "order. Heads of the first layer come to look at the token before; by what these bring along, heads of the "
+        "second find the token that comes next. Two heads of the first layer do so: without one of them the answer "
+        "stays, without both it is lost.",
+        width=900,
+    )
+    _at_a_step(saved)
+
+
+@st.fragment
+@guarded(complain)
+def _at_a_step(saved: list[int]) -> None:
+    step = st.select_slider("Steps of training", saved, value=saved[-1], key="repeater_step")
+    columns = st.columns(2, gap="large")
+    for column, measure in zip(columns, ("previous", "induction"), strict=True):
+        table = _history()
+        chart = scores(table[table["task"] == measure], int(step), SPELT[measure], theme())
+        column.plotly_chart(chart, key=f"repeats_{measure}", theme=None, config=CONFIG)
+    st.caption("Mean weight of every head on repeated random tokens; blue: the highest at the end, dotted: chance.")
+    page, name = navigation.page, f"{TOY}@{step}" if step != saved[-1] else TOY
+    st.page_link(
+        page("explore"), label=":primary[Open this step in Explore]", query_params={"model": name, "text": EXAMPLE}
+    )
+    query = {"model": TOY, "text": EXAMPLE, "off": "L0H0.L0H3"}
+    st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)

@@ -1,0 +1,209 @@
+"""What heads do on repeated random tokens: weights worked out by hand, loops over transformers' own, and the second toy
+model, which has an induction head above one that looks at the token before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import AutoModel
+
+from mha_viz.analysis.repeats import MEASURES, DecoderHeads, chance, random_repeats, scores
+from mha_viz.attention import Head
+from mha_viz.cli import main
+from mha_viz.errors import ModelUnsupported, SettingError
+from mha_viz.figures.caption import both
+from mha_viz.files.assets import asset
+from mha_viz.models import ablation, snapshots
+from mha_viz.models.answers import question_about
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.numerals import decimal
+from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
+from mha_viz.study.effects import Case, answer
+from mha_viz.training import repeater as training
+from tests.page_session import PageSession
+from tests.tiny_models import HEADS, LAYERS
+
+Folder = Callable[[str], Path]
+Tiny = Callable[[str], Encoder]
+
+
+def test_weights_worked_out_by_hand() -> None:
+    weights = np.zeros((1, 4, 1, 4, 4), np.float32)  # tokens a b a b
+    weights[0, 0, 0, 2, 1], weights[0, 0, 0, 3, 2] = 0.8, 0.4  # from a to the b after the first a; from b to the a
+    weights[0, 1, 0, 2, 0], weights[0, 1, 0, 3, 1] = 1.0, 0.5
+    weights[0, 2, 0, [1, 2, 3], [0, 1, 2]] = 0.9, 0.6, 0.3
+    weights[0, 3, 0, 1:, 0] = 0.2, 0.3, 1.0
+    induction, duplicate, previous, sink = scores(weights, 2)[:, 0]
+    assert induction == pytest.approx([0.6, 0, 0.45, 0])
+    assert duplicate == pytest.approx([0, 0.75, 0, 0.15])
+    assert previous == pytest.approx([0.4, 0, 0.6, 0.2 / 3])
+    assert sink == pytest.approx([0, 1 / 3, 0.3, 0.5])
+    assert chance(2) == pytest.approx([(1 / 3 + 1 / 4) / 2] * 2 + [(1 / 2 + 1 / 3 + 1 / 4) / 3] * 2)
+
+
+def test_tokens_are_drawn_once_and_come_again() -> None:
+    drawn = random_repeats(np.arange(100, 140), 25, 50, 0)
+    assert drawn.shape == (50, 50)
+    assert (drawn[:, :25] == drawn[:, 25:]).all()
+    assert all(len(set(row[:25])) == 25 for row in drawn.tolist())
+    assert (drawn == random_repeats(np.arange(100, 140), 25, 50, 0)).all()
+    assert (drawn != random_repeats(np.arange(100, 140), 25, 50, 1)).any()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_a_loop_over_transformers_gives_the_same(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny(family)
+    measured = decoder_heads(encoder, length=7, draws=3, seed=5)
+    vocabulary = [i for i in range(len(encoder.vocabulary)) if i not in encoder.vocabulary.all_special_ids]
+    model: Any = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
+    sums = np.zeros((len(MEASURES), LAYERS, HEADS))
+    for ids in random_repeats(np.array(vocabulary), 7, 3, 5).tolist():
+        with torch.no_grad():
+            layers = model(torch.tensor([ids]), output_attentions=True).attentions
+        for layer, weights in enumerate(layers):
+            for head in range(HEADS):
+                one = weights[0, head].double().numpy()
+                sums[0, layer, head] += np.mean([one[7 + i, i + 1] for i in range(7)])
+                sums[1, layer, head] += np.mean([one[7 + i, i] for i in range(7)])
+                sums[2, layer, head] += np.mean([one[i, i - 1] for i in range(1, 14)])
+                sums[3, layer, head] += np.mean([one[i, 0] for i in range(1, 14)])
+    assert np.abs(measured.trained - sums / 3).max() < 1e-5
+    assert np.abs(measured.untrained - measured.trained).max() > 1e-3
+    assert tuple(measured.table().columns[:6]) == ("layer", "head", *MEASURES)
+
+
+def test_a_role_is_more_than_half_of_the_weight_and_than_random_weights_give() -> None:
+    trained, untrained = np.zeros((4, 1, 3)), np.zeros((4, 1, 3))
+    trained[0, 0] = 0.6, 0.9, 0.5
+    trained[2, 0, 2], untrained[2, 0, 0] = 0.7, 0.65
+    roles = DecoderHeads("made", 25, 50, 0, trained, untrained).roles()
+    assert [(role.head, role.measure, role.score) for role in roles] == [
+        (Head(0, 1), "induction", 0.9),
+        (Head(0, 0), "induction", 0.6),
+    ]
+
+
+def test_what_cannot_be_measured_is_said(tiny: Tiny) -> None:
+    with pytest.raises(ModelUnsupported, match="no causal model"):
+        decoder_heads(tiny("bert"))
+    for more, problem in (({"length": 33}, "length is 33"), ({"length": 1}, "length is 1"), ({"draws": 0}, "draws is")):
+        with pytest.raises(SettingError, match=problem):
+            decoder_heads(tiny("gpt2"), **more)  # type: ignore[arg-type]
+
+
+# ---- The second toy ----------------------------------------------------------------------------------------------
+
+
+TEXT = "dog river anna green tower king dog river anna green tower"
+LENGTH = 12
+HALF = "dog river anna green tower king cat house peter red bridge queen"
+LONG = f"{HALF} {HALF}"
+PREVIOUS = (Head(0, 0), Head(0, 3))
+
+
+@pytest.fixture(scope="module")
+def repeater() -> Encoder:
+    return load("repeater")
+
+
+def test_it_has_heads_for_the_token_before_below_induction_heads(repeater: Encoder) -> None:
+    roles = {(role.head, role.measure) for role in decoder_heads(repeater, draws=20).roles()}
+    assert roles == {(head, "previous") for head in PREVIOUS} | {(Head(1, head), "induction") for head in range(4)}
+
+
+def test_without_the_heads_for_the_token_before_induction_is_silent(repeater: Encoder) -> None:
+    """One of the two is enough; without both, neither the heads above nor the answer are left."""
+    whole, alone, without = (
+        scores(ablation.without(repeater, off, "", words=LONG.split()).weights[:, :, None], LENGTH)[0, 1]
+        for off in ((), PREVIOUS[:1], PREVIOUS)
+    )
+    assert whole.min() > 0.7
+    assert alone.min() > 0.3
+    assert without.max() < 0.2
+    question = question_about(repeater, TEXT)
+    assert question.word == "king"
+    for off, best in (((), "king"), (PREVIOUS[:1], "king"), (PREVIOUS[1:], "king"), ((Head(0, 1),), "king")):
+        assert answer(repeater, off, Case(TEXT, question=question)).best[1] == best
+    silenced = answer(repeater, PREVIOUS, Case(TEXT, question=question))
+    assert silenced.best[1] != "king"
+    assert silenced.followed[1] < 0.01
+
+
+def test_it_is_attention_alone(repeater: Encoder) -> None:
+    for layer in range(2):
+        state = torch.randn(1, 3, 64, generator=torch.Generator().manual_seed(layer))
+        assert not repeater.module(f"h.{layer}.mlp")(state).any()
+
+
+def test_a_seed_gives_the_same_weights_and_another_one_others() -> None:
+    one, again, other = (training.train(seed, 3).snapshots[3] for seed in (1, 1, 2))
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    assert not torch.equal(one["transformer.wte.weight"], other["transformer.wte.weight"])
+    assert not any(one[name].any() for name in one if ".mlp." in name)
+    with pytest.raises(SettingError, match="0 steps"):
+        training.train(0, 0)
+
+
+def test_sequences_repeat_themselves() -> None:
+    tokens, lengths = training.sequences(torch.Generator().manual_seed(0))
+    assert tokens.shape == (training.BATCH, training.TOKENS)
+    assert int(tokens.min()) >= 2
+    for row, length in zip(tokens, lengths.tolist(), strict=True):
+        assert torch.equal(row[length:], row[:-length])
+
+
+def test_the_recorded_history_is_that_of_the_snapshots() -> None:
+    recorded = pd.read_csv(asset("repeater_history.csv"))
+    assert tuple(recorded.columns) == HISTORY
+    saved = snapshots.steps(asset("repeater"))
+    assert sorted(set(recorded["step"])) == list(saved)
+    for step in (saved[3], saved[-1]):
+        measured = part_of(load(f"repeater@{step}"), range(50), 25, 50, 0)
+        rows = recorded[(recorded["step"] == step) & (recorded["task"] == "induction")]
+        assert rows["accuracy"].tolist() == pytest.approx(measured[0].ravel().tolist(), abs=1e-4)
+    best = recorded[recorded["task"] == "induction"].groupby("step")["accuracy"].max()
+    assert best.iloc[0] < 0.1
+    assert best.iloc[-1] > 0.8
+
+
+@pytest.mark.app
+@pytest.mark.usefixtures("no_hub")
+def test_the_roles_page_measures_without_a_corpus(repeater: Encoder) -> None:
+    page = PageSession({"model": "repeater"}, "pages/30_roles.py")
+    assert "On repeated random tokens" in page.said
+    measured = decoder_heads(repeater)
+    for role in measured.roles():
+        assert f"**{both(role.head)}** {decimal(role.score)}" in page.said
+    drawn = [chart.proto.id for chart in page.at.get("plotly_chart")]
+    assert any(one.endswith("-repeats") for one in drawn)
+    assert any(one.endswith("-repeats_induction") for one in drawn)
+    page.at.select_slider(key="repeater_step").set_value(300).run()
+    page.check()
+    assert "On repeated random tokens" not in PageSession({"model": "toy"}, "pages/30_roles.py").said
+
+
+@pytest.mark.app
+@pytest.mark.usefixtures("no_hub")
+def test_the_switch_off_page_shows_that_the_answer_is_lost() -> None:
+    url = {"model": "repeater", "text": TEXT, "off": "L0H0.L0H3"}
+    page = PageSession(url, "pages/60_switch_off.py")
+    assert "As the next token the model answers **king**." in page.said
+    assert "Without 2 heads the answer is **" in page.said
+
+
+def test_the_command_prints_the_roles_and_writes_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "heads.csv"
+    assert main(["decoder-heads", "repeater", "--draws", "5", "--out", str(out)]) == 0
+    measured, printed = decoder_heads("repeater", draws=5), capsys.readouterr().out
+    assert pd.read_csv(out)["induction"].tolist() == pytest.approx(measured.trained[0].ravel().tolist())
+    for role in measured.roles():
+        assert f"{role.head} ({role.head.paper})" in printed
+    assert "duplicate, to the first occurrence of this token:\nno head; the highest mean weight is" in printed
+    assert main(["decoder-heads", "minilm"]) != 0
+    assert "no causal model" in capsys.readouterr().err

@@ -21,6 +21,7 @@ from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
 from mha_viz.ui import navigation
 from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
@@ -180,7 +181,7 @@ def _at_a_step(saved: list[int]) -> None:
     for column, measure in zip(columns, ("previous", "induction"), strict=True):
         table = _history()
         chart = scores(table[table["task"] == measure], int(step), SPELT[measure], theme())
-        column.plotly_chart(chart, key=f"repeats_{measure}", theme=None, config=CONFIG)
+        column.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG)
     st.caption("Mean weight of every head on repeated random tokens; blue: the highest at the end, dotted: chance.")
     page, name = navigation.page, f"{TOY}@{step}" if step != saved[-1] else TOY
     st.page_link(

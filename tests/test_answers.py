@@ -176,9 +176,11 @@ def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
     bert, gpt = tiny("bert words"), tiny("gpt2 words")
     with pytest.raises(TextError, match=r"no \[MASK\]"):
         question_about(bert, "The animal was tired.")
-    with pytest.raises(TextError, match="2 masked tokens: 2, 5"):
+    pieces = bert.vocabulary.tokenize("The [MASK] was [MASK].")
+    first, second = (place for place, piece in enumerate(pieces, 1) if piece == "[MASK]")
+    with pytest.raises(TextError, match=f"2 masked tokens: {first}, {second}"):
         question_about(bert, "The [MASK] was [MASK].")
-    assert question_about(bert, "The [MASK] was [MASK].", place=5).place == 5
+    assert question_about(bert, "The [MASK] was [MASK].", place=second).place == second
     with pytest.raises(SettingError, match="Token 1 is not masked"):
         question_about(bert, "The [MASK] was [MASK].", place=1)
     with pytest.raises(TextError, match=r"“antidisestablishment” is \d+ pieces"):

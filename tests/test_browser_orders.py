@@ -43,7 +43,7 @@ def _choose(label: str, *options: str) -> Act:
 
 def _own_file_and_back(page: Page, _: int) -> None:
     """Without a file the page has no other control, so what was published is chosen again, once all has changed."""
-    for corpus, shown in (("your own file", "CoNLL-U gives all measures"), ("published corpora", "What the 72 heads")):
+    for corpus, shown in (("your own file", "CoNLL-U allows all measures"), ("published corpora", "What the 72 heads")):
         page.get_by_role("radio", name=corpus).click()
         page.get_by_text(shown).wait_for()
         page.locator(".stApp[data-test-script-state=notRunning]").wait_for()

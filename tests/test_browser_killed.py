@@ -72,6 +72,7 @@ def test_every_view_comes_back_after_a_kill_amid_its_work(
         begin(tabs[begin].visit(path))
     addresses = {begin: tab.address for begin, tab in tabs.items()}
     hub.repositories[SLOW].chunk_pause = 0.0
+    tabs[export].page.get_by_role("button", name="PDF").click()  # the server dies while it draws all heads
     server.kill_and_restart()
     for begin, tab in tabs.items():
         expect(tab.page.get_by_test_id("stConnectionStatus")).to_have_count(0, timeout=LONG)

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from benchmarks.visitors import sentence
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
-VISITORS, SENTENCES = 5, 3  # each new sentence meets four others under way
+FEW, MANY = (5, 3), (8, 50)  # visitors and the sentences of each: what is new meets others under way
 PATIENCE = 300.0  # seconds for one run, on a machine that does much else
 Shown = dict[str, tuple[bytes, str, str]]  # sentence: the drawing, what the input shows, the URL
 
@@ -35,9 +37,11 @@ async def _in_turn(url: str, each: list[list[str]]) -> list[Shown]:
     return [await _reads(url, sentences) for sentences in each]
 
 
-def _shown(folder: Path, way: Callable[[str, list[list[str]]], Awaitable[list[Shown]]]) -> list[Shown]:
-    random = Random(7)
-    each = [[sentence(random) for _ in range(SENTENCES)] for _ in range(VISITORS)]
+def _shown(
+    folder: Path, size: tuple[int, int], way: Callable[[str, list[list[str]]], Awaitable[list[Shown]]]
+) -> list[Shown]:
+    random, (visitors, sentences) = Random(7), size
+    each = [[sentence(random) for _ in range(sentences)] for _ in range(visitors)]
     folder.mkdir()
     with AppServer(folder) as server:
 
@@ -49,11 +53,12 @@ def _shown(folder: Path, way: Callable[[str, list[list[str]]], Awaitable[list[Sh
     return shown
 
 
-def test_visitors_at_once_see_what_one_after_the_other_sees(tmp_path: Path) -> None:
-    together, alone = _shown(tmp_path / "together", _at_once), _shown(tmp_path / "alone", _in_turn)
+@pytest.mark.parametrize("size", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_visitors_at_once_see_what_one_after_the_other_sees(tmp_path: Path, size: tuple[int, int]) -> None:
+    together, alone = _shown(tmp_path / "together", size, _at_once), _shown(tmp_path / "alone", size, _in_turn)
     differing = [
         text for ours, theirs in zip(together, alone, strict=True) for text in theirs if ours.get(text) != theirs[text]
     ]
     assert not differing
     drawings = {drawing for shown in alone for drawing, _, _ in shown.values()}
-    assert len(drawings) == VISITORS * SENTENCES, "Two sentences gave one drawing: nothing would be seen of a mix-up."
+    assert len(drawings) == size[0] * size[1], "Two sentences gave one drawing: nothing would be seen of a mix-up."

@@ -414,6 +414,17 @@ def test_two_hundred_closed_sessions_leave_no_descriptors(forgetful: AppServer) 
     until(lambda: forgetful.descriptors() <= before + 20)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the limit is that of Linux")
+def test_the_limit_of_descriptors_is_raised_as_far_as_the_system_lets_it() -> None:
+    script = (
+        "import resource as r; from mha_viz.serving.sweeping import raise_descriptor_limit as raised;"
+        "r.setrlimit(r.RLIMIT_NOFILE, (64, r.getrlimit(r.RLIMIT_NOFILE)[1])); raised();"
+        "soft, hard = r.getrlimit(r.RLIMIT_NOFILE);"
+        "assert soft == (1 << 20 if hard == r.RLIM_INFINITY else min(hard, 1 << 20)) > 64, (soft, hard)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 class _Session:
     def __init__(self, name: int) -> None:
         self.id, self.ended = str(name), Counter[str]()

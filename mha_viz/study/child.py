@@ -50,7 +50,10 @@ def _discreet(profile: Profile) -> Profile:
 
 def without_words(line: str) -> str:
     """A line about what was left out, without the words of the text: quotations and names of chains are masked."""
-    return re.sub(r"Entity=\S*", "Entity=…", re.sub(r"“.*”", "“…”", line))
+    before, begin, quoted = line.partition("“")
+    end = quoted.rfind("”")
+    line = f"{before}“…{quoted[end:]}" if begin and end >= 0 else line
+    return re.sub(r"Entity=\S*", "Entity=…", line)
 
 
 if __name__ == "__main__":

@@ -10,22 +10,20 @@ from benchmarks.results import summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("encode", "many", "effects", "grid", "head", "page", "figures", "standalone", "study", "load")
-BY_NAME_ONLY = ("soak", "fuzz")
+NAMES = ("encode", "many", "effects", "grid", "head", "page", "figures", "standalone", "study", "load", "soak", "fuzz")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the named benchmarks, all without a name, one after the other."""
     process.prepare()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
-    listed = f"{', '.join(NAMES)} (default: all of these), {', '.join(BY_NAME_ONLY)}"
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {listed}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="few repetitions; results go to benchmarks/cache/quick")
     parser.add_argument("--minutes", type=float, help="how long the soak takes (default: 20)")
     chosen = parser.parse_args(arguments)
-    wrong = [name for name in chosen.names if name not in (*NAMES, *BY_NAME_ONLY)]
+    wrong = [name for name in chosen.names if name not in NAMES]
     if wrong:
-        parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join((*NAMES, *BY_NAME_ONLY))}.")
+        parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join(NAMES)}.")
     results = HERE / "cache" / "quick" if chosen.quick else HERE / "results"
     results.mkdir(parents=True, exist_ok=True)
     for name in chosen.names or NAMES:

@@ -1,6 +1,6 @@
 """Twenty minutes with a thousand visitors who come and go: does the server give back what it took?
 
-``python -m benchmarks soak [--minutes 20]``. Not a part of ``make bench``.
+``python -m benchmarks soak [--minutes 20]``.
 """
 
 from __future__ import annotations

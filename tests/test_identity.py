@@ -6,9 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from itertools import combinations
+from functools import cache, partial
+from itertools import combinations, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Ablation, Question
 from mha_viz.figures import recipe
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import told_apart
@@ -26,6 +28,7 @@ from mha_viz.models import catalog
 from mha_viz.models.ablation import means_over
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.ui import cache as cache_of_pages
 from mha_viz.ui import tray
 from mha_viz.ui.annotated import words_of
 from mha_viz.ui.cache import Office
@@ -158,6 +161,41 @@ def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, 
         for answer, expected in zip(first, asked(Office(), attention), strict=True):
             np.testing.assert_array_equal(answer, expected)
     assert not np.array_equal(*(office.plane(attention).points for attention in (each[0], each[9])))
+
+
+class Echo:
+    """In place of the process with the models: the answer to a request is the request."""
+
+    loaded = frozenset[str]()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def answer(*request: object) -> SimpleNamespace:
+            return SimpleNamespace(request=(name, *request), nbytes=8, bytes=8, weights=np.zeros(1))
+
+        return answer
+
+
+def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every two requests that differ in one thing, asked twice in turn."""
+    monkeypatch.setattr(cache_of_pages, "_reader", Echo)
+    office, requests = Office(), list[Callable[[], Any]]()
+    questions = [Question("next", 2, word) for word in ("cat", "dog")]
+    off = ((Head(0, 1),), (Head(1, 0),), (Head(0, 1), Head(1, 0)))
+    for model in map(catalog.resolve, ("minilm", "toy")):
+        for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
+            requests += [partial(ask, model, text, pair) for ask in (office.reading, office.norms)]
+            for place, word, other in ((None, "", ""), (1, "", ""), (2, "", ""), (1, "cat", ""), (1, "", "cat")):
+                requests.append(partial(office.question, model, text, pair, place, word, other))
+            for question in questions:
+                requests.append(partial(office.gradients, model, text, pair, question))
+                for what in ("direct", "importance"):
+                    requests.append(partial(office.per_head, what, model, text, pair, question))  # type: ignore[arg-type]
+            for method, asked, heads in product(("zero", "uniform"), (None, *questions), off):
+                ablation = Ablation(text, pair, method, asked)
+                requests += [partial(ask, model, ablation, heads) for ask in (office.without, office.answer)]
+    for _ in range(2):
+        answers = [request().result(PATIENCE).request for request in requests]
+        assert len(set(map(repr, answers))) == len(requests) > 300
 
 
 def test_one_visitor_never_sees_the_words_of_another() -> None:

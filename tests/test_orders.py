@@ -13,7 +13,16 @@ from tests.places import NOT_PRESSED, PLACES, Place
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
-OFTEN = ("explore", "compare", "roles", "inside", "lab", "switch off")  # places in every run of the tests
+OFTEN = (
+    "explore",
+    "compare",
+    "roles",
+    "inside",
+    "lab",
+    "switch off",
+    "questions",
+    "about",
+)  # places in every run of the tests
 ALIKE = (
     "mha_search.query",
     "inside_head",

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import streamlit as st
 
+from mha_viz.errors import Cancelled
 from mha_viz.numerals import duration
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, remark
 
 SOON = 0.4  # seconds between two looks
+R = TypeVar("R")
+
+
+def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
+    """The result of a job, once :func:`wait_for` has waited for it. Raises what the job raised, and Cancelled where it
+    left no result."""
+    wait_for(job, words, stop_key)
+    value = result()
+    if value is None:
+        raise job.error or Cancelled("The computation was not finished.", "Open the page again.")
+    return value
 
 
 def wait_for(job: Job, words: str, stop_key: str) -> None:

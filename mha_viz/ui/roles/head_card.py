@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
-from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.head_map import CONFIG
@@ -25,7 +25,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable, used
 from mha_viz.ui.studies import Evidence, studies
-from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.study_progress import result_of
 
 LISTED = 8  # relations
 SHOWN = 4  # sentences of each kind
@@ -207,12 +207,8 @@ def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
         remark("You stopped the reading of the built-in sentences.")
         st.button("Continue", key="read_sentences", on_click=_start, args=(model,))
         return None
-    job = studies().point(model)
-    wait_for(job, "Reading the built-in sentences", "stop_sentences")
-    pointers = studies().pointers(model)
-    if pointers is None:
-        raise job.error or Cancelled("The built-in sentences were not read to the end.", "Open the head again.")
-    return pointers
+    words = "Reading the built-in sentences"
+    return result_of(studies().point(model), words, "stop_sentences", lambda: studies().pointers(model))
 
 
 @guarded()

@@ -26,7 +26,7 @@ from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.shelves import Once, Shelf
-from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.study_progress import result_of
 
 TOY = "repeater"
 EXAMPLE = "dog river anna green tower king dog river anna green tower"
@@ -96,12 +96,8 @@ def _heads(model: catalog.Model) -> DecoderHeads | None:
     if not is_asked or _measured().desk.left(key):
         st.button("Measure these heads", key="measure_repeats", on_click=_begin, args=(order,))
         return None
-    job = order()
-    wait_for(job, "Reading repeated random tokens", "stop_repeats")
-    result = _measured().shelf.get(key)
-    if result is None:
-        raise job.error or Cancelled("It was not measured to the end.", "Open the page again.")
-    return result
+    words = "Reading repeated random tokens"
+    return result_of(order(), words, "stop_repeats", lambda: _measured().shelf.get(key))
 
 
 @guarded()

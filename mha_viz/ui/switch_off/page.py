@@ -30,7 +30,7 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.study_progress import result_of
 from mha_viz.ui.switch_off import answering, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
@@ -158,12 +158,8 @@ def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> 
     if _parts().left(key):
         st.button("Continue", key="go_on_each_head", on_click=_go_on, args=(order,))
         raise Cancelled("You stopped this.")
-    job = order()
-    wait_for(job, "Switching off one head after the other", "stop_each_head")
-    effects = office().effects.get(key)
-    if effects is None:
-        raise job.error or Cancelled("The computation of the effects was not finished.", "Open the page again.")
-    return effects
+    words = "Switching off one head after the other"
+    return result_of(order(), words, "stop_each_head", lambda: office().effects.get(key))
 
 
 @guarded()

@@ -17,7 +17,7 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import guarded
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.study_progress import result_of
 
 TOGETHER = Rules(
     one="study of heads together",
@@ -48,12 +48,8 @@ def effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: 
     if _desk().left(key):
         st.button("Continue", key="go_on_together", on_click=_go_on, args=(order,))
         raise Cancelled("You stopped this.")
-    job = order()
-    wait_for(job, "Reading the text without these heads", "stop_together")
-    result = office().together.get(key)
-    if result is None:
-        raise job.error or Cancelled("The computation was not finished.", "Open the page again.")
-    return result
+    words = "Reading the text without these heads"
+    return result_of(order(), words, "stop_together", lambda: office().together.get(key))
 
 
 @guarded()

@@ -215,18 +215,19 @@ def mixed(count: int, seed: int = 0) -> Iterator[str | list[str]]:
         yield words[:9] if number % 4 == 3 else " ".join(words)
 
 
-TOGETHER = {"mobilebert": 5e-6}  # without layer normalisation states are large, and so is what rounding does to them
+# Random weights give larger scores than trained ones, and rounding differs between processors.
+TOGETHER = {"minilm": 1e-6, "toy": 1e-6}
 
 
-@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+@pytest.mark.parametrize("family", [*TOGETHER, *tiny_models.FAMILIES])
 def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
-    encoder, texts = tiny(family), [*mixed(30)]
+    encoder, texts = mv.load(family) if family in TOGETHER else tiny(family), [*mixed(30)]
     together = [*encoder.encode_many(iter(texts), batch_words=40)]
     assert len(together) == len(texts)
     for text, one in zip(texts, together, strict=True):
         alone = encoder.encode(text) if isinstance(text, str) else encoder.encode_words(text)
         assert (one.key, one.text, one.made) == (alone.key, alone.text, alone.made)
-        assert np.abs(one.weights - alone.weights).max() < TOGETHER.get(family, 1e-6)
+        assert np.abs(one.weights - alone.weights).max() < TOGETHER.get(family, 5e-6)
         assert not one.weights.flags.writeable
 
 

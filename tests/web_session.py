@@ -94,6 +94,16 @@ def state(element: Element, value: Any) -> WidgetState:
     return message
 
 
+@dataclass(slots=True)
+class _Awaited:
+    """The run that was asked for: of a fragment (empty: of the page), of another page (empty: of the same)."""
+
+    fragment: str
+    page_hash: str
+    end: asyncio.Future[None]
+    begun: bool = False
+
+
 class WebSession:
     """One tab. Use as ``async with``: entering opens ``page`` with ``parameters`` and waits for the first run's end.
 
@@ -125,7 +135,8 @@ class WebSession:
         self._cache: dict[str, tuple[Delta, int]] = {}
         self._run, self._max_age = "", 2
         self._run_fragments: tuple[str, ...] = ()
-        self._waits: tuple[str, bool, asyncio.Future[None]] | None = None  # fragment or "", run begun, end
+        self._running = False  # a run of the script has begun and not ended, or will be followed by another
+        self._waits: _Awaited | None = None
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.Task[None]] = {}
 
@@ -254,6 +265,7 @@ class WebSession:
 
     async def file_url(self, key: str) -> str:
         """Where the file behind a download button lies, made now where it is made on demand."""
+        await self._settled()
         button = self.widgets[key].proto
         if not button.deferred_file_id:
             return str(button.url)
@@ -275,7 +287,9 @@ class WebSession:
         page_hash: str = "",
         history: bool = False,
     ) -> float:
-        """Run the script as the browser does and wait for the run's end; the seconds it took."""
+        """Run the script as the browser does and wait for the run's end; the seconds it took. Runs that began by
+        themselves are over first, as for a person who waits for what moves."""
+        await self._settled()
         if query is not None:
             self.query_string = query
         self._hash = page_hash or self._hash
@@ -283,7 +297,7 @@ class WebSession:
             self._stop(self._timers)
             self._states.clear()
         end = asyncio.get_running_loop().create_future()
-        self._waits = (fragment, False, end)
+        self._waits = _Awaited(fragment, page_hash if page_hash in self.pages.values() else "", end)
         begin = time.perf_counter()
         await self._send(self._rerun(triggers, fragment, history=history))
         try:
@@ -292,6 +306,11 @@ class WebSession:
         finally:
             self._waits = None
         return time.perf_counter() - begin
+
+    async def _settled(self) -> None:
+        async with asyncio.timeout(self.patience):
+            while self._running and not self._reader.done():
+                await asyncio.sleep(0.01)
 
     async def send(self, message: BackMsg | bytes) -> None:
         """Send anything, and wait for nothing. Raises Gone."""
@@ -439,15 +458,17 @@ class WebSession:
         if not self._run_fragments:
             self._max_age = session.config.max_cached_message_age
             self._stop(self._timers)
-        if self._waits and (not self._run_fragments or self._waits[0] in self._run_fragments):
-            self._waits = (self._waits[0], True, self._waits[2])
+        self._running = True
+        if self._waits and not (self._waits.page_hash and self._waits.page_hash != session.page_script_hash):
+            self._waits.begun |= not self._run_fragments or self._waits.fragment in self._run_fragments
 
     def _end(self, message: ForwardMsg) -> None:
         if message.script_finished == EARLY:
             return
+        self._running = False
         self._forget()
-        if self._waits and self._waits[1] and not self._waits[2].done():
-            self._waits[2].set_result(None)
+        if self._waits and self._waits.begun and not self._waits.end.done():
+            self._waits.end.set_result(None)
 
     def _forget(self) -> None:
         """What the run did not send again is gone: elements, the states of their widgets, cached messages."""
@@ -491,7 +512,7 @@ class WebSession:
             self._answers[request].set_result(answer)
 
     def _fail(self, error: Exception) -> None:
-        ends = [self._waits[2]] if self._waits else []
+        ends = [self._waits.end] if self._waits else []
         for end in [*ends, *self._answers.values()]:
             if not end.done():
                 end.set_exception(error)

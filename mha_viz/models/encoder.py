@@ -143,7 +143,7 @@ class Encoder:
         self, texts: Iterable[str | Sequence[str]], batch_words: int = many.BATCH_WORDS
     ) -> Iterator[Attention]:
         """The attention of each text, in the order given, at the speed of a study: equally long texts are read
-        together, without padding, which changes no number by more than 1e-6.
+        together, without padding, which changes numbers by no more than rounding does (1e-6).
 
         ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`; any iterable, which is
         read some way ahead, up to 64 million attention weights (256 MB). ``batch_words``: at most so many words are

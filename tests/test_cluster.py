@@ -51,7 +51,7 @@ def toy() -> Encoder:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "c.conllu"
-    path.write_text(treebank(240, 4), "utf-8")
+    path.write_text(treebank(150, 5), "utf-8")
     return path
 
 
@@ -99,9 +99,9 @@ def test_two_workers_one_of_which_is_killed_measure_what_one_process_does(
     measured = cluster.study(toy, layout, tmp_path, progress=progress)
     assert_equal(measured, whole)
     assert seen[-1].lost == 1
-    assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (240, 240, 0)
+    assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (150, 150, 0)
     assert seen[1].rate > 0
-    assert sum(seen[-1].by_worker.values()) == 240
+    assert sum(seen[-1].by_worker.values()) == 150
 
     # A second run measures nothing, and a longer corpus what is new.
     before = files_in(tmp_path)
@@ -109,7 +109,7 @@ def test_two_workers_one_of_which_is_killed_measure_what_one_process_does(
     assert_equal(cluster.study(toy, layout, tmp_path), whole)
     assert files_in(tmp_path) == before
     longer = tmp_path / "longer.conllu"
-    longer.write_text(treebank(240, 4) + treebank(8, 4, seed=1).replace("= d", "= e"), "utf-8")
+    longer.write_text(treebank(150, 5) + treebank(8, 4, seed=1).replace("= d", "= e"), "utf-8")
     parts = cluster.open(longer, whole.corpus)
     cluster.study(toy, parts, tmp_path)
     after = files_in(tmp_path)
@@ -169,7 +169,7 @@ def test_the_commands_measure_by_a_cluster_that_runs(
     assert main(["profile", str(corpus), "--model", "toy", "--out", str(out), *address]) == 0
     printed = capsys.readouterr()
     assert "The cluster’s dashboard: http://" in printed.err
-    assert f"toy on {corpus.name} (240 sentences" in printed.out
+    assert f"toy on {corpus.name} (150 sentences" in printed.out
     assert mv.open_profile(out).facts == whole.facts
     other = tmp_path / "other.conllu"
     other.write_text(treebank(120, 4, seed=3), "utf-8")

@@ -30,7 +30,7 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     """
     path, text = Path(source), os.fspath(source)
     if path.is_dir():
-        files = [file for file in path.rglob("*") if readable(file) and file.is_file()]
+        files = [file for file in path.rglob("*") if readable(file.relative_to(path)) and file.is_file()]
     elif path.exists() or not _PATTERN & set(text):
         return (path,)
     else:
@@ -47,8 +47,8 @@ def _matching(pattern: Path) -> Iterator[Path]:
 
 
 def readable(file: Path) -> bool:
-    """True for a file that is read as a part of its folder."""
-    return not file.name.startswith(".") and plain_name(file).lower().endswith(SUFFIXES)
+    """True for a file, by its path in a folder, that is read as a part of it: it is not hidden."""
+    return not any(part.startswith(".") for part in file.parts) and plain_name(file).lower().endswith(SUFFIXES)
 
 
 def plain_name(file: Path) -> str:

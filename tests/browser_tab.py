@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Position, ViewportSize, expect
@@ -11,19 +12,33 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator,
 PATIENCE = 30_000  # milliseconds until something that does not happen is called missing
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+OF_A_TAB = ("viewport", "color_scheme", "reduced_motion", "forced_colors")  # other options are of its whole profile
 LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
 expect.set_options(timeout=PATIENCE)
+# The script has run, and an opened head is painted: looked at in every frame, as a locator would be twice a second.
+DRAWN = """() => {
+    if (document.querySelector(".stApp")?.dataset.testScriptState !== "notRunning") return false;
+    const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
+    const [panels, heat] = [".panels", ".heat canvas"].map((part) => host?.shadowRoot.querySelector(part));
+    if (!panels || panels.classList.contains("waiting") || !heat || heat.width <= 1) return false;
+    const { data } = heat.getContext("2d").getImageData(0, 0, heat.width, heat.height);
+    return new Set(new Uint32Array(data.buffer)).size > 4;
+}"""
 
 
 class BrowserTab:
     """One visitor's tab, with everything it asked the network for and everything that went wrong in it."""
 
-    def __init__(self, context: BrowserContext, url: str) -> None:
+    def __init__(self, context: BrowserContext, url: str, viewport: ViewportSize | None = None, **media: Any) -> None:
         self.requests: list[str] = []
         self.faults: list[str] = []
         self.url = url
         self.page: Page = context.new_page()
         self.page.set_default_timeout(PATIENCE)
+        if viewport:
+            self.page.set_viewport_size(viewport)
+        if media:
+            self.page.emulate_media(**media)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", self._dismiss)
         self.page.on("console", self._overhear)
@@ -75,13 +90,7 @@ class BrowserTab:
 
     def drawn(self) -> None:
         """Wait until the script has run and an opened head is painted."""
-        expect(self.page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
-        expect(self.panels).not_to_have_class(re.compile("waiting"))
-        self.page.wait_for_function(
-            "c => c.width > 1 && new Set(new Uint32Array(c.getContext('2d').getImageData(0,0,c.width,c.height)"
-            ".data.buffer)).size > 4",
-            arg=self.heat.element_handle(),
-        )
+        self.page.wait_for_function(DRAWN)
 
     def read(self, text: str) -> None:
         self.field.fill(text)

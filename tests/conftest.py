@@ -179,7 +179,7 @@ def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., Brows
 
     One tab stays open; without it each test would begin with a new window and a new process.
     """
-    from tests.browser_tab import DESKTOP
+    from tests.browser_tab import DESKTOP, IDLE
 
     profiles: dict[str, BrowserContext] = {}
 
@@ -187,7 +187,7 @@ def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., Brows
         name = repr(sorted(options.items()))
         if name not in profiles:
             profiles[name] = browser.new_context(viewport=DESKTOP, **options)
-            profiles[name].new_page().goto(f"{server.url}/_stcore/health")
+            profiles[name].new_page().goto(f"{server.url}{IDLE}")
         return profiles[name]
 
     yield of

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.app_server import AppServer
-from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 SENTENCE = "the animal didn't cross the street because it was tired."
@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
 def desk(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
     """The visitor's profile on this server; one tab stays open, so that no test has to begin with a new process."""
     with browser.new_context(viewport=DESKTOP) as context:
-        context.new_page().goto(f"{server.url}/_stcore/health")
+        context.new_page().goto(f"{server.url}{IDLE}")
         yield context
 
 

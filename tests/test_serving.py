@@ -649,6 +649,7 @@ def test_what_the_policy_refuses_is_noticed(newcomer: Callable[..., BrowserTab])
 def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(full.url)
     taken = [upgrade(full, path="/heads/_stcore/stream")[0] for _ in range(2)]
+    visitor.is_altered = True
     visitor.page.route("**/heads/about?*", _soon, times=1)
     visitor.page.goto(f"{full.url}/heads/about?text=The+cat+sat.")
     expect(visitor.page.get_by_role("heading")).to_have_text("All places are taken")

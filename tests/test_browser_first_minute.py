@@ -73,6 +73,7 @@ def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(
 @pytest.mark.parametrize(
     ("path", "title"),
     [
+        ("/explore", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
         ("/roles?model=toy", "Roles · Toy, trained on the built-in grammar · mha_viz"),
         ("/why_heads_differ?experiment=penalty", "Why heads differ · A penalty · mha_viz"),
     ],

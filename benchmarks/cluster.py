@@ -80,7 +80,7 @@ class _Measured:
 
     def __init__(self, client: Any, encoder: Encoder, path: Path) -> None:
         cluster = OnCluster(client)
-        client.run(tasks.encoder_of, tasks.Model.opened_by(encoder))
+        client.run(warmed, tasks.Model.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         before = self._sent()
         began = time.perf_counter()
@@ -102,6 +102,11 @@ class _Measured:
         quarter = max(1, len(each) // 4)
         late, early = Sample((max(each[-quarter:]),)), Sample((max(each[quarter : 2 * quarter] or each),))
         yield Row("memory of a worker, last quarter beside second", late, "bytes", early, Target("share", FLAT))
+
+
+def warmed(model: tasks.Model) -> None:
+    """Open the model in this process."""
+    tasks.encoder_of(model)
 
 
 def resident() -> int:

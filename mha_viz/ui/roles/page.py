@@ -35,12 +35,14 @@ def show(where: Address) -> None:
         if not ready(model):
             return inference.download(model)
         evidence = evidence_on(model, corpus)
-        if evidence is None:
-            return repeated.show(model)
-        headline.show(model, evidence)
-        head = _existing(evidence, where.head)
-        if evidence.findings():
-            show_map(evidence, head)
+        if evidence is not None:
+            headline.show(model, evidence)
+            head = _existing(evidence, where.head)
+            if evidence.findings():
+                show_map(evidence, head)
+    if evidence is None:
+        repeated.show(model)
+        return takeaway.of_charts(charts.on_repeats(model))
     with right:
         headline.corpus(evidence)
         if head is not None:
@@ -59,7 +61,7 @@ def show(where: Address) -> None:
     relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
-    takeaway.of_charts(charts.charts(model, evidence, head))
+    takeaway.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
 
 
 def _existing(evidence: Evidence, linked: Head | None) -> Head | None:

@@ -140,7 +140,7 @@ def _case(example: Example) -> None:
     if example.detail.endswith("head_to_dep"):  # the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
-    mark = "right" if example.right else f"gold: {gold}" if gold else "wrong"
+    mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
     st.caption(plain(f"{answer}, weight {example.weight:.2f}, {mark}"))
 
 

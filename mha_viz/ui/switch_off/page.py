@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
@@ -278,35 +279,36 @@ def _changes(
     """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
     future = inference.without(model, ablation.text, ablation.pair, off, ablation.method)
     without = inference.wait(future, "Reading the text again…")
-    moved = per_head(attention, without)
-    moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
         tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
+    drawn = [Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
     with right:
         st.subheader("Which heads attend differently")
-        st.markdown(
-            "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at "
-            "most 693."
-        )
-        chart = charts.head_grid(moved, "nats", off, theme())
-        head_grid(chart, "later_heads", "Change of each later head’s attention.")
+        later, opened = _later_heads(per_head(attention, without), off, about)
     st.page_link(
         navigation.page("explore"),
         label="Open the attention without these heads in Explore →",
-        query_params={**address.now(), "head": str(_most_moved(moved, off))},
+        query_params={**address.now(), "head": str(opened)},
     )
-    return [
-        Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
-        Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),
-    ]
+    return [*drawn, *later]
 
 
-def _most_moved(moved: Any, off: tuple[Head, ...]) -> Head:
-    """The head whose attention changes most; where none can, the first that is off."""
-    if np.isnan(moved).all():
-        return off[0]
-    return Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))
+def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> tuple[list[Chart], Head]:
+    """How far the attention of later heads has ``moved`` [layer, head]: the chart, and the head that it moved most; no
+    chart and the first head that is off where no layer comes after it."""
+    if off[0].layer == len(moved) - 1:
+        st.markdown("None: no head comes after the last layer.")
+        return [], off[0]
+    moved[: off[0].layer + 1] = np.nan  # they read what they read before
+    st.markdown(
+        "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at most "
+        "693."
+    )
+    label = "Change of each later head"
+    head_grid(charts.head_grid(moved, "nats", off, theme()), "later_heads", f"{label}’s attention.")
+    drawn = Chart(label, "later-heads", lambda theme: charts.head_grid(moved, "nats", off, theme), about)
+    return [drawn], Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Row
+from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, model_option, output_options, whole
@@ -45,11 +45,11 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
     corpus = read_corpus(args.corpus)
-    from mha_viz.study.corpus_effects import Run  # loads torch
+    from mha_viz.study.corpus_effects import Measurement  # loads torch
 
     encoder, method = load_model(model, args.device), args.method or METHODS[0]
     role = args.relation, args.direction, args.same_role
-    measuring = Run(encoder, corpus, args.heads, method, *role, args.most)
+    measuring = Measurement(encoder, corpus, args.heads, method, *role, args.most)
     try:
         with bar("sentences") as show:
             for done in measuring.sentences():
@@ -84,13 +84,13 @@ def _lines(result: CorpusEffect) -> list[str]:
     return lines + [_judged(row, result.relation) for row in measured if row.used is not None]
 
 
-def _line(row: Row) -> str:
+def _line(row: EffectRow) -> str:
     name = ", ".join(map(both, row.variant.heads))
     kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
     return f"{decimal(row.effect, 4)}  [{decimal(row.low, 4)}, {decimal(row.high, 4)}]  {name}  {kind}".rstrip()
 
 
-def _judged(row: Row, relation: str) -> str:
+def _judged(row: EffectRow, relation: str) -> str:
     name = both(row.variant.heads[0])
     interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
     if row.used:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_sentences
-from mha_viz.corpus.rows import Row, blocks, new_document, rows_of
+from mha_viz.corpus.rows import WordLine, blocks, new_document, word_lines
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 
@@ -35,7 +35,7 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
         if begun is not None:
             brackets.close(sentences)
             document = begun or f"document {len(sentences)}"
-        rows = rows_of(block, name)
+        rows = word_lines(block, name)
         problem = _tree_problem(rows)
         words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
         for row, word in zip(rows, words, strict=True):
@@ -59,7 +59,7 @@ def read_conllu(text: str, name: str = "corpus") -> Corpus:
     return Corpus(name, tuple(sentences), text_digest(text), has_trees, brackets.any_mentions, tuple(left_out))
 
 
-def _tree_problem(rows: Sequence[Row]) -> str:
+def _tree_problem(rows: Sequence[WordLine]) -> str:
     """Why a sentence's tree is invalid; empty when it is valid. A sentence without any head is unannotated, which is
     valid."""
     ids = [row.id for row in rows]
@@ -94,7 +94,7 @@ def _cycle(heads: Sequence[int]) -> str:
     return ""
 
 
-def _word(row: Row) -> Word:
+def _word(row: WordLine) -> Word:
     head = row.head - 1 if row.head else None
     return Word(row.form, row.upos, head, row.relation if row.head is not None else "", row.features)
 

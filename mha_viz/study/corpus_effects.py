@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, rows_of, variants_of
+from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Weights
@@ -69,14 +69,14 @@ def effect(
     ['head', 'control', 'control', 'control']
     """
     encoder = model if isinstance(model, Encoder) else load(model, device)
-    run = Run(encoder, open_corpus(corpus), heads, method, relation, direction, same_role, most)
+    run = Measurement(encoder, open_corpus(corpus), heads, method, relation, direction, same_role, most)
     for done in run.sentences():
         if progress is not None:
             progress(done)
     return run.result()
 
 
-class Run:
+class Measurement:
     """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`."""
 
     def __init__(
@@ -134,7 +134,7 @@ class Run:
             self._read,
             documents,
             self._left_out,
-            rows_of(self._variants, np.array(self._cases), units, bool(self._relation)),
+            effect_rows(self._variants, np.array(self._cases), units, bool(self._relation)),
         )
 
     def _measured(self, sentence: Sentence) -> Iterator[Numbers]:
@@ -250,4 +250,4 @@ def _means(encoder: Encoder) -> Weights:
     return ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
 
 
-__all__ = ["CorpusEffect", "Run", "Variant", "effect"]
+__all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]

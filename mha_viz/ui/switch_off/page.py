@@ -11,7 +11,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, joined
+from mha_viz.analysis.effects import Effects, Together, all_effects, batches
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Ablation, Question
@@ -144,7 +144,7 @@ def _study(job: Job, key: Key, model: catalog.Model, attention: Attention) -> No
             raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
         parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
-    office().effects.put(key, joined(parts))
+    office().effects.put(key, all_effects(parts))
 
 
 def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> Effects:

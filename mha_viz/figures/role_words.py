@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import gloss, labelled

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
-from mha_viz.analysis.profile import HEADINGS, Finding, Profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source, open_corpus

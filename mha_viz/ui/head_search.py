@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, gloss, linked
 from mha_viz.figures.role_words import best_baseline, standing, strongest_first

@@ -16,7 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import Span

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mha_viz.analysis.active import active
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence

@@ -12,7 +12,8 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.analysis.examples import Example, examples, spans
-from mha_viz.analysis.profile import Finding, Profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.excerpts import Span, excerpts, shorter

@@ -83,6 +83,7 @@ _BERT = Family(
     causal="is_decoder",
     gelu=("dense", "intermediate_act_fn"),
 )
+_DROPPING_BERT = _BERT._replace(plain=False, gelu=None, probabilities="dropout")
 _LLAMA = Family(
     "layers.{0}.self_attn",
     _PROJECTED,
@@ -104,7 +105,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             numbers=_grouped,
         ),
         "bert": _BERT,
-        "big_bird": _BERT._replace(plain=False, gelu=None, probabilities="dropout"),
+        "big_bird": _DROPPING_BERT,
         "bloom": Family(
             "h.{0}.self_attention",
             ("query_key_value",),
@@ -118,12 +119,8 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             per_head="alibi",
         ),
         "camembert": _BERT,
-        "deberta-v2": Family(
-            "encoder.layer.{0}.attention.self",
-            ("query_proj", "key_proj", "value_proj"),
-            "encoder.layer.{0}.attention.output.dense",
-            opaque=_DISENTANGLED,
-            probabilities="dropout",
+        "deberta-v2": _DROPPING_BERT._replace(
+            inputs=("query_proj", "key_proj", "value_proj"), causal=False, opaque=_DISENTANGLED
         ),
         "distilbert": Family(
             "transformer.layer.{0}.attention",

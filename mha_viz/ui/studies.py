@@ -67,8 +67,6 @@ POINTERS = Rules(
     one="reading of the built-in sentences",
     many="readings of the built-in sentences",
     stop="Stop it in the card of its head, or wait until it is done.",
-    places=16,
-    forgotten=lambda: 10.0,
     one_per_tab=True,
 )
 READY = 16  # pieces of evidence whose roles and baselines need not be looked for again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,19 +31,12 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import result_of
+from mha_viz.ui.study_progress import Order, ordered
 from mha_viz.ui.switch_off import answering, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
-EFFECTS = Rules(
-    one="study of effects",
-    many="studies of effects",
-    stop="Wait until it is done, or leave its page.",
-    places=16,
-    forgotten=lambda: 10.0,
-    one_per_tab=True,
-)
+EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
 Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
 CAUTION = (
@@ -114,28 +107,12 @@ def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
 # ---- What is known --------------------------------------------------------------------------------------
 
 
-class _Parts:
-    """The studies of effects that run on this server: one place for each visitor, one study at a time."""
-
-    def __init__(self) -> None:
-        self._desk: Desk[Key] = Desk(EFFECTS)
-
-    def order(self, key: Key, model: catalog.Model, attention: Attention) -> Job:
-        """Begin the study of a reading, or join the one under way. Raises Busy."""
-        work = partial(_study, key=key, model=model, attention=attention)
-        return self._desk.order(key, attention.text.text[:40], work)
-
-    def left(self, key: Key) -> bool:
-        """True when this visitor stopped the last study of this reading."""
-        return self._desk.left(key)
-
-
 @Once
-def _parts() -> _Parts:
-    return _Parts()
+def _desk() -> Desk[Key]:
+    return Desk(EFFECTS)
 
 
-def _study(job: Job, key: Key, model: catalog.Model, attention: Attention) -> None:
+def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
     """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
     batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
@@ -155,17 +132,8 @@ def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> 
         return effects
     if ablation.method == "mean":
         inference.measure_means(model)
-    order = partial(_parts().order, key, model, attention)
-    if _parts().left(key):
-        st.button("Continue", key="go_on_each_head", on_click=_go_on, args=(order,))
-        raise Cancelled("You stopped this.")
-    words = "Switching off one head after the other"
-    return result_of(order(), words, "stop_each_head", lambda: office().effects.get(key))
-
-
-@guarded()
-def _go_on(order: Callable[[], Job]) -> None:
-    order()
+    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "each_head")
+    return ordered(_desk(), order, "Switching off one head after the other", lambda: office().effects.get(key))
 
 
 def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:
@@ -189,26 +157,10 @@ def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
     return f"{which} ({method}); {reading(attention)}."
 
 
-def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """A chart of a width of its own scrolls where the page is narrower."""
-    chart = legible(chart)
-    width = chart.layout.width
-    if width:
-        st.html(
-            f"<style>.st-key-wide_switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
-            "</style>"
-        )
-    selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"} if on_select else {}
-    with st.container(key=f"wide_switch_{key}"):
-        st.plotly_chart(
-            chart,
-            key=key,
-            theme=None,
-            config=CONFIG,
-            width=int(width) if width else "stretch",
-            alt=alt,
-            **selecting,
-        )
+def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Literal["ignore"] = "ignore") -> None:
+    st.plotly_chart(
+        legible(chart), key=key, theme=None, config=CONFIG, alt=alt, on_select=on_select, selection_mode="points"
+    )
 
 
 def _most(effects: Effects, on: str) -> None:

@@ -50,6 +50,12 @@ def show(where: Address) -> None:
         elif evidence.findings():
             show_strongest(evidence)
     headline.trust(evidence)
+    _below(model, evidence, head)
+    takeaway.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
+
+
+def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
+    """The sections under the map: the open head, how a toy learned, the tables, and other corpora and models."""
     if head is not None:
         head_card.show(model, evidence, head)
     if model.name == learning.MODEL:
@@ -61,7 +67,6 @@ def show(where: Address) -> None:
     relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
-    takeaway.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
 
 
 def _existing(evidence: Evidence, linked: Head | None) -> Head | None:

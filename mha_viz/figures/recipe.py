@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
+from mha_viz.attention.encoder_decoder import Made, read_back
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -51,7 +52,7 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 def _reading(name: str, attention: Attention) -> str:
     """The lines that make a reading again: how the model read the text, then each step that was taken since. Where no
     call makes it, the reading is opened from a file."""
-    if attention.is_cross or attention.made[:1] not in READ:
+    if attention.made[:1] not in READ:
         return _opened(name, attention)
     call, steps = _read(attention)
     for step in steps:
@@ -67,7 +68,10 @@ def _opened(name: str, attention: Attention) -> str:
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     """The call with which the model read the text, and the steps that it does not take."""
     encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
-    text, steps = attention.queries, attention.made[1:]
+    made, steps = read_back(attention.made)
+    if made is not None:
+        return f"{encoder}.encode({_of_two_stacks(attention, made)})", steps
+    text = attention.queries
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     either = f"'', words={words!r}" if words else typed
@@ -80,6 +84,13 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
         options = _arguments({name: value for name, value in given.items() if value is not None})
         return f"mv.gradient_weighted({encoder}, {either}, {options})", steps[1:]
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})", steps
+
+
+def _of_two_stacks(attention: Attention, made: Made) -> str:
+    """The arguments with which an encoder–decoder read a source and a target; none for a target that it wrote."""
+    target = "" if made.is_generated or made.part == "encoder" else attention.queries.text
+    named = {"target": target} if target else {}
+    return f"{made.source or attention.keys.text!r}, {_arguments(named | {'part': made.part})}"
 
 
 def _after(call: str, step: str) -> str:

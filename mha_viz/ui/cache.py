@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -52,6 +52,17 @@ Key = tuple[object, ...]
 V = TypeVar("V")
 
 
+class Target(NamedTuple):
+    """What an encoder–decoder reads besides its source, "" for a target that it writes itself, and which of its parts
+    is shown; both empty for a model of one stack."""
+
+    text: str = ""
+    part: str = ""
+
+
+NONE = Target()
+
+
 class Office:
     """The process-wide desk: ask for a reading, get a Future."""
 
@@ -81,7 +92,7 @@ class Office:
 
     def _begin(self) -> None:
         first = first_reading()
-        self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
+        self.readings.put((catalog.DEFAULT, first.text.text, "", NONE), first)
 
     def begin_again(self) -> None:
         """Reset to the initial state. The process with the models stays when it holds what the next visitor needs: the
@@ -93,13 +104,14 @@ class Office:
         with contextlib.suppress(MhaVizError):
             self._reader.rest()
 
-    def reading(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
-        """The attention of ``model`` over a text. The Future raises what the encoder raises.
+    def reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Future[Attention]:
+        """The attention of ``model`` over a text, and of an encoder–decoder over a target. The Future raises what the
+        encoder raises.
 
         Raises Busy when too many requests wait already.
         """
-        key = (_state(model), text, pair)
-        return self._shelved(self.readings, key, lambda: self._reader.read(model.name, text, pair, _words(text, pair)))
+        ask = partial(self._reader.read, model.name, text, pair, _words(text, pair), *of)
+        return self._shelved(self.readings, (_state(model), text, pair, of), ask)
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
         """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
@@ -245,9 +257,9 @@ class Office:
         """Try again."""
         self._failures.drop(model.name)
 
-    def has_reading(self, model: catalog.Model, text: str, pair: str) -> bool:
+    def has_reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> bool:
         """True when the reading is at hand: no model is needed for it."""
-        return self.readings.get((_state(model), text, pair)) is not None
+        return self.readings.get((_state(model), text, pair, of)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background, a moment from now: first the page's own files go out."""

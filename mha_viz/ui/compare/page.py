@@ -12,13 +12,13 @@ import streamlit as st
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray
+from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
 from mha_viz.ui.cache import office, ready
@@ -56,6 +56,8 @@ def show(what: PageRequest) -> None:
     chosen = _choice(pins)
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
+    if chosen != "tray":
+        two_stacks.controls(what.where)
     if chosen not in OF_WEIGHTS:
         _quantity(what.where, has_second=chosen != "word")
     if chosen == "tray":
@@ -65,6 +67,14 @@ def show(what: PageRequest) -> None:
     second = None if chosen == "word" else what.where.second  # a sentence of its own there, and nothing asked
     attention = read(what.text, replace(what.where, off=(), second=second))
     if attention is None:
+        return
+    if attention.is_cross:
+        complain(
+            SettingError(
+                "A comparison shows attention of a text to itself; cross-attention leads from one text to another.",
+                "Choose encoder or decoder here, or see cross-attention on Explore.",
+            )
+        )
         return
     head = _head(attention, what)
     _about(attention, head)
@@ -231,7 +241,7 @@ def _pin(event: dict[str, object]) -> Pin:
 
 def _kept_on_explore() -> dict[str, str]:
     """The parameters of this page's link that are as true of another head on the Explore page."""
-    names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
+    names = {"tray", "target", "part", *address.VIEW} - set(address.OF_THIS_MODEL)
     return {name: value for name, value in st.query_params.to_dict().items() if name in names}
 
 
@@ -245,7 +255,9 @@ def _place(pin: Pin) -> dict[str, str]:
 def _edited(pins: Tray, event: dict[str, object]) -> Tray:
     action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        return tray.add(pins, _pin(event))
+        pin = _pin(event)
+        two_stacks.check_pin(pin.model)
+        return tray.add(pins, pin)
     if not isinstance(index, int):
         return pins
     if action == "remove":
@@ -310,7 +322,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None)  # it is read here, and not asked for
-        other = inference.read_by(_model(what), second, what.where.pair, where)
+        other = inference.read_by(_model(what), second, what.where.pair, where, two_stacks.asked(_model(what), where))
         panels += [Panel(other, head)] if other is not None else []
     return panels
 
@@ -347,7 +359,7 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     if not ready(model):
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
-    other = inference.read_by(model, what.text, what.where.pair)
+    other = inference.read_by(model, what.text, what.where.pair, of=two_stacks.beside(model, attention, what.where))
     if other is None:
         return [Panel(attention, head)]
     similar, nats = office().most_similar_head(attention, head, other)

@@ -12,7 +12,7 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray
+from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import annotated, words_of
 from mha_viz.ui.cache import office, ready
@@ -44,7 +44,8 @@ def draw(what: PageRequest, attention: Attention) -> None:
     begin = opened_first(what, attention)
     heads = (Head.parse(begin.head) if where.head is None else where.head,)
     wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
-    n = len(attention.text)
+    queries, keys = len(attention.queries), len(attention.keys)
+    n = max(queries, keys)
     odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
     inference.say_cut(attention, where)
     inference.say_unknown(attention)
@@ -52,9 +53,13 @@ def draw(what: PageRequest, attention: Attention) -> None:
         remark(f"Part of this link could not be used ({', '.join(odd)}).")
     wanted = wanted if heads[0] in wanted else (Head.parse(begin.head),)
     entitle(str(wanted[0]), quoted(what.sentence))
-    link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    annotation = what.gold()
-    measuring.show(attention.model)
+    fits = where.link and where.link[0] < queries and where.link[1] < keys
+    link = Link(*where.link, words=where.words) if where.link and fits else None
+    is_part = two_stacks.is_part(attention)
+    two_stacks.say(attention)
+    annotation = None if is_part else what.gold()
+    if not is_part:
+        measuring.show(attention.model)
     case.show(annotation, attention, where.case)
     if where.quantity == "gradient":
         _ask(attention, where)
@@ -73,10 +78,10 @@ def draw(what: PageRequest, attention: Attention) -> None:
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
     elif annotation is not None:
         gold.show(annotation, attention, wanted[0])
-    else:
+    elif not is_part:
         _say_pasted(what)
         gold.propose(attention)
-    shown = averages.show(what, attention.model)
+    shown = [] if is_part else averages.show(what, attention.model)
     view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
     takeaway.of_reading(attention, wanted, view, shown)
 
@@ -122,9 +127,17 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = page_request()
-    if view.get("of") == text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
+    if view.get("of") == _of(what):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
+
+
+def _of(what: PageRequest) -> str:
+    """What the packet of the reading that is asked for says that a view belongs to."""
+    with suppress(MhaVizError):
+        if two_stacks.has_two(catalog.resolve(inference.shown_model(what.where) or catalog.default().name)):
+            return text_key("", what.where.part)
+    return text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ())
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
@@ -146,6 +159,7 @@ def _on_tray() -> None:
                 "Heads are compared by their weights in the whole model; the drawing shows something else.",
                 "Switch all heads on and show weights, then add the head.",
             )
+        two_stacks.check_pin(str(event.get("model", "")))
         pin = Pin(
             what.to_pin(what.sentence), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
         )

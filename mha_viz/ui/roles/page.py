@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, takeaway
+from mha_viz.ui import address, inference, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -34,6 +34,8 @@ def show(where: Address) -> None:
     with left:
         if not ready(model):
             return inference.download(model)
+        if two_stacks.refused(where, "roles are measured"):
+            return None
         evidence = evidence_on(model, corpus)
         if evidence is None:
             return repeated.show(model)

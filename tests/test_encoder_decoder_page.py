@@ -9,7 +9,10 @@ import pytest
 
 from mha_viz.attention import Head
 from mha_viz.models.families import PARTS
+from mha_viz.ui import tray
+from mha_viz.ui.tray import Pin
 from tests import tiny_encoder_decoders
+from tests.compare_visits import panels
 from tests.page_session import PageSession
 from tests.tiny_encoder_decoders import ENCODER_HEADS, ENCODER_LAYERS
 from tests.tiny_models import HEADS, LAYERS
@@ -160,18 +163,38 @@ def test_other_pages_say_what_they_cannot_do(page: str, words: str, visit: Visit
 
 
 @pytest.mark.parametrize("show", ["layer", "similar", "map", "word"])
-@pytest.mark.parametrize("part", ["encoder", "decoder"])
+@pytest.mark.parametrize("part", PARTS)
 def test_heads_of_one_part_are_compared(show: str, part: str, visit: Visit) -> None:
     page = visit("pages/20_compare.py", show=show, part=part, target=TARGET, second="The dog was tired.")
     assert page.at.segmented_control(key=f"part_{part}").value == part
-    assert "mha_compare" in page._drawn()
+    assert ("columns" in panels(page)) == (part == "cross")
 
 
-def test_a_head_cannot_be_put_among_the_compared_ones(visit: Visit, model: str) -> None:
-    page = visit(target=TARGET)
-    page.send("mha_explorer", "tray", {"model": model, "head": str(Head(0, 0)), "of": page.shown().header["of"]})
-    assert "cannot be put among the compared heads" in page.said
-    assert "tray" not in page.url
+@pytest.mark.parametrize("target", ["", TARGET])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_head_is_put_among_the_compared_ones_and_opened_again(
+    part: str, target: str, visit: Visit, model: str
+) -> None:
+    page = visit(part=part, **({"target": target} if target else {}))
+    page.send("mha_explorer", "tray", {"model": model, "head": "L1H1", "of": page.shown().header["of"]})
+    kept = "" if part == "encoder" else target
+    (pin,), whole = tray.read(page.url["tray"])
+    assert whole
+    assert pin == Pin(SOURCE, "", model, Head(1, 1), target=kept, part=part)
+    beside = PageSession({"tray": page.url["tray"]}, "pages/20_compare.py")
+    header = panels(beside)
+    assert len(header["panels"]) == 1
+    asked = {"text": SOURCE, "pair": "", "model": model, "head": "L1H1", "target": kept, "part": part}
+    beside.send("mha_compare", "edit", {"action": "pin", **asked})
+    assert len(tray.read(beside.url["tray"])[0]) == 2
+
+
+def test_a_tray_with_a_part_that_there_is_not_loses_that_head_alone() -> None:
+    good = Pin(SOURCE, "", "minilm", Head(0, 0))
+    value = tray.write([good, Pin(SOURCE, "", "t5", Head(0, 0), target=TARGET, part="cross")])
+    assert tray.read(value) == ((good, Pin(SOURCE, "", "t5", Head(0, 0), target=TARGET, part="cross")), True)
+    assert value
+    assert tray.read(value.replace('"cross"', '"both"')) == ((good,), False)
 
 
 def test_a_model_of_one_stack_shows_none_of_it() -> None:

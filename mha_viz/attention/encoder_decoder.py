@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mha_viz.attention import Attention
 from mha_viz.text import TokenizedText
 
 GENERATED = "target generated"
@@ -26,6 +27,24 @@ class Made(NamedTuple):
     part: str
     source: str | None
     is_generated: bool
+
+
+class Asked(NamedTuple):
+    """What was asked of an encoder–decoder: the source, the target, "" where the model wrote it, and the part."""
+
+    text: str
+    target: str
+    part: str
+
+
+def asked_of(attention: Attention) -> Asked | None:
+    """What a reading was asked for; None where it is of another kind of model."""
+    made, _ = read_back(attention.made)
+    if made is None:
+        return None
+    is_typed = made.part != "encoder" and not made.is_generated
+    source = attention.keys.text if made.source is None else made.source
+    return Asked(source, attention.queries.text if is_typed else "", made.part)
 
 
 def made_by(part: str, source: TokenizedText | None = None, is_generated: bool = False) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
-from mha_viz.attention.encoder_decoder import Made, read_back
+from mha_viz.attention.encoder_decoder import asked_of, read_back
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -68,9 +68,10 @@ def _opened(name: str, attention: Attention) -> str:
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     """The call with which the model read the text, and the steps that it does not take."""
     encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
-    made, steps = read_back(attention.made)
-    if made is not None:
-        return f"{encoder}.encode({_of_two_stacks(attention, made)})", steps
+    asked, (_, steps) = asked_of(attention), read_back(attention.made)
+    if asked is not None:
+        options = ({"target": asked.target} if asked.target else {}) | {"part": asked.part}
+        return f"{encoder}.encode({asked.text!r}, {_arguments(options)})", steps
     text = attention.queries
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
@@ -84,13 +85,6 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
         options = _arguments({name: value for name, value in given.items() if value is not None})
         return f"mv.gradient_weighted({encoder}, {either}, {options})", steps[1:]
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})", steps
-
-
-def _of_two_stacks(attention: Attention, made: Made) -> str:
-    """The arguments with which an encoder–decoder read a source and a target; none for a target that it wrote."""
-    target = "" if made.is_generated or made.part == "encoder" else attention.queries.text
-    named = {"target": target} if target else {}
-    return f"{made.source or attention.keys.text!r}, {_arguments(named | {'part': made.part})}"
 
 
 def _after(call: str, step: str) -> str:

@@ -236,6 +236,8 @@ class Office:
 
         Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
         """
+        if attention.is_cross or other.is_cross:
+            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
         place = align(attention.text, other.text).place
         if place != tuple(range(len(other.text.groups))):
             return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.attention.encoder_decoder import read_back
-from mha_viz.errors import MhaVizError, ModelUnsupported, SettingError, TextError
+from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog, hub
 from mha_viz.models.families import CROSS, ENCODER, PARTS
 from mha_viz.models.folder import parts
@@ -121,15 +121,6 @@ def say(attention: Attention) -> None:
 def is_part(attention: Attention) -> bool:
     """Whether a reading is of a part of an encoder–decoder."""
     return read_back(attention.made)[0] is not None
-
-
-def check_pin(name: str) -> None:
-    """Raise SettingError for a model whose heads cannot be put among the compared ones."""
-    if has_two(catalog.resolve(name)):
-        raise SettingError(
-            "A head of an encoder–decoder cannot be put among the compared heads: the list holds no target.",
-            "Open Compare and choose a whole layer, the most similar heads or the map.",
-        )
 
 
 def refused(where: Address, what: str) -> bool:

@@ -18,10 +18,11 @@ export function edit(app, change) {
   app.sent = expected(set, change, after);
 }
 
-/** @type {(set: Panels, index: number) => { head: string, model: string, text: string, pair: string }} */
+// `asked`: what an encoder–decoder was given; its source is not always among the texts of the axes.
+/** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
-  const { model, text, pair } = readingOf(set, index);
-  return { head: nameOf(set, index).name, model, text, pair };
+  const { model, text, pair, asked } = readingOf(set, index);
+  return { head: nameOf(set, index).name, model, text, pair, ...asked };
 }
 
 /** @type {(set: Panels, change: Edit) => Edit} */

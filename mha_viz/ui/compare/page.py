@@ -12,16 +12,17 @@ import streamlit as st
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
+from mha_viz.models.families import PARTS
 from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
-from mha_viz.ui.cache import office, ready
+from mha_viz.ui.cache import Target, office, ready
 from mha_viz.ui.compare import publish
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
@@ -56,25 +57,16 @@ def show(what: PageRequest) -> None:
     chosen = _choice(pins)
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
-    if chosen != "tray":
-        two_stacks.controls(what.where)
     if chosen not in OF_WEIGHTS:
         _quantity(what.where, has_second=chosen != "word")
     if chosen == "tray":
         _tray(pins, what.where)
         return
+    two_stacks.controls(what.where)
     read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
     second = None if chosen == "word" else what.where.second  # a sentence of its own there, and nothing asked
     attention = read(what.text, replace(what.where, off=(), second=second))
     if attention is None:
-        return
-    if attention.is_cross:
-        complain(
-            SettingError(
-                "A comparison shows attention of a text to itself; cross-attention leads from one text to another.",
-                "Choose encoder or decoder here, or see cross-attention on Explore.",
-            )
-        )
         return
     head = _head(attention, what)
     _about(attention, head)
@@ -91,8 +83,9 @@ def show(what: PageRequest) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Whose heads these are, and the way to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
-    text = attention.text
-    pair = f" <q>{escape(text.pair)}</q>" if text.pair else ""
+    text = attention.queries
+    second = attention.keys.text if attention.is_cross else text.pair
+    pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
             f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
@@ -175,7 +168,7 @@ def _tray(pins: Tray, where: Address) -> None:
         return
     each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
-    if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
+    if len({pins[number].reading for number in panels}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
         _draw(list(panels.values()), tuple(panels), diff="0-1" if _is_a_pair(tuple(panels.values())) else "")
@@ -190,8 +183,9 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
     """A pinned head, read again; None, with a word on why, when it cannot be had now."""
     try:
         model = catalog.resolve(pin.model)
-        if ready(model) or office().has_reading(model, pin.text, pin.pair):
-            attention = inference.read_by(model, pin.text, pin.pair, where)
+        of = Target(pin.target, pin.part)
+        if ready(model) or office().has_reading(model, pin.text, pin.pair, of):
+            attention = inference.read_by(model, pin.text, pin.pair, where, of)
             if attention is None:
                 return None
             head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map a layer
@@ -235,29 +229,31 @@ def _on_edit() -> None:
 
 def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
-    text, pair, model, head = (str(event.get(name) or "") for name in ("text", "pair", "model", "head"))
+    names = ("text", "pair", "model", "head", "target", "part")
+    text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
+    if part in PARTS:
+        return Pin(text, pair, model, Head.parse(head), target=target, part=part)
     return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
 
 
 def _kept_on_explore() -> dict[str, str]:
     """The parameters of this page's link that are as true of another head on the Explore page."""
-    names = {"tray", "target", "part", *address.VIEW} - set(address.OF_THIS_MODEL)
+    names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
     return {name: value for name, value in st.query_params.to_dict().items() if name in names}
 
 
 def _place(pin: Pin) -> dict[str, str]:
     """Where the Explore page shows a head."""
     text, pair = address.fits(pin.text, pin.pair)
-    place = {"text": text, "head": str(pin.head)} | ({"pair": pair} if pair else {})
-    return place | ({"model": pin.model} if pin.model != catalog.default().name else {})
+    model = pin.model if pin.model != catalog.default().name else ""
+    place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
+    return {"text": text} | {name: value for name, value in place.items() if value}
 
 
 def _edited(pins: Tray, event: dict[str, object]) -> Tray:
     action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        pin = _pin(event)
-        two_stacks.check_pin(pin.model)
-        return tray.add(pins, pin)
+        return tray.add(pins, _pin(event))
     if not isinstance(index, int):
         return pins
     if action == "remove":
@@ -399,7 +395,7 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[Vi
     at = parameters.get("at", "")
     pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):
-        count = len(panels[pin_of].attention.text)
-        if all((token or 0) < count for token in view.pinned):
+        axes = panels[pin_of].attention.queries, panels[pin_of].attention.keys
+        if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
             return view, pin_of
     return replace(view, pin=""), 0

@@ -159,10 +159,10 @@ def _on_tray() -> None:
                 "Heads are compared by their weights in the whole model; the drawing shows something else.",
                 "Switch all heads on and show weights, then add the head.",
             )
-        two_stacks.check_pin(str(event.get("model", "")))
-        pin = Pin(
-            what.to_pin(what.sentence), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
-        )
+        name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
+        target, part = two_stacks.asked(catalog.resolve(name), what.where)
+        text = what.sentence if part else what.to_pin(what.sentence)
+        pin = Pin(text, what.where.pair, name, head, target=target, part=part)
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:

@@ -40,11 +40,7 @@ SHOWS = {
     "map": "Map of all heads",
 }
 SIMILAR = 5
-OPEN = {
-    "word": "0-1",
-    "models": "0-1",
-    "off": "0-1",
-}  # two panels that are made to be compared open with their difference
+OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # two panels made to be compared open with their difference
 OF_WEIGHTS = ("similar", "map", "models", "off")  # they rest on divergences of rows, or on the whole model
 SHOWN = {"weight": "weight", "norm": "norm-weighted", "gradient": "gradient × weight", "rollout": "rollout"}
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")

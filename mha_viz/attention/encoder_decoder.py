@@ -29,7 +29,7 @@ class Made(NamedTuple):
     is_generated: bool
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What was asked of an encoder–decoder: the source, the target, "" where the model wrote it, and the part."""
 
     text: str
@@ -37,14 +37,14 @@ class Asked(NamedTuple):
     part: str
 
 
-def asked_of(attention: Attention) -> Asked | None:
+def request_of(attention: Attention) -> Request | None:
     """What a reading was asked for; None where it is of another kind of model."""
     made, _ = read_back(attention.made)
     if made is None:
         return None
     is_typed = made.part != "encoder" and not made.is_generated
     source = attention.keys.text if made.source is None else made.source
-    return Asked(source, attention.queries.text if is_typed else "", made.part)
+    return Request(source, attention.queries.text if is_typed else "", made.part)
 
 
 def made_by(part: str, source: TokenizedText | None = None, is_generated: bool = False) -> tuple[str, ...]:

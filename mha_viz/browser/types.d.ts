@@ -121,11 +121,11 @@ interface TypedAxis extends Axis {
   wordOf: number[];
 }
 
-/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `asked`: what an
+/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `request`: what an
  * encoder–decoder was given, in panels. */
 interface Reading extends TypedAxis {
   keys?: TypedAxis;
-  asked?: { text: string; target: string; part: string };
+  request?: { text: string; target: string; part: string };
   quantity?: string;
   signed?: boolean;
   hidden?: number[][];

@@ -19,7 +19,7 @@ import numpy as np
 
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.encoder_decoder import asked_of
+from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
@@ -123,7 +123,7 @@ def _packet(reading: _Reading) -> bytes:
     more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
     more |= _typed(attention.queries)
     more |= {"keys": {**_axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
-    more |= _asked(attention)
+    more |= _requested(attention)
     signed = QUANTITIES[attention.quantity].is_signed
     more |= {"signed": True} if signed else {}
     parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
@@ -136,10 +136,10 @@ def _typed(text: TokenizedText) -> dict[str, object]:
     return {"text": text.text, "pair": text.pair, "spans": spans}
 
 
-def _asked(attention: Attention) -> dict[str, object]:
+def _requested(attention: Attention) -> dict[str, object]:
     """What an encoder–decoder was asked to read, so that the page can ask again; nothing of other models."""
-    request = asked_of(attention)
-    return {"asked": request._asdict()} if request is not None else {}
+    request = request_of(attention)
+    return {"request": request._asdict()} if request is not None else {}
 
 
 # ---- What corresponds ---------------------------------------------------------------------------------

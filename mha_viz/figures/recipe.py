@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
-from mha_viz.attention.encoder_decoder import asked_of, read_back
+from mha_viz.attention.encoder_decoder import request_of, read_back
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -68,10 +68,10 @@ def _opened(name: str, attention: Attention) -> str:
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     """The call with which the model read the text, and the steps that it does not take."""
     encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
-    asked, (_, steps) = asked_of(attention), read_back(attention.made)
-    if asked is not None:
-        options = ({"target": asked.target} if asked.target else {}) | {"part": asked.part}
-        return f"{encoder}.encode({asked.text!r}, {_arguments(options)})", steps
+    request, (_, steps) = request_of(attention), read_back(attention.made)
+    if request is not None:
+        options = ({"target": request.target} if request.target else {}) | {"part": request.part}
+        return f"{encoder}.encode({request.text!r}, {_arguments(options)})", steps
     text = attention.queries
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)

@@ -42,7 +42,7 @@ def requested_reading(text: str, where: Address) -> Attention | None:
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
-        of = two_stacks.asked(model, where)
+        of = two_stacks.target_of(model, where)
         if office().has_reading(model, text, where.pair, of) or ready(model):
             return _await(model, text, where.pair, of)
     except MhaVizError as error:
@@ -77,7 +77,7 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
             return wait(office().norms(model, text, where.pair), words)
         return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)
     if not where.off:
-        return rollout(_await(model, text, where.pair, two_stacks.asked(model, where)))
+        return rollout(_await(model, text, where.pair, two_stacks.target_of(model, where)))
     attention = wait(without(model, text, where.pair, where.off, where.how), words)
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
@@ -168,7 +168,7 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
         try:
             model = catalog.resolve(name)
             if model != missing and ready(model):
-                attention = _await(model, text, where.pair, two_stacks.asked(model, where))
+                attention = _await(model, text, where.pair, two_stacks.target_of(model, where))
                 remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:

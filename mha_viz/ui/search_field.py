@@ -130,7 +130,7 @@ def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None
 def _reading(model: catalog.Model, what: PageRequest) -> Attention:
     if not (office().has_reading(model, what.text, what.where.pair) or ready(model)):
         model = catalog.default()  # whose picture stands there meanwhile
-    future = office().reading(model, what.text, what.where.pair, two_stacks.asked(model, what.where))
+    future = office().reading(model, what.text, what.where.pair, two_stacks.target_of(model, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

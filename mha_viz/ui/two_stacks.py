@@ -36,7 +36,7 @@ def has_two(model: catalog.Model) -> bool:
     return False
 
 
-def asked(model: catalog.Model, where: Address) -> Target:
+def target_of(model: catalog.Model, where: Address) -> Target:
     """What the URL asks an encoder–decoder to read besides the source; nothing of a model of one stack."""
     if not has_two(model):
         return NONE
@@ -48,7 +48,7 @@ def beside(model: catalog.Model, attention: Attention, where: Address) -> Target
     if not has_two(model):
         return NONE
     made, _ = read_back(attention.made)
-    return asked(model, where) if made is not None else Target(part=ENCODER)
+    return target_of(model, where) if made is not None else Target(part=ENCODER)
 
 
 def controls(where: Address) -> None:

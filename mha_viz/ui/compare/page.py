@@ -314,7 +314,9 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None)  # it is read here, and not asked for
-        other = inference.read_by(_model(what), second, what.where.pair, where, two_stacks.asked(_model(what), where))
+        other = inference.read_by(
+            _model(what), second, what.where.pair, where, two_stacks.target_of(_model(what), where)
+        )
         panels += [Panel(other, head)] if other is not None else []
     return panels
 

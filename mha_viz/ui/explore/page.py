@@ -127,12 +127,12 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = page_request()
-    if view.get("of") == _of(what):
+    if view.get("of") == _belongs_to(what):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
 
 
-def _of(what: PageRequest) -> str:
+def _belongs_to(what: PageRequest) -> str:
     """What the packet of the reading that is asked for says that a view belongs to."""
     with suppress(MhaVizError):
         if two_stacks.has_two(catalog.resolve(inference.shown_model(what.where) or catalog.default().name)):
@@ -160,7 +160,7 @@ def _on_tray() -> None:
                 "Switch all heads on and show weights, then add the head.",
             )
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        target, part = two_stacks.asked(catalog.resolve(name), what.where)
+        target, part = two_stacks.target_of(catalog.resolve(name), what.where)
         text = what.sentence if part else what.to_pin(what.sentence)
         pin = Pin(text, what.where.pair, name, head, target=target, part=part)
         pins, _ = tray.read(what.where.tray)

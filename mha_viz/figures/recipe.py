@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
-from mha_viz.attention.encoder_decoder import request_of, read_back
+from mha_viz.attention.encoder_decoder import read_back, request_of
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View

@@ -324,7 +324,7 @@ def test_two_kinds_of_attention_stand_side_by_side_and_are_not_subtracted(cross:
     alone = Attention.from_tensors(outputs.decoder_attentions, TARGET, model="tiny-t5")
     assert len(mv.compare([(cross, "L0H0"), (alone, "L0H0")]).to_bytes(".svg")) > 100
     with pytest.raises(SettingError, match="One leads from one text to another, the other from a text to itself"):
-        mv.difference((cross, "L0H0"), (alone, "L0H0"))
+        mv.difference((cross, "L0H0"), (alone, "L0H0")).to_bytes(".svg")
     packed = pack([Panel(cross, Head(0, 0)), Panel(alone, Head(0, 0))])
     (answer,) = ask_panels({"packet": packed, "ask": "difference", "view": {}, "of": [0, 1]})
     assert answer == {"remedy": None}

@@ -14,7 +14,7 @@ from mha_viz.ui.tray import Pin
 from tests import tiny_encoder_decoders
 from tests.compare_visits import panels
 from tests.page_session import PageSession
-from tests.tiny_encoder_decoders import ENCODER_HEADS, ENCODER_LAYERS
+from tests.tiny_encoder_decoders import ENCODER_LAYERS
 from tests.tiny_models import HEADS, LAYERS
 
 SOURCE = "The animal was tired."
@@ -72,7 +72,7 @@ def test_a_target_is_typed_and_stands_in_the_address(visit: Visit) -> None:
 def test_each_part_is_drawn_from_its_link(part: str, visit: Visit) -> None:
     page = visit(target=TARGET, part=part)
     header, matrices, _ = page.shown()
-    shape = (ENCODER_LAYERS, ENCODER_HEADS) if part == "encoder" else (LAYERS, HEADS)
+    shape = (ENCODER_LAYERS, HEADS) if part == "encoder" else (LAYERS, HEADS)
     assert (header["layers"], header["heads"]) == shape
     assert ("keys" in header) == (part == "cross")
     words = ["The", "animal", "was", "tired", "."] if part == "encoder" else ["Das", "Tier", "war", "müde", "."]

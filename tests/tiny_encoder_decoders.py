@@ -93,7 +93,8 @@ def _bart_like(config: Any, tokenizer: Any, **writing: Any) -> tuple[Any, Any]:
     sizes = {"encoder_layers": ENCODER_LAYERS, "decoder_layers": LAYERS, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
     sizes |= {"encoder_attention_heads": ENCODER_HEADS, "decoder_attention_heads": HEADS}
     sizes |= {"max_position_embeddings": 64, "pad_token_id": tokenizer.pad_token_id}
-    return _two_stacks(config, tokenizer, sizes | {"eos_token_id": tokenizer.eos_token_id}, **writing)
+    start = {"decoder_start_token_id": writing["decoder_start_token_id"]}
+    return _two_stacks(config, tokenizer, sizes | start | {"eos_token_id": tokenizer.eos_token_id}, **writing)
 
 
 def _t5_like(config: Any) -> tuple[Any, Any]:

@@ -121,8 +121,8 @@ interface TypedAxis extends Axis {
   wordOf: number[];
 }
 
-/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `request`: what an
- * encoder–decoder was given, in panels. */
+/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; in panels also
+ * `request`, what an encoder–decoder was given. */
 interface Reading extends TypedAxis {
   keys?: TypedAxis;
   request?: { text: string; target: string; part: string };

@@ -80,7 +80,7 @@ class EncoderDecoder(Encoder):
             weights = self._weights(source.ids, [], part)
             return Attention(self.name, self.revision, source.tokenized(), weights, made=made_by(part))
         is_written = not target.strip()
-        read = self._written(source) if is_written else self._typed(target)
+        read = self._written(source) if is_written else self._typed_target(target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)
         made = made_by(part, keys, is_written)
@@ -90,7 +90,7 @@ class EncoderDecoder(Encoder):
 
     # ---- the target -------------------------------------------------------------------------------------------------
 
-    def _typed(self, target: str) -> TextPieces:
+    def _typed_target(self, target: str) -> TextPieces:
         """The pieces of a target as the decoder is given them: moved on by one, so that each predicts the next."""
         read = self._target_tokenizer.read(target)
         pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]

@@ -88,7 +88,8 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
     else:
         source = AutoTokenizer.from_pretrained(folder, **_LOCAL)
     target = copy.deepcopy(source)
-    target._switch_to_target_mode()  # mBART puts a language around a text
+    if hasattr(target, "_switch_to_target_mode"):  # mBART puts a language around a text
+        target._switch_to_target_mode()
     return source, target
 
 

@@ -125,17 +125,14 @@ class Address:
 def read(parameters: Mapping[str, str]) -> Address:
     """The address in a URL's parameters."""
     parameters = bounded(parameters)
-    view = {name: parameters[name] for name in VIEW if name in parameters}
-    odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
-    good = {name: value for name, value in view.items() if name not in odd}
+    good, odd = _matching(parameters, VIEW)
     off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
     heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
     fit_off = not off or 0 < len(heads) <= MOST_OFF
     case = _case(parameters.get("case"))
     odd += _misfits(off=fit_off, how=how in METHODS, case=case is not None or "case" not in parameters)
-    chosen = {name: parameters[name] for name in ASKED if name in parameters}
-    odd += [name for name, value in chosen.items() if not re.fullmatch(ASKED[name], value, flags=re.ASCII)]
-    chosen = {name: value for name, value in chosen.items() if name not in odd}
+    chosen, strange = _matching(parameters, ASKED)
+    odd += strange
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -165,6 +162,13 @@ def read(parameters: Mapping[str, str]) -> Address:
         seed=int(chosen.get("seed", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
+
+
+def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The parameters that are as their pattern says, and the names of those that are not."""
+    given = {name: parameters[name] for name in patterns if name in parameters}
+    odd = [name for name, value in given.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
+    return {name: value for name, value in given.items() if name not in odd}, odd
 
 
 def bounded(parameters: Mapping[str, str]) -> dict[str, str]:

@@ -12,8 +12,7 @@ import { difference, largest, signedShades, toldApart } from "./together.js";
 const LARGEST = 12;
 const NO_DIVERGENCE =
   "Only what is shown is subtracted. No divergence is given: it needs every row, but special tokens do not correspond.";
-const MIXED =
-  "These two cannot be subtracted: one leads from one text to another, the other from a text to itself.";
+const MIXED = "These two cannot be subtracted: one leads from one text to another, the other from a text to itself.";
 const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
 // The difference that a view asks for, ready to be drawn; null without one.

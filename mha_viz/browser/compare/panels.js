@@ -23,9 +23,9 @@ export function derive(app) {
   const key = JSON.stringify([set.key, unit, special, links, scale, diff, as, look.theme]);
   if (derived?.key === key) return;
   const units = set.readings.map((reading) => unitsOf(reading, view));
-  const columns = set.readings.map((reading, i) => (reading.keys ? unitsOf(keysOf(reading), view) : units[i]));
+  const cols = set.readings.map((reading, i) => (reading.keys ? unitsOf(keysOf(reading), view) : units[i]));
   const parts = set.panels.map(({ reading, head }) =>
-    block(set.readings[reading], head, view, { rows: units[reading], cols: columns[reading] }),
+    block(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
   const top = topOf(parts);
   const heads = set.panels.map(({ reading, head }, index) => ({
@@ -39,7 +39,7 @@ export function derive(app) {
     dash: [],
     ...(parts[index].signed ? { below: look.signed[1] } : {}),
   }));
-  app.derived = { key, units, columns, heads, top, standing: {}, diff: subtracted(set, view) };
+  app.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
 /** @type {(app: CompareApp) => void} */

@@ -3,7 +3,7 @@ import { counterparts, partners, sideOf } from "./together.js";
 
 // The rows, or the columns, of every reading.
 /** @type {(derived: Pointed["derived"], side: "rows" | "cols") => Unit[][]} */
-const unitsAlong = ({ units, columns }, side) => (side === "cols" && columns) || units;
+const unitsOn = ({ units, columns }, side) => (side === "cols" && columns) || units;
 
 // What stands in reading j for each unit of reading i, along one side; while two panels are subtracted, replaced words
 // do.
@@ -11,7 +11,7 @@ const unitsAlong = ({ units, columns }, side) => (side === "cols" && columns) ||
 function standing({ set, derived, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
   if (derived.standing[key]) return derived.standing[key];
-  const [ours, theirs] = [i, j].map((reading) => unitsAlong(derived, side)[reading]);
+  const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
   const isSubtracted = (reading) => stage.view.diff.some((panel) => set.panels[panel].reading === reading);
   const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
   const { partner } = replaces ? partners(sideOf(set, side), i, j, ours, theirs, stage.view) : {};
@@ -27,8 +27,8 @@ export function spotIn(app, reading, spot) {
   /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
   const place = (side, index) => (index === null ? [null, 1] : standing(app, side, from, reading)[index]);
   const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
-  if (!rows) return { missing: unitsAlong(app.derived, "rows")[from][spot.row] };
-  if (!cols) return { missing: unitsAlong(app.derived, "cols")[from][spot.col] };
+  if (!rows) return { missing: unitsOn(app.derived, "rows")[from][spot.row] };
+  if (!cols) return { missing: unitsOn(app.derived, "cols")[from][spot.col] };
   return { row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] };
 }
 
@@ -36,7 +36,7 @@ export function spotIn(app, reading, spot) {
 export function held({ set, derived, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
-  const [rows, cols] = [unitsAlong(derived, "rows"), unitsAlong(derived, "cols")].map(
+  const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
     (units) => units[set.panels[at].reading],
   );
   const find = (units, token) => (token === null ? null : units.findIndex((unit) => unit.tokens.includes(token)));

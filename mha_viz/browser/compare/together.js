@@ -271,9 +271,9 @@ export const scaleWords = (scale, top, isSigned = false) => {
 
 const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", special: "hide" }];
 
-// Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns carry both words
-// where they differ: "tired / wide". Where they do not correspond {ours, theirs, remedy}: which not, and the change of
-// the view that would help, if any.
+// Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns carry both
+// words where they differ: "tired / wide". Where they do not correspond {ours, theirs, remedy}: which not, and the
+// change of the view that would help, if any.
 /** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference} */
 export function difference(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
@@ -314,8 +314,7 @@ function minus(first, other, down, across) {
 }
 
 /** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
-const corresponds = (set, i, j, view) =>
-  [set, sideOf(set, "cols")].every((side) => !!paired(side, i, j, view).partner);
+const corresponds = (set, i, j, view) => [set, sideOf(set, "cols")].every((side) => !!paired(side, i, j, view).partner);
 /** @type {(pairing: { units: Unit[], others: Unit[], partner?: number[] }) => Unit[]} */
 const joined = ({ units: ours, others, partner }) => ours.map((unit, at) => named(unit, others[partner[at]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */

@@ -58,6 +58,8 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
     """The roles one by one; of each head first what people look for."""
+    if not findings:
+        return []
     findings = tuple(most_sought_first(findings))
     hits = _hits(findings, attention, gold)
     badges = []

@@ -14,7 +14,7 @@ from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
 from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import annotated, words_of
+from mha_viz.ui.annotated import Annotated, annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import averages, case, gold, measuring
@@ -74,16 +74,21 @@ def draw(what: PageRequest, attention: Attention) -> None:
         on_measure=measuring.start,
     )
     say_complaint()
-    if attention.quantity != "weight":
-        remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
-    elif annotation is not None:
-        gold.show(annotation, attention, wanted[0])
-    elif not is_part:
-        _say_pasted(what)
-        gold.propose(attention)
+    _beside_gold(what, attention, annotation, wanted[0])
     shown = [] if is_part else averages.show(what, attention.model)
     view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
     takeaway.of_reading(attention, wanted, view, shown)
+
+
+def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated | None, head: Head) -> None:
+    """What gold annotation says of the open head, where there is any, or what the words suggest."""
+    if attention.quantity != "weight":
+        remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
+    elif annotation is not None:
+        gold.show(annotation, attention, head)
+    elif not two_stacks.is_part(attention):
+        _say_pasted(what)
+        gold.propose(attention)
 
 
 def _ask(attention: Attention, where: Address) -> None:

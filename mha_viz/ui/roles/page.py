@@ -34,9 +34,7 @@ def show(where: Address) -> None:
     with left:
         if not ready(model):
             return inference.download(model)
-        if two_stacks.refused(where, "roles are measured"):
-            return None
-        evidence = evidence_on(model, corpus)
+        evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is None:
             return repeated.show(model)
         headline.show(model, evidence)

@@ -70,8 +70,8 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
     request, (_, steps) = request_of(attention), read_back(attention.made)
     if request is not None:
-        options = ({"target": request.target} if request.target else {}) | {"part": request.part}
-        return f"{encoder}.encode({request.text!r}, {_arguments(options)})", steps
+        given_target = {"target": request.target} if request.target else {}
+        return f"{encoder}.encode({request.text!r}, {_arguments(given_target | {'part': request.part})})", steps
     text = attention.queries
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)

@@ -98,7 +98,8 @@ def _made(model: _SentencePiece, numbers: list[str]) -> Any:
         single=f"$A {END}", pair=f"$A $B {END}", special_tokens=[(END, numbers.index(END))]
     )
     made.add_special_tokens([AddedToken(code, normalized=False) for code in codes])
-    return PreTrainedTokenizerFast(
+    kind: Any = PreTrainedTokenizerFast
+    return kind(
         tokenizer_object=made,
         unk_token=UNKNOWN,
         eos_token=END,

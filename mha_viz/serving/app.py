@@ -14,7 +14,7 @@ from streamlit import config
 from streamlit.runtime import Runtime
 
 from mha_viz.files.assets import app_root
-from mha_viz.serving import components
+from mha_viz.serving import components, timers
 from mha_viz.serving.components import ComponentFiles
 from mha_viz.serving.door import Door
 from mha_viz.serving.headers import Headers
@@ -35,6 +35,7 @@ def app(settings: Settings) -> st.App:
         waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
         runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
         components.announce(runtime.bidi_component_registry)
+        timers.give_way()
         sweeper = asyncio.create_task(sweep(seats, waiting, Downloads(runtime.media_file_mgr)))
         yield {}
         sweeper.cancel()

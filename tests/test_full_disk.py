@@ -1,0 +1,138 @@
+"""A disk that is really full, amid a study, a training, a download and an export: a sentence, and nothing half-written.
+
+Each runs in a mount namespace of its own with a small file system in memory. Other tests limit the size of files,
+which needs no rights; these are run on demand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mha_viz.files.assets import HOME
+from tests.fake_hub import FakeHub, Repository, tiny_bert_files
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = [pytest.mark.app, pytest.mark.slow]
+
+# What mounts the disk and runs a script on it, which prints what was said; then what is left there.
+MOUNTED = """
+set -e
+mount -t tmpfs -o size="$1" none "$2"
+"$3" -c "$4" "$2" "$5"
+find "$2" -type f ! -name filler -printf 'LEFT %f %s\\n'
+"""
+FILL = """
+import os, sys
+from pathlib import Path
+def fill(spare=0):
+    with open(Path(sys.argv[1], "filler"), "ab", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(bytes(4096))
+        except OSError as error:
+            assert error.strerror == "No space left on device"
+        filler.truncate(max(0, filler.tell() - spare))
+"""
+STUDY = """
+import time
+from mha_viz.corpus import grammar, uploads
+from mha_viz.corpus.conllu import as_conllu
+from mha_viz.models import catalog
+from mha_viz.ui.studies import Studies
+source = uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
+fill(spare=8192)
+job = Studies().start(catalog.resolve(sys.argv[2]), source)
+while not job.finished:
+    time.sleep(0.05)
+print(job.error)
+"""
+TRAINING = """
+import time
+from dataclasses import replace
+from mha_viz.training.record import COUNT, EXPERIMENTS
+from mha_viz.ui.lab.trainings import Trainings
+fill()
+job = Trainings().start(replace(EXPERIMENTS[COUNT].default, steps=50))
+while not job.finished:
+    job.look()
+    time.sleep(0.05)
+print(job.error)
+"""
+DOWNLOAD = """
+import shutil
+from collections import namedtuple
+from mha_viz.errors import ModelError
+from mha_viz.models.catalog import resolve
+from mha_viz.models.hub import fetch
+if sys.argv[2] == "on the way":
+    shutil.disk_usage = lambda _: namedtuple("usage", "total used free")(1 << 40, 0, 1 << 40)
+fill(spare=20480)
+try:
+    fetch(resolve("someone/tiny"))
+except ModelError as error:
+    print(error)
+"""
+EXPORT = """
+from mha_viz.cli import main
+out = Path(sys.argv[1], "grid.svg")
+out.write_text("what was there")
+fill(spare=8192)
+print(main(["figure", "grid", "The cat sat.", "--out", str(out)]), out.read_text())
+"""
+
+
+def on_a_full_disk(folder: Path, script: str, argument: str = "", size: str = "1m") -> tuple[str, list[str]]:
+    """What a script says on standard output and error, and the files that it left, with their bytes."""
+    folder.mkdir()
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, "sh"]
+    environment = {**os.environ, HOME: str(folder), "TMPDIR": str(folder), "HF_HUB_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [*command, size, folder, sys.executable, FILL + script, argument],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    lines = done.stdout.splitlines()
+    return done.stderr + "\n".join(line for line in lines if not line.startswith("LEFT")), [
+        line for line in lines if line.startswith("LEFT")
+    ]
+
+
+def test_a_study_on_a_full_disk(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    said, left = on_a_full_disk(tmp_path / "disk", STUDY, str(tiny_folder("bert")))
+    assert "could not be saved on the server's disk: No space left on device" in said
+    assert left == []
+
+
+def test_a_training_on_a_full_disk(tmp_path: Path) -> None:
+    said, left = on_a_full_disk(tmp_path / "disk", TRAINING)
+    assert said == "None", "the record goes through a pipe"
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("when", "reason"), [("before", "the disk has 0 MB left"), ("on the way", "No space left on device")]
+)
+def test_a_download_on_a_full_disk(hub: FakeHub, tmp_path: Path, when: str, reason: str) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    said, left = on_a_full_disk(tmp_path / "disk", DOWNLOAD, when)
+    assert "“someone/tiny”" in said
+    assert reason in said
+    assert left == []
+
+
+def test_an_export_on_a_full_disk(tmp_path: Path) -> None:
+    said, left = on_a_full_disk(tmp_path / "disk", EXPORT)
+    assert "cannot be written: no space left on device" in said
+    assert said.endswith("2 what was there")
+    assert left == ["LEFT grid.svg 14"]

@@ -1,0 +1,31 @@
+"""A rerun that a timer asks for never takes the place of a run that a person asked for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.runtime.app_session import AppSession
+
+from mha_viz.serving import timers
+
+
+@pytest.mark.parametrize(("timed", "running", "begun"), [(1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1)])
+def test_a_timed_rerun_waits_for_what_has_not_been_sent(
+    timed: bool, running: bool, begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``running``: a run has ended, which takes no more requests, and its messages wait on the event loop."""
+    monkeypatch.setattr(AppSession, "request_rerun", AppSession.request_rerun)
+    timers.give_way()
+    ended = SimpleNamespace(request_rerun=lambda _: False, request_stop=lambda: None)
+    runs: list[object] = []
+    session = SimpleNamespace(
+        _state=None,
+        _scriptrunner=ended if running else None,
+        has_fragment=lambda _: True,
+        _create_scriptrunner=runs.append,
+    )
+    state = ClientState(fragment_id="progress" if timed else "", is_auto_rerun=bool(timed))
+    AppSession.request_rerun(session, state)  # type: ignore[arg-type]
+    assert len(runs) == begun

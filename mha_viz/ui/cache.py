@@ -92,7 +92,7 @@ class Office:
 
     def _begin(self) -> None:
         first = first_reading()
-        self.readings.put((catalog.DEFAULT, first.text.text, "", NONE), first)
+        self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 
     def begin_again(self) -> None:
         """Reset to the initial state. The process with the models stays when it holds what the next visitor needs: the
@@ -111,7 +111,7 @@ class Office:
         Raises Busy when too many requests wait already.
         """
         ask = partial(self._reader.read, model.name, text, pair, _words(text, pair), *of)
-        return self._shelved(self.readings, (_state(model), text, pair, of), ask)
+        return self._shelved(self.readings, _reading_key(model, text, pair, of), ask)
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
         """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
@@ -261,7 +261,7 @@ class Office:
 
     def has_reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> bool:
         """True when the reading is at hand: no model is needed for it."""
-        return self.readings.get((_state(model), text, pair, of)) is not None
+        return self.readings.get(_reading_key(model, text, pair, of)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background, a moment from now: first the page's own files go out."""
@@ -305,6 +305,11 @@ class Office:
             return replace(trace, parameters=parameters)
         self._parameters.put((model, layer), trace.parameters)
         return trace
+
+
+def _reading_key(model: catalog.Model, text: str, pair: str, of: Target) -> Key:
+    """What a reading is kept under; with a target and a part that of an encoder–decoder."""
+    return (_state(model), text, pair, *(of if of.part else ()))
 
 
 def _state(model: catalog.Model) -> object:

@@ -4,30 +4,61 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Position, ViewportSize, expect
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Locator,
+    Page,
+    Position,
+    ViewportSize,
+    expect,
+)
 
 PATIENCE = 30_000  # milliseconds until something that does not happen is called missing
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+OF_A_TAB = ("viewport", "color_scheme", "reduced_motion", "forced_colors")  # other options are of its whole profile
+USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+IDLE = "/_stcore/health"  # where a tab without a visitor is
 LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
 expect.set_options(timeout=PATIENCE)
+# The script has run, and an opened head is painted: looked at in every frame, as a locator would be twice a second.
+DRAWN = """() => {
+    if (document.querySelector(".stApp")?.dataset.testScriptState !== "notRunning") return false;
+    const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
+    const [panels, heat] = [".panels", ".heat canvas"].map((part) => host?.shadowRoot.querySelector(part));
+    if (!panels || panels.classList.contains("waiting") || !heat || heat.width <= 1) return false;
+    const { data } = heat.getContext("2d").getImageData(0, 0, heat.width, heat.height);
+    return new Set(new Uint32Array(data.buffer)).size > 4;
+}"""
 
 
 class BrowserTab:
     """One visitor's tab, with everything it asked the network for and everything that went wrong in it."""
 
-    def __init__(self, context: BrowserContext, url: str) -> None:
+    def __init__(self, context: BrowserContext, url: str, viewport: ViewportSize = DESKTOP, **media: Any) -> None:
         self.requests: list[str] = []
         self.faults: list[str] = []
         self.url = url
-        self.page: Page = context.new_page()
+        self.is_altered = False  # by a test that listens to it, routes its requests or adds scripts: not for another
+        self.page: Page = next((page for page in context.pages if page.url.endswith(IDLE)), None) or context.new_page()
         self.page.set_default_timeout(PATIENCE)
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("dialog", self._dismiss)
-        self.page.on("console", self._overhear)
-        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        if self.page.viewport_size != viewport:
+            self.page.set_viewport_size(viewport)
+        self.page.emulate_media(**(USUAL_MEDIA | media))
+        self._listeners: dict[Any, Callable[[Any], None]] = {
+            "request": lambda request: self.requests.append(request.url),
+            "dialog": self._dismiss,
+            "console": self._overhear,
+            "pageerror": lambda error: self.faults.append(f"error: {error}"),
+        }
+        for event, listener in self._listeners.items():
+            self.page.on(event, listener)
 
     def _overhear(self, message: ConsoleMessage) -> None:
         """What the server's own headers refuse to its page is a fault."""
@@ -46,12 +77,28 @@ class BrowserTab:
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
 
     def leave(self) -> None:
-        """Close the tab; what its browser remembers of the visit is no matter of the next visitor."""
+        """Leave the tab to the next visitor: a new one costs as much as a page. What its browser remembers of the visit
+        is no matter of the next."""
         try:
             self.unharmed()
+        except BaseException:
+            self.is_altered = True
+            raise
         finally:
-            if self.page.url.startswith("http"):
-                self.page.evaluate("window.localStorage.clear()")
+            self._leave()
+
+    def _leave(self) -> None:
+        if self.page.url.startswith("http"):
+            self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        if self.is_altered:
+            self.page.close()
+            return
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        try:
+            self.page.goto(f"{self.url}{IDLE}")
+            self.page.mouse.move(0, 0)
+        except Error:  # its server has ended
             self.page.close()
 
     def scrolls_only_down(self) -> None:
@@ -75,13 +122,7 @@ class BrowserTab:
 
     def drawn(self) -> None:
         """Wait until the script has run and an opened head is painted."""
-        expect(self.page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
-        expect(self.panels).not_to_have_class(re.compile("waiting"))
-        self.page.wait_for_function(
-            "c => c.width > 1 && new Set(new Uint32Array(c.getContext('2d').getImageData(0,0,c.width,c.height)"
-            ".data.buffer)).size > 4",
-            arg=self.heat.element_handle(),
-        )
+        self.page.wait_for_function(DRAWN)
 
     def read(self, text: str) -> None:
         self.field.fill(text)

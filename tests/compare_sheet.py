@@ -29,6 +29,9 @@ globalThis.sent = [];
 globalThis.draw = (coded) => mount({ data: Uint8Array.from(atob(coded), (c) => c.charCodeAt(0)),
   parentElement: document.getElementById("host"), setTriggerValue: (name, value) => sent.push([name, value]) });
 """
+# What a panel says in the next frame.
+SAYS_NEXT = """panel => new Promise((done) => requestAnimationFrame(() => done(
+  panel.querySelector(".says").innerText)))"""
 
 
 class Sheet:
@@ -89,15 +92,15 @@ class Sheet:
         before = ""
         for y in range(4, int(box["height"]), 9):
             self.page.mouse.move(box["x"] + 12, box["y"] + y)
-            self.frame()
-            now = self.says(number)
+            now = " ".join(str(self.panel(number).evaluate(SAYS_NEXT)).split())
             if now.startswith(wanted) and now == before:
                 return
             before = now
         raise AssertionError(f"Nowhere on panel {number} is said: {wanted}; last: {before}")
 
     def frame(self) -> None:
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        """Wait until what was to be drawn in the next frame is drawn."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
 
     def pixels(self, canvas: Locator) -> set[str]:
         """The colours on a canvas."""

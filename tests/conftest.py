@@ -6,8 +6,9 @@ import gc
 import logging
 import os
 import platform
+import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +34,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
+# A module that says so is of the lane "app" as a whole.
+ALL_APP = re.compile(
+    rf"^from .* import .*\b({'|'.join(RUN_THE_APP)})\b|^pytestmark = (\[\s*)?pytest\.mark\.app\b", re.MULTILINE
+)
 # Modules whose tests together take too long for the lane of every save: studies of corpora, documents that are run,
 # files that are read in child processes, every hostile text in every format, servers that stay silent, trainings.
 TAKE_SECONDS = {
-    f"tests.test_{name}"
+    f"test_{name}"
     for name in (
         *("cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "panels", "preview", "python"),
         *("readme", "study", "toy", "training", "uploads"),
@@ -61,8 +66,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The lane of every save does not load modules that are of another lane as a whole."""
+    if collection_path.suffix != ".py" or not config.getoption("markexpr").startswith("unit"):
+        return None
+    is_app = collection_path.stem in TAKE_SECONDS or ALL_APP.search(collection_path.read_text("utf-8"))
+    return True if is_app else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[None, None, None]:
     """Every test is in one lane, ``browser``, ``app`` or ``unit``: see the markers in pyproject.toml.
 
     What runs pages or servers is known by what its module imports; what else is ``app`` is marked in its place.
@@ -70,14 +83,30 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        elif (
-            item.get_closest_marker("app")
-            or item.module.__name__ in TAKE_SECONDS
-            or RUN_THE_APP & vars(item.module).keys()
-        ):
+        elif item.get_closest_marker("app") or item.path.stem in TAKE_SECONDS or RUN_THE_APP & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
         else:
             item.add_marker(pytest.mark.unit)
+    yield  # -m chooses
+    items[:] = in_halves(items)
+
+
+def in_halves(items: list[pytest.Function]) -> list[pytest.Function]:
+    """The order in which two workers take a half each. Modules that need the shared server or the browser are in the
+    first one, which starts them once; those that start processes of their own in the second. What is done at once comes
+    last in each, so that no worker waits for the other's last long test.
+    """
+    kinds: dict[Path, str] = {}
+    for item in items:
+        if {"server", "browser"} & set(item.fixturenames):
+            kinds[item.path] = "shared"
+        elif not item.get_closest_marker("unit"):
+            kinds.setdefault(item.path, "app")
+    shared, app, unit = (
+        [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "app", "unit")
+    )
+    cut = max(0, len(items) // 2 - len(shared))
+    return [*shared, *unit[:cut], *app, *unit[cut:]]
 
 
 @pytest.fixture
@@ -144,34 +173,57 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 
 @pytest.fixture(scope="session")
-def desk(server: AppServer, browser: Browser) -> Iterator[BrowserContext]:
-    """The usual visitor's profile: its cache spares each further tab the download of the page's own files.
+def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """The profile of every visitor whose browser has these options, made when the first of them comes: its cache spares
+    each further tab the download and the compilation of the page's own files.
 
     One tab stays open; without it each test would begin with a new window and a new process.
     """
-    from tests.browser_tab import DESKTOP
+    from tests.browser_tab import DESKTOP, IDLE
 
-    context = browser.new_context(viewport=DESKTOP)
-    context.new_page().goto(f"{server.url}/_stcore/health")
-    yield context
-    context.close()
+    profiles: dict[str, BrowserContext] = {}
+
+    def of(**options: Any) -> BrowserContext:
+        name = repr(sorted(options.items()))
+        if name not in profiles:
+            profiles[name] = browser.new_context(viewport=DESKTOP, **options)
+            profiles[name].new_page().goto(f"{server.url}{IDLE}")
+        return profiles[name]
+
+    yield of
+    for context in profiles.values():
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def desk(profile: Callable[..., BrowserContext]) -> BrowserContext:
+    """The usual visitor's profile."""
+    return profile()
 
 
 @pytest.fixture
-def newcomer(server: AppServer, browser: Browser, desk: BrowserContext) -> Iterator[Callable[..., BrowserTab]]:
-    """Makes visitors; afterwards none of them may have met an error or called another host."""
-    from tests.browser_tab import DESKTOP, BrowserTab
+def newcomer(
+    server: AppServer, browser: Browser, profile: Callable[..., BrowserContext]
+) -> Iterator[Callable[..., BrowserTab]]:
+    """Makes visitors; afterwards none of them may have met an error or called another host. One who comes ``alone`` has
+    a profile of one's own, without cookies, memory and cache."""
+    from tests.browser_tab import DESKTOP, OF_A_TAB, BrowserTab
 
-    made: list[BrowserTab] = []
+    visitors: list[BrowserTab] = []
+    single: list[BrowserContext] = []
 
-    def come(url: str = server.url, **options: Any) -> BrowserTab:
-        context = browser.new_context(**{"viewport": DESKTOP, **options}) if options else desk
-        made.append(BrowserTab(context, url))
-        return made[-1]
+    def come(url: str = server.url, *, alone: bool = False, **options: Any) -> BrowserTab:
+        of_tab = {name: options.pop(name) for name in OF_A_TAB if name in options}
+        if alone:
+            single.append(browser.new_context(viewport=DESKTOP, **options))
+        visitors.append(BrowserTab(single[-1] if alone else profile(**options), url, **of_tab))
+        return visitors[-1]
 
     yield come
-    for visitor in made:
+    for visitor in visitors:
         visitor.leave()
+    for context in single:
+        context.close()
 
 
 @pytest.fixture(scope="module")

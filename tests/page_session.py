@@ -18,6 +18,7 @@ from mha_viz.ui.parts import UNFORESEEN
 from tests.packets import Unpacked, unpack
 
 ROOT = Path(__file__).resolve().parent.parent
+SAYING = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of elements with words for visitors
 PATIENCE = 180  # seconds for one run of the script: the first one that reads waits for torch, on whatever machine
 
 # AppTest looks through every installed package, for every session anew, which takes longer than a page.
@@ -96,10 +97,13 @@ class PageSession:
     @property
     def said(self) -> str:
         """All that is said around the picture."""
-        pieces = [e.proto.body for e in self.at.get("html")]
+        by_kind: dict[str, list[Any]] = {kind: [] for kind in ("html", *SAYING)}
+        for element in self.at._tree:  # once: it is asked for after every run
+            if element.type in by_kind:
+                by_kind[element.type].append(element)
+        pieces = [e.proto.body for e in by_kind["html"]]
         asides = [unescape(p) for p in pieces if p.startswith(('<div class="mha-problem"', '<div class="mha-remark"'))]
-        elements = [*self.at.text, *self.at.markdown, *self.at.error, *self.at.warning, *self.at.info, *self.at.caption]
-        return "\n".join([*asides, *(str(e.value) for e in elements)])
+        return "\n".join([*asides, *(str(e.value) for kind in SAYING for e in by_kind[kind])])
 
     def shown(self) -> Unpacked:
         picture = self.picture

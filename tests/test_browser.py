@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-import pytest
-from playwright.sync_api import (
-    ViewportSize,
-    expect,
-)
+from playwright.sync_api import expect
 
 from mha_viz.attention import Attention
 from mha_viz.figures.theme import DARK, LIGHT
@@ -74,12 +70,16 @@ def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[
         assert visitor.pixels(canvas)[1] > 20
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_the_numbers_of_a_head_never_lie_over_a_drawing(
-    newcomer: Callable[..., BrowserTab], size: ViewportSize
-) -> None:
-    visitor = newcomer(viewport=size)
+def test_the_numbers_of_a_head_never_lie_over_a_drawing(visitor: BrowserTab) -> None:
     page = visitor.explore()
+    for size in (DESKTOP, PHONE):
+        page.set_viewport_size(size)
+        page.wait_for_function("width => innerWidth === width", arg=size["width"])
+        _no_numbers_over_drawings(visitor)
+
+
+def _no_numbers_over_drawings(visitor: BrowserTab) -> None:
+    page = visitor.page
     main, numbers = page.locator("[data-testid=stMain]"), page.locator(".preview")
     for top in range(0, int(main.evaluate("m => m.scrollHeight")), 200):
         main.evaluate("(m, top) => m.scrollTo(0, top)", top)

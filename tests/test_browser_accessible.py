@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from playwright.sync_api import expect
@@ -77,27 +77,27 @@ def _lasting_violations(page: Page) -> list[str]:
     return violations
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], size: object) -> None:
+@pytest.mark.parametrize("path", PAGES)
+def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], path: str) -> None:
+    """In the light and in the dark, on a desktop and, once the window is as narrow, on a phone."""
     assert AXE.is_file(), "npm ci brings axe-core"
-    visitor = newcomer(viewport=size, color_scheme="light")
-    violations = []
-    for path in PAGES:
-        page = visitor.visit(path)
-        _settled(page)
-        _open_everything(page)
-        _settled(page)
-        page.evaluate(AXE.read_text("utf-8"))
-        violations += [f"{path}, light: {violation}" for violation in _lasting_violations(page)]
-        page.emulate_media(color_scheme="dark")
-        _turned(page, "dark")
-        violations += [f"{path}, dark: {violation}" for violation in _lasting_violations(page)]
-        page.emulate_media(color_scheme="light")
-    assert violations == []
+    page = newcomer(color_scheme="light").visit(path)
+    _settled(page)
+    _open_everything(page)
+    _settled(page)
+    page.evaluate(AXE.read_text("utf-8"))
+    violations = {}
+    for size, scheme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "dark"), (PHONE, "light")):
+        page.set_viewport_size(size)
+        _turned(page, scheme)
+        violations[f"{size['width']} pixels, {scheme}"] = _lasting_violations(page)
+    assert not any(violations.values()), violations
 
 
-def _turned(page: Page, scheme: str) -> None:
-    """Wait until all wears the colours of the scheme: the page at once, charts when the server has drawn them."""
+def _turned(page: Page, scheme: Literal["light", "dark"]) -> None:
+    """Turn the page, and wait until all wears the colours of the scheme: the page at once, charts when the server has
+    drawn them."""
+    page.emulate_media(color_scheme=scheme)
     paper, other_ticks = COLOURS[scheme]
     expect(page.locator(".stApp")).to_have_css("background-color", paper)
     page.wait_for_function(NO_TICK, arg=other_ticks)

@@ -21,6 +21,7 @@ def overhear(visitor: BrowserTab) -> list[str]:
     def keep(frame: str | bytes) -> None:
         sent.append(frame if isinstance(frame, str) else frame.decode("utf-8", "replace"))
 
+    visitor.is_altered = True
     visitor.page.on("websocket", lambda socket: socket.on("framesent", keep))
     visitor.page.on("request", lambda request: sent.append(f"{request.url} {request.post_data or ''}"))
     return sent

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from tests.browser_tab import DESKTOP, BrowserTab
+from tests.browser_tab import BrowserTab
 from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE
 
 COLD = 120_000  # milliseconds: the first of them waits until the model is loaded
@@ -34,7 +34,7 @@ def columns_of(visitor: BrowserTab) -> list[str]:
 
 
 def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callable[..., BrowserTab]) -> None:
-    pasted, typed = newcomer(viewport=DESKTOP), newcomer(viewport=DESKTOP)
+    pasted, typed = newcomer(alone=True), newcomer(alone=True)
     assert pasted.page.context is not typed.page.context
     opened(pasted, CONLLU, WHOLE)
     opened(typed, TYPED, SPLIT)
@@ -43,7 +43,7 @@ def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callab
 
 
 def test_one_browser_that_reads_both_ways_keeps_them_apart(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(viewport=DESKTOP)
+    visitor = newcomer()
     opened(visitor, TYPED, SPLIT)
     assert words_of(visitor) == SPLIT
     visitor.read(CONLLU)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.app_server import AppServer
-from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 SENTENCE = "the animal didn't cross the street because it was tired."
@@ -28,12 +28,19 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
         assert running.faults() == []
 
 
-@pytest.fixture
-def visitor(browser: Browser, server: AppServer) -> Iterator[BrowserTab]:
+@pytest.fixture(scope="module")
+def desk(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
+    """The visitor's profile on this server; one tab stays open, so that no test has to begin with a new process."""
     with browser.new_context(viewport=DESKTOP) as context:
-        one = BrowserTab(context, server.url)
-        yield one
-        one.leave()
+        context.new_page().goto(f"{server.url}{IDLE}")
+        yield context
+
+
+@pytest.fixture
+def visitor(desk: BrowserContext, server: AppServer) -> Iterator[BrowserTab]:
+    one = BrowserTab(desk, server.url)
+    yield one
+    one.leave()
 
 
 def offered(hub: FakeHub, name: str, **faults: object) -> str:
@@ -63,16 +70,12 @@ def test_large_grids_fit_a_desktop(
 
 
 def test_a_large_grid_scrolls_on_a_phone_and_the_page_does_not(
-    browser: Browser,
-    server: AppServer,
-    tiny_folder: Callable[[str], Path],
+    visitor: BrowserTab, tiny_folder: Callable[[str], Path]
 ) -> None:
-    with browser.new_context(viewport=PHONE) as context:
-        one = BrowserTab(context, server.url)
-        page = one.explore(text=SENTENCE, model=str(tiny_folder("bert 24x16")))
-        one.scrolls_only_down()
-        assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
-        one.leave()
+    visitor.page.set_viewport_size(PHONE)
+    page = visitor.explore(text=SENTENCE, model=str(tiny_folder("bert 24x16")))
+    visitor.scrolls_only_down()
+    assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
 
 
 # ---- Downloads -------------------------------------------------------------------------------------------

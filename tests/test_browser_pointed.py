@@ -11,6 +11,7 @@ IT = {"head": "L3H1", "q": "10", "k": "2"}
 
 def test_a_word_is_marked_in_the_map_and_in_the_table(visitor: BrowserTab) -> None:
     sent: list[str | bytes] = []
+    visitor.is_altered = True
     visitor.page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     page = visitor.visit("/inside_a_head", step="softmax", **IT)
     expect(page.locator(".js-plotly-plot .plotly").first).to_be_visible()

@@ -94,11 +94,13 @@ def test_gold_is_laid_over_a_head(visitor: BrowserTab) -> None:
     assert picture.locator("img").evaluate("image => image.naturalWidth") > 100
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_a_phone(newcomer: Callable[..., BrowserTab], scheme: str) -> None:
-    visitor = newcomer(viewport=PHONE, color_scheme=scheme)
+def test_the_page_fits_a_phone(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PHONE, color_scheme="dark")
     page = visitor.visit("/roles", head="L3H1")
     expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
+    visitor.scrolls_only_down()
+    page.emulate_media(color_scheme="light")
+    expect(page.locator(".stApp")).to_have_css("background-color", "rgb(255, 254, 251)")
     visitor.scrolls_only_down()
 
 
@@ -106,7 +108,9 @@ MAPS = {"/roles": ".st-key-wide_role_map", "/switch_off": ".st-key-wide_effects"
 
 
 @pytest.mark.parametrize("path", MAPS)
-def test_a_phone_shows_every_head_at_once_on_its_first_screen(newcomer: Callable[..., BrowserTab], path: str) -> None:
+def test_a_phone_shows_every_head_at_once_on_its_first_screen_and_a_narrower_one_scrolls(
+    newcomer: Callable[..., BrowserTab], path: str
+) -> None:
     page = newcomer(viewport=PHONE).visit(path)
     box = page.locator(MAPS[path])
     columns, rows = (_middles(box, f".{axis}tick text") for axis in "xy")
@@ -115,14 +119,12 @@ def test_a_phone_shows_every_head_at_once_on_its_first_screen(newcomer: Callable
     assert TAP / 2 <= columns[0] < columns[-1] <= PHONE["width"] - TAP / 2
     assert rows[-1] <= PHONE["height"] - TAP / 2
     expect(box).not_to_have_attribute("data-more", "")
+    page.set_viewport_size({"width": 280, "height": 700})
+    _fades_at_its_edge(box)
 
 
-@pytest.mark.parametrize("path", MAPS)
-def test_a_map_that_is_wider_than_the_page_fades_at_its_edge_and_keeps_its_layers_in_sight(
-    newcomer: Callable[..., BrowserTab], path: str
-) -> None:
-    page = newcomer(viewport={"width": 280, "height": 700}).visit(path)
-    box = page.locator(MAPS[path])
+def _fades_at_its_edge(box: Locator) -> None:
+    """A map that is wider than the page says that there is more, and keeps its layers in sight."""
     expect(box).to_have_attribute("data-more", "")
     expect(box).to_have_css("mask-image", re.compile("gradient"))
     layers = box.locator(".mha-layers")

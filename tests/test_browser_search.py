@@ -15,7 +15,18 @@ from tests.browser_tab import PHONE, BrowserTab
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
-PATHS = ("/", "/compare", "/roles", "/inside_a_head", "/why_heads_differ", "/switch_off", "/questions", "/about")
+# Every page, and what of it is drawn last where that is a chart.
+CHART = ".js-plotly-plot .main-svg"
+PATHS = {
+    "/": "",
+    "/compare": "",
+    "/roles": CHART,
+    "/inside_a_head": CHART,
+    "/why_heads_differ?guess=skip": CHART,
+    "/switch_off": CHART,
+    "/questions": "",
+    "/about": "",
+}
 
 
 def field(page: Page) -> Locator:
@@ -35,12 +46,21 @@ def seek(page: Page, words: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_slash_begins_a_search_on_every_page(visitor: BrowserTab, path: str) -> None:
+def test_a_slash_begins_a_search_on_every_page_and_its_own_policy_refuses_nothing(
+    visitor: BrowserTab, path: str
+) -> None:
     page = visitor.visit(path)
     seek(page, "pronoun")
     expect(answer(page, "L2H4")).to_contain_text("70.5%")
     expect(answer(page, "L2H4")).to_contain_text("baseline")
     visitor.scrolls_only_down()
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    if path == "/about":
+        expect(page).to_have_title("About · mha_viz")
+    if PATHS[path]:
+        page.locator(PATHS[path]).first.wait_for()
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    assert visitor.faults == []
 
 
 def test_answers_are_walked_by_keyboard_and_open_their_head(visitor: BrowserTab) -> None:
@@ -105,7 +125,7 @@ def test_no_key_is_taken_from_somebody_who_types(visitor: BrowserTab) -> None:
 
 
 def test_the_keys_can_be_given_up(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(locale="en-US")
+    visitor = newcomer(alone=True)
     page = visitor.visit("/about")
     page.get_by_role("button", name="Keys").click()
     page.get_by_label("Use / and ? as keys on every page").uncheck()
@@ -157,7 +177,7 @@ def test_tables_have_no_toolbar_where_nothing_hovers(newcomer: Callable[..., Bro
 
 
 def test_the_shape_of_the_grid_stands_there_until_it_is_drawn(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(locale="en-US")
+    visitor = newcomer(alone=True)
     waiting: list[Route] = []
     visitor.page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route))
     page = visitor.visit("/")
@@ -176,7 +196,7 @@ def test_the_shape_of_the_grid_stands_there_until_it_is_drawn(newcomer: Callable
 
 
 def test_the_first_page_takes_at_most_4_megabytes(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(locale="en-US")  # a cache of its own, which is empty
+    visitor = newcomer(alone=True)  # with an empty cache
     traffic = Traffic(visitor.page)
     visitor.explore()
     visitor.page.wait_for_timeout(1500)  # what arrives after the picture, fonts among it

@@ -120,7 +120,7 @@ def test_on_ones_own_machine_one_person_may_order_several(hub: FakeHub, visitors
 @pytest.mark.usefixtures("strangers")
 def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "FORGOTTEN", 0.3)
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.3))
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
     job = visitors.start("someone/tiny")
     assert job.wait(PATIENCE)  # not looking
     assert isinstance(job.error, Cancelled)

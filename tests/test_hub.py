@@ -504,6 +504,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: p
         raise socket.gaierror("no answer")
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    monkeypatch.setattr(door, "STALL_SECONDS", 0.5)  # how long it is, the test of the deadlines says
     monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
     with pytest.raises(ModelUnreachable, match=r"hub\.invalid"):
         fetch(TINY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 
@@ -37,25 +36,17 @@ async def _in_turn(url: str, each: list[list[str]]) -> list[Shown]:
     return [await _reads(url, sentences) for sentences in each]
 
 
-def _shown(
-    folder: Path, size: tuple[int, int], way: Callable[[str, list[list[str]]], Awaitable[list[Shown]]]
-) -> list[Shown]:
+@pytest.mark.parametrize("size", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_visitors_at_once_see_what_one_after_the_other_sees(
+    server: AppServer, tmp_path: Path, size: tuple[int, int]
+) -> None:
     random, (visitors, sentences) = Random(7), size
     each = [[sentence(random) for _ in range(sentences)] for _ in range(visitors)]
-    folder.mkdir()
-    with AppServer(folder) as server:
-
-        async def visits() -> list[Shown]:
-            return await way(server.url, each)
-
-        shown = run(visits())
-        assert not server.faults()
-    return shown
-
-
-@pytest.mark.parametrize("size", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
-def test_visitors_at_once_see_what_one_after_the_other_sees(tmp_path: Path, size: tuple[int, int]) -> None:
-    together, alone = _shown(tmp_path / "together", size, _at_once), _shown(tmp_path / "alone", size, _in_turn)
+    together = run(_at_once(server.url, each))
+    assert not server.faults()
+    with AppServer(tmp_path) as other:
+        alone = run(_in_turn(other.url, each))
+        assert not other.faults()
     differing = [
         text for ours, theirs in zip(together, alone, strict=True) for text in theirs if ours.get(text) != theirs[text]
     ]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
+import signal
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,56 +23,54 @@ from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.run import study
+from mha_viz.training.record import COUNT, EXPERIMENTS
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.jobs import Job
+from mha_viz.ui.lab.trainings import Trainings
 from mha_viz.ui.studies import Studies, sentences_given
+from tests.copies import Copy
 from tests.waiting import until
 
-ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [
     pytest.mark.app,
     pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc"),
 ]
 
-STUDY = """
-import sys, time
-from mha_viz.models import catalog
-from mha_viz.ui.studies import Studies, sentences_given
-job = Studies().start(catalog.resolve(sys.argv[1]), sentences_given())
-while not job.finished:
-    print(job.fraction, flush=True)
-    time.sleep(0.02)
-sys.exit(f"ended before it was killed: {job.error}")
-"""
-TRAINING = """
-import sys, time
-from dataclasses import replace
-from mha_viz.training.record import COUNT, EXPERIMENTS
-from mha_viz.ui.lab.trainings import Trainings
-job = Trainings().start(replace(EXPERIMENTS[COUNT].default, steps=EXPERIMENTS[COUNT].most_steps))
-while not job.finished:
-    job.look()
-    print(job.fraction, flush=True)
-    time.sleep(0.02)
-sys.exit(f"ended before it was killed: {job.error}")
-"""
+
+def a_study(model: catalog.Model) -> Job:
+    return Studies().start(model, sentences_given())
+
+
+def the_longest_training() -> Job:
+    default = EXPERIMENTS[COUNT].default
+    return Trainings().start(replace(default, steps=EXPERIMENTS[COUNT].most_steps))
 
 
 @contextmanager
-def killed(script: str, folder: Path, *arguments: str) -> Iterator[list[int]]:
-    """Run a process until its work is under way, kill it with -9; gives the children that it had."""
-    environment = {**os.environ, HOME: str(folder), "TMPDIR": str(folder)}
-    command = [sys.executable, "-c", script, *arguments]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        for line in server.stdout:
-            if float(line) > 0.02:
-                break
-        else:
-            raise AssertionError("it ended by itself")
-        children = children_of(server.pid)
-        server.kill()
-        server.wait()
+def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
+    """Have a server with this home work until the work is under way, kill it with -9; gives the children it had."""
+
+    def serve() -> int:
+        os.environ.update({HOME: str(folder), "TMPDIR": str(folder)})
+        tempfile.tempdir = None  # is looked up again
+        job = start()
+        while not job.finished:
+            job.look()
+            print(job.fraction)
+            time.sleep(0.02)
+        raise job.error or AssertionError("it ended before it was killed")
+
+    folder.mkdir()
+    server = Copy(serve, folder.with_suffix(".log"))
+    until(lambda: server.poll() is not None or _last(server.log) > 0.02)
+    children = children_of(server.pid)
+    assert server.kill() == -signal.SIGKILL, server.log.read_text()
     yield children
+
+
+def _last(log: Path) -> float:
+    """The fraction that was printed last."""
+    return float((["0", *log.read_text().split()])[-1])
 
 
 def children_of(pid: int) -> list[int]:
@@ -96,15 +97,16 @@ def alive(pid: int) -> bool:
 def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(HOME, str(tmp_path))
+    home = tmp_path / "home"
+    monkeypatch.setenv(HOME, str(home))
     model = catalog.resolve(str(tiny_folder("bert")))
-    with killed(STUDY, tmp_path, model.name) as children:
+    with killed(lambda: a_study(model), home) as children:
         assert len(children) == 1
         until(lambda: not any(map(alive, children)))
-    assert not list(tmp_path.rglob("*.part"))
-    assert not list(tmp_path.rglob("*.csv"))
-    assert not list(tmp_path.rglob("profile.json"))
-    assert list(tmp_path.rglob(".*.npz")), "the child kept what it had done"
+    assert not list(home.rglob("*.part"))
+    assert not list(home.rglob("*.csv"))
+    assert not list(home.rglob("profile.json"))
+    assert list(home.rglob(".*.npz")), "the child kept what it had done"
     desk = Studies()
     assert desk.profile(model, built_in().digest) is None
     assert desk.roles(model) == ()
@@ -112,7 +114,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     until(lambda: again.finished)
     profile = desk.profile(model, built_in().digest)
     assert profile is not None
-    assert not list(tmp_path.rglob(".*"))
+    assert not list(home.rglob(".*"))
     whole = study(Encoder.from_folder(Path(model.path), name=model.name), built_in())
     files = whole.files()
     del files["evidence.conllu"]  # a server stores nobody's sentences, the built-in ones it has anyway
@@ -137,10 +139,11 @@ def test_a_half_written_profile_is_none(tiny_folder: Callable[[str], Path], tmp_
 
 
 def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
-    with killed(TRAINING, tmp_path) as children:
+    home = tmp_path / "home"
+    with killed(the_longest_training, home) as children:
         assert len(children) == 1
         until(lambda: not any(map(alive, children)))
-    assert list(tmp_path.iterdir()) == [], "neither results nor temporary files"
+    assert list(home.iterdir()) == [], "neither results nor temporary files"
 
 
 # ---- A disk that takes no more ------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -21,9 +20,9 @@ def test_sentences_are_new_and_as_long_as_wanted() -> None:
     assert [sentence(Random(1)) for _ in range(2)] == [sentences[0]] * 2, "The seed says which sentence comes."
 
 
-def test_a_visitor_does_each_thing_and_notices_what_was_not_done(tmp_path: Path) -> None:
-    async def visit(url: str) -> None:
-        async with WebSession(url, light=True) as session:
+def test_a_visitor_does_each_thing_and_notices_what_was_not_done(server: AppServer) -> None:
+    async def visit() -> None:
+        async with WebSession(server.url, light=True) as session:
             visitor = Visitor(session, Random(1))
             for name in SHARES:
                 assert await visitor.does(name) > 0
@@ -33,6 +32,5 @@ def test_a_visitor_does_each_thing_and_notices_what_was_not_done(tmp_path: Path)
             with pytest.raises(RuntimeError, match="does not say"):
                 await visitor._view("unit", "no unit")
 
-    with AppServer(tmp_path) as server:
-        run(visit(server.url))
-        assert not server.faults()
+    run(visit())
+    assert not server.faults()

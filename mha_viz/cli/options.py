@@ -18,6 +18,7 @@ from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean, quoted, series, shortened
 
 Run = Callable[[argparse.Namespace], None]
+MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder"
 
 
 class Parser(argparse.ArgumentParser):
@@ -86,7 +87,7 @@ def text_options(command: Parser) -> None:
 
 def model_option(command: Parser) -> None:
     """Add --model."""
-    words = f"a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: {catalog.DEFAULT})"
+    words = f"{MODEL_HELP} (default: {catalog.DEFAULT})"
     command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
 
 

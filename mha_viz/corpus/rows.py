@@ -19,11 +19,13 @@ CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPRE
 Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
-def blocks(text: str, name: str) -> Iterator[Block]:
-    """The lines of each sentence. Raises CorpusError for one that is too long."""
+def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterator[Block]:
+    """The lines of each sentence, ``before`` the first of which the file has so many. Raises CorpusError for one that
+    is too long, if ``strict``."""
     block: Block = []
-    for number, line in enumerate(text.split("\n"), 1):  # only "\n" ends a line: a word may contain U+2028
-        check_line(line, number, name)
+    for number, line in enumerate(text.split("\n"), before + 1):  # only "\n" ends a line: a word may contain U+2028
+        if strict:
+            check_line(line, number, name)
         if line.strip():
             block.append((number, line.removesuffix("\r")))
         elif block:

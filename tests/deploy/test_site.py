@@ -39,6 +39,7 @@ class Guest(BrowserTab):
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         super().__init__(context, url)
+        self.is_altered = True
         self.sockets = 0
         self.page.on("response", self._answered)
         self.page.on("console", self._wrote)

@@ -170,7 +170,7 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
 
 def _weights(attention: Attention) -> int:
     """Of one head."""
-    return len(attention.text) ** 2
+    return len(attention.queries) * len(attention.keys)
 
 
 def _holding(attention: Attention, view: View) -> View:

@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, takeaway
+from mha_viz.ui import address, inference, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -34,7 +34,7 @@ def show(where: Address) -> None:
     with left:
         if not ready(model):
             return inference.download(model)
-        evidence = evidence_on(model, corpus)
+        evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is not None:
             headline.show(model, evidence)
             head = _existing(evidence, where.head)

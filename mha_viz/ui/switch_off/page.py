@@ -22,7 +22,7 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation, takeaway
+from mha_viz.ui import address, asking, inference, navigation, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
@@ -50,6 +50,8 @@ def show(what: PageRequest) -> None:
     say_complaint()
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
+    if two_stacks.refused(what.where, "heads are switched off"):
+        return
     attention = inference.requested_reading(what.sentence, what.where)
     if attention is None:
         return

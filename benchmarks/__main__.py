@@ -10,7 +10,10 @@ from benchmarks.results import summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("encode", "many", "effects", "grid", "head", "page", "figures", "standalone", "study", "load", "soak", "fuzz")
+NAMES = (
+    *("encode", "many", "effects", "grid", "head", "page", "figures", "standalone", "study", "cluster"),
+    *("load", "soak", "fuzz"),
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

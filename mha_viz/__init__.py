@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.search import search
+    from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
 
 __all__ = [
@@ -75,10 +76,12 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "profile",
+    "profiles",
     "publish",
     "replicate",
     "rollout",
     "search",
+    "side_by_side",
     "used_roles",
     "without",
 ]
@@ -107,10 +110,12 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "profile": "mha_viz.study.profiling",
+        "profiles": "mha_viz.study.several",
         "publish": "mha_viz.figure",
         "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.analysis.rollout",
         "search": "mha_viz.study.search",
+        "side_by_side": "mha_viz.study.several",
         "used_roles": "mha_viz.study.used_roles",
         "without": "mha_viz.models.ablation",
     }

@@ -12,6 +12,8 @@ import warnings
 __all__ = [
     "Busy",
     "Cancelled",
+    "ClusterError",
+    "ClusterMissing",
     "CorpusError",
     "CorpusMissing",
     "EmptyText",
@@ -37,6 +39,7 @@ __all__ = [
     "SettingError",
     "ShapeError",
     "StudyFailed",
+    "SumsUnsavedWarning",
     "TextCutWarning",
     "TextError",
     "TooLarge",
@@ -151,6 +154,14 @@ class OpenError(MhaVizError):
     """A saved reading cannot be opened: it is not there, damaged, or something else."""
 
 
+class ClusterError(MhaVizError):
+    """A cluster cannot be reached, stopped answering, or could not do its part of the work."""
+
+
+class ClusterMissing(ClusterError):
+    """The library for work on a cluster is not installed."""
+
+
 class CorpusError(MhaVizError):
     """An annotated text cannot be read: the message names the line."""
 
@@ -185,6 +196,10 @@ class MissingGlyphWarning(UserWarning):
 
 class EvidenceMissingWarning(UserWarning):
     """A profile names roles of a head and does not hold the sentences that show them."""
+
+
+class SumsUnsavedWarning(UserWarning):
+    """Sums of parts of a corpus could not be saved where a further study would look for them."""
 
 
 class TextCutWarning(UserWarning):

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
+    from mha_viz.ui.takeaway import Offer
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
     from tests.compare_sheet import Sheet
@@ -122,6 +123,20 @@ def packing() -> None:
         must = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
         assert not must
         pytest.skip("this build of PyTorch packs no weights")
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
+    """What the page that is visited next offers for download."""
+    from mha_viz.ui import takeaway
+
+    made: list[Offer] = []
+
+    def keep(offers: Sequence[Offer], everything: object = None) -> None:
+        made[:] = offers
+
+    monkeypatch.setattr(takeaway, "_expander", keep)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -155,10 +155,15 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, capsys: pytest.Cap
     assert f"large.conllu has 200 MB; at most {MAX_BYTES // 10**6} are read." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["missing.conllu", ".", "a\0b", "no/such/file"])
+@pytest.mark.parametrize("name", ["missing.conllu", "a\0b", "no/such/file"])
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert profile(name, tmp_path / "out") == (3 if name in ("missing.conllu", "no/such/file") else 5)
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert profile(tmp_path, tmp_path / "out") == 3
+    assert f"{tmp_path} names no file that can be read." in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +224,7 @@ def test_stopped_before_anything_was_done(
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mha_viz.study.run.study", interrupted)
+    monkeypatch.setattr("mha_viz.study.profiling.study", interrupted)
     assert profile(given(tmp_path, GOOD), tmp_path / "out") == 130
     assert "Stopped. Nothing was done yet." in capsys.readouterr().err
 

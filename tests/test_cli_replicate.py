@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.profile import Finding, Profile, read_profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.analysis.replication import (
     ABSENT,
     FAILS,
@@ -182,7 +183,7 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved(
         raise KeyboardInterrupt
 
     assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
-    monkeypatch.setattr("mha_viz.study.run.study", interrupted)
+    monkeypatch.setattr("mha_viz.study.profiling.study", interrupted)
     assert replicate(tmp_path / "one", treebank(tmp_path, 2)) == 130
     assert "Stopped. Nothing is saved without --out FILE." in capsys.readouterr().err
     assert replicate(tmp_path / "one", treebank(tmp_path, 2), "--out", str(tmp_path / "o.csv")) == 130

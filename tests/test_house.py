@@ -20,7 +20,7 @@ FLOORS = {
     "serving": 5,  # the app over a network: whom it lets in, and with which headers
     "figures": 4,
     "exports": 4,
-    "study": 4,
+    "study": 4,  # a corpus through a model, in this process or on a cluster
     "training": 4,  # on sentences of the grammar
     "models": 3,
     "analysis": 3,
@@ -42,6 +42,9 @@ ONLY_IN = {
     "streamlit": {"ui", "page", "serving"},
     "starlette": {"serving"},
     "plotly": {"figures"},
+    "distributed": {"study"},
+    "dask": {"study"},
+    "pyarrow": {"corpus"},
     "torch": {"models", "training"},
     "transformers": {"models", "training"},
 }

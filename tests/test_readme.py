@@ -25,6 +25,7 @@ COMMANDS = [line.partition(" #")[0].strip() for block in SHELL for line in block
 
 # Commands that run elsewhere, by how they begin.
 ELSEWHERE = {
+    "mha-viz profile corpus/ --workers": "tests/test_cluster.py",
     "mha-viz serve": "tests/test_serving.py",
     "pip install .": "tests/test_wheel.py",
     "docker ": "tests/test_dockerfile.py",

@@ -61,15 +61,16 @@ def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CH
         yield tuple(chunk)
 
 
-def chunk(sentences: Sequence[Sentence], numbers: Sequence[int]) -> Chunk:
-    """The sentences with these numbers as one text, with its anaphors."""
+def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
+    """The sentences with these numbers as one text, with its anaphors. ``first``: the number that the first of the
+    sentences has in its corpus."""
     words: list[Word] = []
     mentions: dict[tuple[str, int], int] = {}  # (chain, head word) → parity of the sentence
     for number in numbers:
         for mention in sentences[number].mentions:
-            mentions[mention.chain, len(words) + mention.word] = number % 2
+            mentions[mention.chain, len(words) + mention.word] = (first + number) % 2
         words += sentences[number].words
-    return Chunk(tuple(words), tuple(_anaphors(words, mentions)), tuple(numbers))
+    return Chunk(tuple(words), tuple(_anaphors(words, mentions)), tuple(first + number for number in numbers))
 
 
 def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:

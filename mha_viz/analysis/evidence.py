@@ -56,15 +56,8 @@ class Selection:
     """The cases that are kept of one pass: of each slot at most as many as it has places."""
 
     def __init__(self, relations: Relations, heads: int) -> None:
-        rows = [relations.rows[row] for row in named_rows(relations)]
         self.member = relations.member[:, named_rows(relations)].astype(bool)  # [relation, named row]
-        self.roles = (
-            *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
-            ("coreference", "third_person"),
-            *(("position", name) for name in POSITIONS.values()),
-            *(("delimiter", name) for name in DELIMITERS),
-            ("broad", "entropy"),
-        )
+        self.roles = roles_with_cases(relations)
         self.heads = heads
         self._cases: Cases = np.empty(0, CASE)
         self._more: list[Cases] = []  # not sorted in yet: sorting costs as much as reading a batch
@@ -82,7 +75,7 @@ class Selection:
 
     def _sort(self) -> None:
         if self._more:
-            self._cases, self._more = _best(np.concatenate((self._cases, *self._more))), []
+            self._cases, self._more = best_cases(np.concatenate((self._cases, *self._more))), []
 
     def check(self, cases: Cases) -> None:
         """Raise ValueError unless these are cases of such a selection."""
@@ -229,13 +222,36 @@ def _answers(
     return Answers(roles, firsts, lasts, words, answers, steps, right)
 
 
-def _best(cases: Cases) -> Cases:
+def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
+    """The roles of which cases are kept, each with its detail, in the order of the slots."""
+    rows = [relations.rows[row] for row in named_rows(relations)]
+    return (
+        *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
+        ("coreference", "third_person"),
+        *(("position", name) for name in POSITIONS.values()),
+        *(("delimiter", name) for name in DELIMITERS),
+        ("broad", "entropy"),
+    )
+
+
+def renumbered(cases: Cases, here: Relations, there: Relations, heads: int) -> Cases:
+    """The cases of a selection by the relations ``here`` as those of one by the relations ``there``, which has all of
+    them."""
+    numbers = {role: number for number, role in enumerate(roles_with_cases(there))}
+    to = np.array([numbers[role] for role in roles_with_cases(here)], np.int64)
+    role, slot = np.divmod(cases["slot"], heads * len(KINDS))
+    moved = cases.copy()
+    moved["slot"] = to[role] * heads * len(KINDS) + slot
+    return moved
+
+
+def best_cases(cases: Cases) -> Cases:
     """Of each slot as many as it has places. Every text gives a slot one case at most."""
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_begins(cases["slot"]))
     place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    best: Cases = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
-    return best
+    first: Cases = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    return first
 
 
 def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -54,6 +54,13 @@ class Documents:
         if most is not None and self.count > most:
             self.numbers, self.count = self.numbers * most // self.count, most
 
+    @classmethod
+    def numbered(cls, numbers: Sequence[int], count: int) -> Documents:
+        """``count`` documents, of which these are the numbers of some sentences."""
+        documents = cls(())
+        documents.numbers, documents.count = np.array(numbers, np.intp), max(1, count)
+        return documents
+
     @cached_property
     def draws(self) -> Sums:
         """[draw, document]: how often each document is drawn; equal for equal numbers of documents."""
@@ -77,4 +84,9 @@ class Documents:
 
 def documents_of(sentences: Sequence[Sentence], cells: int) -> Documents:
     """The documents of a corpus, of each of which a study holds ``cells`` counts."""
-    return Documents([sentence.document for sentence in sentences], max(FEWEST_BLOCKS, CELLS // max(1, cells)))
+    return Documents([sentence.document for sentence in sentences], most_documents(cells))
+
+
+def most_documents(cells: int) -> int:
+    """How many documents have counts of their own, where each has ``cells`` of them."""
+    return max(FEWEST_BLOCKS, CELLS // max(1, cells))

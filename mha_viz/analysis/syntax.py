@@ -32,7 +32,7 @@ HALVES = (
 Indices = npt.NDArray[np.intp]
 
 
-class Row(NamedTuple):
+class RelationRow(NamedTuple):
     """One line of a table: level "full", "base" or "agg", and a relation."""
 
     level: str
@@ -51,19 +51,28 @@ class Tree(NamedTuple):
 class Relations:
     """The relations that a corpus has, in a fixed order, and how full ones add up to ``rows`` of the tables."""
 
-    def __init__(self, sentences: Sequence[Sentence]) -> None:
+    def __init__(
+        self, sentences: Sequence[Sentence], names: Iterable[str] | None = None, upos: Iterable[str] = ()
+    ) -> None:
+        """Of ``sentences``; with ``names`` of relations and parts of speech, of these in their place."""
         words = [word for sentence in sentences for word in sentence.words]
-        self.names = tuple(sorted({word.relation for word in words if word.head is not None}))
-        self.upos = tuple(sorted({word.upos for word in words}))
+        if names is None:
+            names = {word.relation for word in words if word.head is not None}
+            upos = {word.upos for word in words}
+        self.names, self.upos = tuple(sorted(names)), tuple(sorted(upos))
         self._number = {name: i for i, name in enumerate(self.names)}
         self._upos = {name: i for i, name in enumerate(self.upos)}
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[RelationRow, ...]:
         """Every line of a table, in order."""
         base = sorted({_base(name) for name in self.names})
-        aggregates = [Row("agg", "all"), Row("agg", "all without punct")] if self.names else []
-        return (*(Row("full", name) for name in self.names), *(Row("base", name) for name in base), *aggregates)
+        aggregates = [RelationRow("agg", "all"), RelationRow("agg", "all without punct")] if self.names else []
+        return (
+            *(RelationRow("full", name) for name in self.names),
+            *(RelationRow("base", name) for name in base),
+            *aggregates,
+        )
 
     @cached_property
     def member(self) -> Counts:
@@ -85,7 +94,7 @@ def _base(relation: str) -> str:
     return relation.partition(":")[0]
 
 
-def _belongs(name: str, row: Row) -> bool:
+def _belongs(name: str, row: RelationRow) -> bool:
     if row.level == "full":
         return name == row.relation
     if row.level == "base":
@@ -188,11 +197,14 @@ def gold(relations: Relations, sentences: Sequence[tuple[int, Sentence]]) -> Gol
     return Gold(n, by_row[0], by_row[1])
 
 
-def cases(relations: Relations, sentences: Sequence[tuple[int, Sentence]], documents: Documents) -> Counts:
-    """[document, half, direction, row]: the cases of ``sentences``, each with its number in the file."""
+def cases(
+    relations: Relations, sentences: Sequence[tuple[int, Sentence]], documents: Documents, first: int = 0
+) -> Counts:
+    """[document, half, direction, row]: the cases of ``sentences``, each with its number in the file. ``first``: the
+    number of the first sentence of the ``documents``."""
     n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
     for number, sentence in sentences:
-        n[documents.numbers[number], number % 2] += _cases(relations, relations.tree(sentence))
+        n[documents.numbers[number - first], number % 2] += _cases(relations, relations.tree(sentence))
     return n
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Row
+from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.cli.cluster import cluster_for, cluster_options
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, model_option, output_options, whole
 from mha_viz.cli.output import TABLES, Destination, table_destination
@@ -14,6 +16,7 @@ from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
+from mha_viz.models.catalog import Model
 from mha_viz.models.methods import METHODS
 from mha_viz.numerals import counted, decimal
 
@@ -37,6 +40,7 @@ def options(effect: Parser) -> None:
     )
     output_options(effect, TABLES, required=False)
     effect.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    cluster_options(effect)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -44,21 +48,32 @@ def run(args: argparse.Namespace) -> None:
     to = table_destination(args.out, args.format)
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
-    corpus = read_corpus(args.corpus)
-    from mha_viz.study.corpus_effects import Run  # loads torch
-
-    encoder, method = load_model(model, args.device), args.method or METHODS[0]
-    role = args.relation, args.direction, args.same_role
-    measuring = Run(encoder, corpus, args.heads, method, *role, args.most)
-    try:
-        with bar("sentences") as show:
-            for done in measuring.sentences():
-                show(done.done, done.total)
-    except KeyboardInterrupt:
-        print("mha-viz: Stopped; this is of the sentences read so far.", file=sys.stderr)
+    with cluster_for(args) as cluster:
+        measuring = _run(args, model, cluster)
+        try:
+            with bar("sentences") as show:
+                for done in measuring.sentences():
+                    show(done.done, done.total)
+        except KeyboardInterrupt:
+            print("mha-viz: Stopped; this is of the sentences read so far.", file=sys.stderr)
+            _write(measuring.result(), to)
+            raise
         _write(measuring.result(), to)
-        raise
-    _write(measuring.result(), to)
+
+
+def _run(args: argparse.Namespace, model: Model, cluster: Any) -> Any:
+    """What measures, here or on a cluster. Raises CorpusError, ModelError's family."""
+    corpus = read_corpus(args.corpus, cluster=cluster)
+    from mha_viz.study.corpus_effects import EffectSettings, Measurement  # loads torch
+
+    method = args.method or METHODS[0]
+    settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most)
+    encoder = load_model(model, args.device)
+    if cluster is None:
+        return Measurement(encoder, corpus, *settings)
+    from mha_viz.study.cluster.effects import ClusterMeasurement
+
+    return ClusterMeasurement(cluster, encoder, corpus, settings)
 
 
 def _write(result: CorpusEffect, to: Destination | None) -> None:
@@ -84,13 +99,13 @@ def _lines(result: CorpusEffect) -> list[str]:
     return lines + [_judged(row, result.relation) for row in measured if row.used is not None]
 
 
-def _line(row: Row) -> str:
+def _line(row: EffectRow) -> str:
     name = ", ".join(map(both, row.variant.heads))
     kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
     return f"{decimal(row.effect, 4)}  [{decimal(row.low, 4)}, {decimal(row.high, 4)}]  {name}  {kind}".rstrip()
 
 
-def _judged(row: Row, relation: str) -> str:
+def _judged(row: EffectRow, relation: str) -> str:
     name = both(row.variant.heads[0])
     interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
     if row.used:

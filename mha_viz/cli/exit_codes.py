@@ -12,12 +12,14 @@ MEANINGS = {
     FAULT: "a fault of this program",
     USAGE: "usage: an option, a value, a format or a place that cannot be used",
     NOT_FOUND: "not found: a model, a step, a head or a file that does not exist",
-    NETWORK: "network: the Hub cannot be reached, or stopped answering",
+    NETWORK: "network: the Hub or a cluster cannot be reached, or stopped answering",
     BAD_INPUT: "bad input: a text, a corpus or a model that cannot be read",
     STOPPED: "stopped with Ctrl-C",
 }
 _CODES: dict[type[BaseException], int] = {
     errors.SettingError: USAGE,
+    errors.ClusterMissing: USAGE,
+    errors.ClusterError: NETWORK,
     errors.ExportError: USAGE,
     errors.UnknownModel: NOT_FOUND,
     errors.ModelNotAllowed: NOT_FOUND,

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.established import check, establish
+from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, batch, folder_name, model_option
-from mha_viz.cli.terminal import bar, one_line
+from mha_viz.cli.options import MODEL_HELP, Parser, batch, folder_name
+from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.corpus import BUILT_IN
-from mha_viz.errors import CorpusMissing, ExportError
+from mha_viz.errors import CorpusMissing, ExportError, SettingError
 from mha_viz.files import make_folder
+from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean
+
+CORPUS_HELP = (
+    "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
+    f'text), a folder or a pattern of such files, or "{BUILT_IN}", the built-in corpus'
+)
 
 
 def options(profile: Parser) -> None:
     """Add the options of the command."""
-    corpus_option(profile)
-    model_option(profile)
+    words = f"{CORPUS_HELP}; several are measured one after the other"
+    profile.add_argument("corpus", nargs="+", metavar="CORPUS", help=words)
+    words = f"{MODEL_HELP} (default: {catalog.DEFAULT}); repeated, each is measured, as --model toy@0 --model toy"
+    profile.add_argument("--model", action="append", metavar="NAME", help=words)
     name_option(profile)
     profile.add_argument(
         "--and",
@@ -39,18 +50,15 @@ def options(profile: Parser) -> None:
         type=folder_name,
         metavar="DIR",
         help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
-        "replaced",
+        "replaced. With several corpora or models a folder MODEL/CORPUS in it for each, and all scores in profiles.csv",
     )
     measuring_options(profile)
+    cluster_options(profile)
 
 
 def corpus_option(command: Parser) -> None:
     """Add the option for a corpus."""
-    command.add_argument(
-        "corpus",
-        metavar="CORPUS",
-        help=f'a file (CoNLL-U, a GAP table, or text with one sentence per line), or "{BUILT_IN}", the built-in corpus',
-    )
+    command.add_argument("corpus", metavar="CORPUS", help=CORPUS_HELP)
 
 
 def name_option(command: Parser) -> None:
@@ -71,23 +79,49 @@ def measuring_options(command: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure a model over a corpus and write the tables to a folder."""
-    corpus = read_corpus(args.corpus, args.name)
-    other = read_profile(args.other) if args.other else None
-    model = choose_model(args.model)
-    make_folder(args.out)
-    profile = measure(load_model(model, args.device), corpus, args.out, args.batch, other)
+    """Measure models over corpora and write the tables to a folder."""
+    names = args.model or [catalog.DEFAULT]
+    several = len(names) * len(args.corpus) > 1
+    _check_several(args, several)
+    with cluster_for(args) as cluster, warnings_as_lines():
+        corpora = [read_corpus(source, args.name, cluster) for source in args.corpus]
+        other = read_profile(args.other) if args.other else None
+        models = [choose_model(name) for name in names]
+        check_places([model.name for model in models], [corpus.name for corpus in corpora])
+        make_folder(args.out)
+        profiles = []
+        for model in models:
+            encoder = load_model(model, args.device)
+            for corpus in corpora:
+                place = args.out / folder_for(model.name, corpus.name) if several else args.out
+                profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
+                profiles.append(_written(profile, place, other, args.other))
+    if several:
+        from mha_viz.study.several import write_together  # loads torch
+
+        print(f"{write_together(profiles, args.out)}: the scores of all {len(profiles)} profiles, a column for each")
+
+
+def _check_several(args: argparse.Namespace, several: bool) -> None:
+    for option, value in (("--name", args.name), ("--and", args.other)):
+        if several and value:
+            raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
+
+
+def _written(profile: Profile, place: Path, other: Profile | None, other_place: Path) -> Profile:
+    """Write a profile, beside another one where there is one, and print what it holds."""
     if other is not None:
         other, profile = establish(other, profile)
-        other.write(args.other)
-    profile.write(args.out)
+        other.write(other_place)
+    profile.write(place)
     counts = profile.facts["counts"].items()
     counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
-    print(f"{args.out}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
+    print(f"{place}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
     for line in profile.facts["left_out_first"][:5]:
         print(f"mha-viz: left out: {one_line(line)}", file=sys.stderr)
     if profile.facts["left_out"] > 5:
         print(f"mha-viz: {profile.facts['left_out']} left out in all; see profile.json.", file=sys.stderr)
+    return profile
 
 
 def measure(
@@ -97,24 +131,23 @@ def measure(
     most_pieces: int | None,
     other: Profile | None = None,
     control: bool = True,
+    cluster: Any = None,
 ) -> Profile:
     """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`.
 
     ``sums``: the folder from which a stopped study continues, None for none; ``other``: a profile that it will be
-    compared with. Raises CorpusError and ExportError.
+    compared with; ``cluster``: what measures in place of this process. Raises CorpusError, ExportError, ClusterError.
     """
     from mha_viz.study.plan import BATCH
-    from mha_viz.study.run import Progress, study
+    from mha_viz.study.profiling import Here
 
     if other is not None:
         check({"model": encoder.name, "revision": encoder.revision, "sha256": corpus.digest}, other.facts)
-    with bar("of the text") as show:
-
-        def progress(so_far: Progress) -> None:
-            show(so_far.done, so_far.total)
-
+    with progress_line() if cluster else _pieces_bar() as progress:
         try:
-            return study(encoder, corpus, resume=sums, batch=most_pieces or BATCH, control=control, progress=progress)
+            engine = cluster or Here(most_pieces or BATCH)
+            profile: Profile = engine.study(encoder, corpus, sums, control, progress)
+            return profile
         except KeyboardInterrupt:
             print(f"\nmha-viz: Stopped. {one_line(_saved(sums))}", file=sys.stderr)
             raise
@@ -122,20 +155,26 @@ def measure(
             raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
 
 
+@contextmanager
+def _pieces_bar() -> Iterator[Callable[[Any], None]]:
+    with bar("of the text") as show:
+        yield lambda so_far: show(so_far.done, so_far.total)
+
+
 def _saved(sums: Path | None) -> str:
     if sums is None:
         return "Nothing is saved without --out FILE."
-    if not any(sums.glob(".*.npz")):
+    if not any(sums.glob(".*.npz")) and not any(sums.glob(".parts/*.npz")):
         return "Nothing was done yet."
     return f"The work so far is saved in {sums}; run the same command again to continue."
 
 
-def read_corpus(source: str, name: str | None = None) -> Any:
-    """The corpus in a file, or the built-in one. Raises CorpusError."""
+def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> Any:
+    """The corpus in a file, or the built-in one; for a ``cluster`` in shards. Raises CorpusError."""
     from mha_viz.corpus.sources import open_corpus
 
     try:
-        return open_corpus(source, name)
+        return cluster.open(source, name) if cluster else open_corpus(source, name)
     except CorpusMissing as error:
         question = did_you_mean(source, [BUILT_IN, *_names_beside(Path(source))])
         raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error

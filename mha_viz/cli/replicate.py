@@ -7,11 +7,13 @@ import shutil
 
 from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.replication import replicate
+from mha_viz.cli.cluster import cluster_for, cluster_options
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
 from mha_viz.cli.outcomes import lines
 from mha_viz.cli.output import TABLES, table_destination
 from mha_viz.cli.profile import corpus_option, measure, measuring_options, name_option, read_corpus
+from mha_viz.cli.terminal import warnings_as_lines
 from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
 
@@ -25,6 +27,7 @@ def options(replicate: Parser) -> None:
     name_option(replicate)
     output_options(replicate, TABLES, required=False)
     measuring_options(replicate)
+    cluster_options(replicate)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,12 +37,13 @@ def run(args: argparse.Namespace) -> None:
     findings = there.findings()
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no role.", "Name the profile of a treebank or of text.")
-    corpus = read_corpus(args.corpus, args.name)
-    encoder = load_model(choose_model(there.model), args.device)
     sums = to.path.with_name(f".{to.path.name}.sums") if to and to.path else None
-    if sums is not None:
-        make_folder(sums)
-    here = measure(encoder, corpus, sums, args.batch, there, control=False)
+    with cluster_for(args) as cluster, warnings_as_lines():
+        corpus = read_corpus(args.corpus, args.name, cluster)
+        encoder = load_model(choose_model(there.model), args.device)
+        if sums is not None:
+            make_folder(sums)
+        here = measure(encoder, corpus, sums, args.batch, there, control=False, cluster=cluster)
     replications = replicate(findings, here)
     if to is not None:
         to.write_table(replications.table)

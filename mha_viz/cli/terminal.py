@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 from typing import Any
 
-from mha_viz.errors import EmptyText, MissingGlyphWarning, TextCutWarning, TextError
+from mha_viz.errors import EmptyText, MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning, TextError
 from mha_viz.quotes import printable
 
 Show = Callable[[int, int], None]
 
 SECONDS_BETWEEN_LINES = 5.0  # of progress, where stderr is not a terminal
-PRINTED = (MissingGlyphWarning, TextCutWarning)
+PRINTED = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
 
@@ -70,15 +70,24 @@ def bar(unit: str) -> AbstractContextManager[Show]:
 @contextmanager
 def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str]) -> Iterator[Show]:
     """A function of done and total: on a terminal one line that changes, elsewhere a new line every few seconds."""
+    with changing_line() as show:
+        shape = picture if sys.stderr.isatty() else line
+        yield lambda done, total: show(shape(done, total))
+
+
+@contextmanager
+def changing_line() -> Iterator[Callable[[str], None]]:
+    """A function that shows a line in place of the one before, where stderr is a terminal; elsewhere one every few
+    seconds."""
     terminal, printed = sys.stderr.isatty(), monotonic()
 
-    def show(done: int, total: int) -> None:
+    def show(line: str) -> None:
         nonlocal printed
         if terminal:
-            print(f"\r{picture(done, total)}".ljust(79), end="", file=sys.stderr, flush=True)
+            print(f"\r{line}".ljust(79), end="", file=sys.stderr, flush=True)
         elif monotonic() - printed >= SECONDS_BETWEEN_LINES:
             printed = monotonic()
-            print(f"mha-viz: {one_line(line(done, total))}", file=sys.stderr, flush=True)
+            print(f"mha-viz: {one_line(line)}", file=sys.stderr, flush=True)
 
     try:
         yield show

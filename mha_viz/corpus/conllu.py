@@ -11,55 +11,87 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import Brackets
-from mha_viz.corpus.limits import Labels, check_sentences
-from mha_viz.corpus.rows import Row, blocks, new_document, rows_of
-from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word, text_digest
+from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
+from mha_viz.corpus.rows import Block, WordLine, blocks, new_document, word_lines
+from mha_viz.corpus.treebank import START, Corpus, Mention, Sentence, Start, Word, text_digest
 from mha_viz.errors import CorpusError
 
 WITHOUT_TREE = "Its words are read without their dependencies."
+WITHOUT_SENTENCE = "The sentence is left out."
 
 
-def read_conllu(text: str, name: str = "corpus") -> Corpus:
+def read_conllu(text: str, name: str = "corpus", start: Start = START, lenient: bool = False) -> Corpus:
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
-    Raises CorpusError, with the line number, for invalid CoNLL-U and above a limit; also for a file without a sentence.
+    ``start``: where in its file the text begins. Raises CorpusError, with the line number, for invalid CoNLL-U and
+    above a limit; also for a file without a sentence. ``lenient``: what cannot be parsed is left out, one sentence at a
+    time.
     """
-    sentences: list[Sentence] = []
-    left_out: list[str] = []
-    brackets = Brackets(left_out)
-    relations, tags = Labels("relation", name), Labels("part of speech", name)
-    document = ""
-    for block in blocks(text, name):
-        line = block[0][0]
-        begun = new_document(block, name)
-        if begun is not None:
-            brackets.close(sentences)
-            document = begun or f"document {len(sentences)}"
-        rows = rows_of(block, name)
-        problem = _tree_problem(rows)
-        words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
-        for row, word in zip(rows, words, strict=True):
-            relations.add(word.relation, row.line)
-            tags.add(word.upos, row.line)
-        if problem:
-            left_out.append(f"line {line}: {problem} {WITHOUT_TREE if rows else ''}".rstrip())
-            if any(row.entity for row in rows):
-                brackets.fail(f"line {line}: a sentence without a tree")
-        else:
-            brackets.read(rows, len(sentences))
-        if words:
-            sentences.append(Sentence(words, (), document, line))
-            check_sentences(len(sentences), line, name)
-    brackets.close(sentences)
-    if not sentences:
+    reader = _Reader(name, start, lenient)
+    for block in blocks(text, name, start.lines, strict=not lenient):
+        reader.read(block)
+    reader.brackets.close(reader.sentences)
+    if not reader.sentences and not lenient:
         raise CorpusError(
             f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
         )
-    has_trees = any(word.relation for sentence in sentences for word in sentence.words)
-    return Corpus(name, tuple(sentences), text_digest(text), has_trees, brackets.any_mentions, tuple(left_out))
+    has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
+    sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
+    return Corpus(name, sentences, text_digest(text), has_trees, reader.brackets.any_mentions, left_out)
 
 
-def _tree_problem(rows: Sequence[Row]) -> str:
+class _Reader:
+    """What has been read of a file, sentence by sentence."""
+
+    def __init__(self, name: str, start: Start, lenient: bool) -> None:
+        self.sentences: list[Sentence] = []
+        self.left_out: list[str] = []
+        self.brackets = Brackets(self.left_out)
+        self._name, self._before, self._lenient = name, start.sentences, lenient
+        self._document = start.document
+        self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
+
+    def read(self, block: Block) -> None:
+        """Take in the lines of one sentence. Raises CorpusError."""
+        begun = new_document(block, self._name)
+        if begun is not None:
+            self.brackets.close(self.sentences)
+            self._document = begun or f"document {self._before + len(self.sentences)}"
+        try:
+            if self._lenient:
+                _check_lines(block, self._name)
+            self._sentence(block[0][0], word_lines(block, self._name))
+        except CorpusError as error:
+            if not self._lenient:
+                raise
+            self.left_out.append(f"{error.problem.removeprefix(f'{self._name}, ')} {WITHOUT_SENTENCE}")
+            if any("Entity=" in line for _, line in block):
+                self.brackets.fail(f"line {block[0][0]}: a sentence that is left out")
+
+    def _sentence(self, line: int, rows: list[WordLine]) -> None:
+        problem = _tree_problem(rows)
+        words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
+        for row, word in zip(rows, words, strict=True):
+            self._relations.add(word.relation, row.line)
+            self._tags.add(word.upos, row.line)
+        if problem:
+            self.left_out.append(f"line {line}: {problem} {WITHOUT_TREE if rows else ''}".rstrip())
+            if any(row.entity for row in rows):
+                self.brackets.fail(f"line {line}: a sentence without a tree")
+        else:
+            self.brackets.read(rows, len(self.sentences))
+        if words:
+            self.sentences.append(Sentence(words, (), self._document, line))
+            check_sentences(len(self.sentences), line, self._name)
+
+
+def _check_lines(block: Block, name: str) -> None:
+    for number, line in block:
+        check_line(line, number, name)
+        check_text(line, number, name)
+
+
+def _tree_problem(rows: Sequence[WordLine]) -> str:
     """Why a sentence's tree is invalid; empty when it is valid. A sentence without any head is unannotated, which is
     valid."""
     ids = [row.id for row in rows]
@@ -94,7 +126,7 @@ def _cycle(heads: Sequence[int]) -> str:
     return ""
 
 
-def _word(row: Row) -> Word:
+def _word(row: WordLine) -> Word:
     head = row.head - 1 if row.head else None
     return Word(row.form, row.upos, head, row.relation if row.head is not None else "", row.features)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ MAX_WORDS = 1_000  # per sentence
 MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
+NOT_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are no UTF-8, read as surrogates; zero bytes
 MAX_LABEL = 100  # characters of one of them: a profile repeats it in a row per direction and head
 
 
@@ -45,6 +47,11 @@ def check_line(line: str, number: int, name: str) -> None:
             f"{name}, line {number}: {len(line):,} characters; at most {MAX_LINE:,} of a line are read.",
             "Break the line; start every sentence on a new line.",
         )
+
+
+def check_text(line: str, number: int, name: str) -> None:
+    if NOT_TEXT.search(line):
+        raise CorpusError(f"{name}, line {number}: not UTF-8 text.", "Save the file as UTF-8.")
 
 
 def check_cells(cells: Sequence[str], number: int, name: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from mha_viz.corpus.conllu import read_conllu
-from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_words, decoded
-from mha_viz.corpus.treebank import Corpus, Gap, GapRow, Sentence, Word, text_digest
+from mha_viz.corpus.conllu import WITHOUT_SENTENCE, read_conllu
+from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decoded
+from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, Sentence, Start, Word, text_digest
 from mha_viz.errors import CorpusError
 from mha_viz.text import clean
 
+GAP, CONLLU, PLAIN = "GAP table", "CoNLL-U", "text"
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
 # It matches in linear time, as do the brackets of coreference: only white space is skipped.
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
@@ -20,21 +21,43 @@ def parse_file(data: bytes, name: str) -> Corpus | Gap:
     """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its ten columns or the suffix
     .conllu, anything else as plain text. Raises CorpusError."""
     text = decoded(data, name)
+    readers: Mapping[str, Callable[[str, str], Corpus | Gap]] = {
+        GAP: read_gap,
+        CONLLU: read_conllu,
+        PLAIN: read_plain,
+    }
+    return readers[kind_of(text, name)](text, name)
+
+
+def kind_of(text: str, name: str) -> str:
+    """What a file holds, by its name and the text that it begins with: GAP, CONLLU or PLAIN. Raises CorpusError."""
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
     heading = text.partition("\n")[0].split("\t")
     if "Pronoun-offset" in heading:
-        return read_gap(text, name)
+        return GAP
     lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
     is_conllu = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
     if is_conllu or name.lower().endswith((".conllu", ".conll")):
-        return read_conllu(text, name)
+        return CONLLU
     if name.lower().endswith(".tsv"):
         raise CorpusError(
             f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
             f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
         )
-    return read_plain(text, name)
+    return PLAIN
+
+
+def read_part(data: bytes, kind: str, name: str, start: Start) -> Corpus:
+    """Parse a part of a file that begins at ``start``. What cannot be read is left out, one sentence at a time, and
+    named with its line in the file."""
+    text = data.decode("utf-8", "surrogateescape")
+    return read_conllu(text, name, start, lenient=True) if kind == CONLLU else read_plain(text, name, start, True)
+
+
+def lines_in(data: bytes, kind: str) -> int:
+    """How many lines such a part has."""
+    return data.count(b"\n") if kind == CONLLU else len(data.decode("utf-8", "surrogateescape").splitlines())
 
 
 def read_gap(text: str, name: str = "corpus") -> Gap:
@@ -93,22 +116,38 @@ def _boolean(cell: str) -> bool:
     return cell.upper() == "TRUE"
 
 
-def read_plain(text: str, name: str = "corpus") -> Corpus:
-    """Parse plain text: one sentence per line, split into words and punctuation. Raises CorpusError."""
+def read_plain(text: str, name: str = "corpus", start: Start = START, lenient: bool = False) -> Corpus:
+    """Parse plain text: one sentence per line, split into words and punctuation. ``start`` and ``lenient`` are as for
+    CoNLL-U. Raises CorpusError."""
     sentences: list[Sentence] = []
+    left_out: list[str] = []
     words: dict[str, Word] = {}  # one object per form, however often it occurs
-    for number, line in enumerate(text.splitlines(), 1):
-        check_line(line, number, name)
-        if line.strip():
-            forms = _split(line)
-            check_words(len(forms), number, name)
-            check_cells(forms, number, name)
+    for number, line in enumerate(text.splitlines(), start.lines + 1):
+        try:
+            forms = _forms(line, number, name, lenient)
+        except CorpusError as error:
+            if not lenient:
+                raise
+            left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {WITHOUT_SENTENCE}")
+            continue
+        if forms:
             shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
             sentences.append(Sentence(shared, (), "", number))
             check_sentences(len(sentences), number, name)
-    if not sentences:
+    if not sentences and not lenient:
         raise CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
-    return Corpus(name, tuple(sentences), text_digest(text))
+    return Corpus(name, tuple(sentences), text_digest(text), left_out=tuple(left_out))
+
+
+def _forms(line: str, number: int, name: str, lenient: bool) -> list[str]:
+    """The words of a line; none of an empty one. Raises CorpusError."""
+    check_line(line, number, name)
+    if lenient:
+        check_text(line, number, name)
+    forms = _split(line) if line.strip() else []
+    check_words(len(forms), number, name)
+    check_cells(forms, number, name)
+    return forms
 
 
 def _split(line: str) -> list[str]:

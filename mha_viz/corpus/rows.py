@@ -19,11 +19,13 @@ CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPRE
 Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
-def blocks(text: str, name: str) -> Iterator[Block]:
-    """The lines of each sentence. Raises CorpusError for one that is too long."""
+def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterator[Block]:
+    """The lines of each sentence, ``before`` the first of which the file has so many. Raises CorpusError for one that
+    is too long, if ``strict``."""
     block: Block = []
-    for number, line in enumerate(text.split("\n"), 1):  # only "\n" ends a line: a word may contain U+2028
-        check_line(line, number, name)
+    for number, line in enumerate(text.split("\n"), before + 1):  # only "\n" ends a line: a word may contain U+2028
+        if strict:
+            check_line(line, number, name)
         if line.strip():
             block.append((number, line.removesuffix("\r")))
         elif block:
@@ -47,7 +49,7 @@ def new_document(block: Block, name: str) -> str | None:
     return document if begins else None
 
 
-class Row(NamedTuple):
+class WordLine(NamedTuple):
     """The line of a word. ``head`` as in the file: an id, 0 for the root, None when there is none."""
 
     line: int
@@ -69,7 +71,7 @@ _EXPECTED = MappingProxyType(
 )
 
 
-def rows_of(block: Block, name: str) -> list[Row]:
+def word_lines(block: Block, name: str) -> list[WordLine]:
     """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)
@@ -84,7 +86,7 @@ def rows_of(block: Block, name: str) -> list[Row]:
     return rows
 
 
-def _row(cells: Mapping[str, str], line: int, name: str) -> Row | None:
+def _row(cells: Mapping[str, str], line: int, name: str) -> WordLine | None:
     """The word of a line; None for a range, an empty node, and a line without an id."""
     values = {column: _value(column, cells[column].strip(), line, name) for column in _PARSERS}
     if not isinstance(values["ID"], int):
@@ -92,7 +94,7 @@ def _row(cells: Mapping[str, str], line: int, name: str) -> Row | None:
     features = "|".join(f"{feature}={value}" for feature, value in (values["FEATS"] or {}).items())
     entity = (values["MISC"] or {}).get("Entity") or ""
     form = clean(cells["FORM"])
-    return Row(line, values["ID"], form, cells["UPOS"], features, values["HEAD"], cells["DEPREL"], entity)
+    return WordLine(line, values["ID"], form, cells["UPOS"], features, values["HEAD"], cells["DEPREL"], entity)
 
 
 def _value(column: str, cell: str, line: int, name: str) -> Any:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from mha_viz.corpus import BUILT_IN, grammar, limits, reading
+from mha_viz.corpus import BUILT_IN, grammar, limits, reading, stored
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.errors import CorpusError, CorpusMissing
+from mha_viz.errors import CorpusError
 
 __all__ = ["Source", "iterate", "open_corpus"]
 
@@ -23,16 +23,14 @@ def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     """The corpus in a file (CoNLL-U, a GAP table, or text with one sentence per line) or in several files, read one
     after the other. "grammar" is the built-in corpus, and a corpus stays as it is; ``name`` renames either.
 
-    Raises CorpusError, with the line where there is one.
+    Files may be compressed (.gz, .zst) or Parquet with a column of text; a folder or a pattern such as
+    ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the line where there is one.
     """
     if isinstance(source, Corpus | Gap):
         corpus: Corpus | Gap = source
-    elif isinstance(source, str | os.PathLike):
-        corpus = _one(source)
-    elif isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
-        corpus = _joined([open_corpus(path) for path in source])
     else:
-        raise CorpusError(f"{str(source)[:40]!r} is not a corpus.", f"Give a path, a list of paths, or {BUILT_IN!r}.")
+        parts = [part for path in _paths(source) for part in _parts(path)]
+        corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _joined(parts), name=name_of(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
 
@@ -48,26 +46,49 @@ def iterate(source: Source) -> Iterator[Sentence]:
     return iter(corpus.sentences)
 
 
-def _one(source: AnyPath) -> Corpus | Gap:
-    if source == BUILT_IN:
-        return grammar.corpus()
-    path = Path(source)
-    remedy = f"Name a file, or {BUILT_IN} for the built-in corpus."
-    try:
-        if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
-            limits.too_large(path.name, path.stat().st_size)
-        return reading.parse_file(path.read_bytes(), path.name)
-    except FileNotFoundError as error:
-        raise CorpusMissing(f"{str(source)[:200]} cannot be read: it does not exist.", remedy) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CorpusError(f"{str(source)[:200]} cannot be read: {reason.lower()}.", remedy) from error
+def files_of_source(source: Source) -> tuple[Path, ...]:
+    """The files of a corpus that lies in some. Raises CorpusError."""
+    if isinstance(source, Corpus | Gap) or source == BUILT_IN:
+        raise CorpusError(
+            "A cluster reads files, and this corpus lies in none.", "Write it to a file, or leave it out."
+        )
+    return tuple(file for path in _paths(source) for file in stored.files_of(path))
+
+
+def name_of(source: Source) -> str:
+    """The name of a corpus that lies in a file, in a folder, in the files of a pattern, or in several of these."""
+    return " + ".join(_name(path) for path in _paths(source))
+
+
+def _paths(source: Source) -> Sequence[AnyPath]:
+    if isinstance(source, str | os.PathLike):
+        return [source]
+    if isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
+        return source
+    raise CorpusError(f"{str(source)[:40]!r} is not a corpus.", f"Give a path, a list of paths, or {BUILT_IN!r}.")
+
+
+def _name(path: AnyPath) -> str:
+    file = Path(path)
+    if path == BUILT_IN or not file.exists():
+        return os.fspath(path)
+    return file.resolve().name if file.is_dir() else stored.plain_name(file)
+
+
+def _parts(source: AnyPath) -> list[Corpus | Gap]:
+    return [grammar.corpus()] if source == BUILT_IN else [_file(file) for file in stored.files_of(source)]
+
+
+def _file(path: Path) -> Corpus | Gap:
+    if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
+        limits.too_large(path.name, path.stat().st_size)
+    with stored.opened(path) as stream:
+        data = stream.read(limits.MAX_BYTES + 1)
+    return reading.parse_file(data, stored.plain_name(path))
 
 
 def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
     """One corpus of several. Documents stay apart, those of one name in two files too."""
-    if len(parts) == 1:
-        return parts[0]
     corpora = [part for part in parts if isinstance(part, Corpus)]
     if len(corpora) < len(parts):
         raise CorpusError("A GAP table cannot be measured together with other files.", "Give it alone.")

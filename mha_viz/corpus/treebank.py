@@ -47,6 +47,17 @@ class Sentence:
         return tuple(word.form for word in self.words)
 
 
+class Start(NamedTuple):
+    """Where a part of a file begins: the lines and sentences before it, and the document that goes on."""
+
+    lines: int = 0
+    sentences: int = 0
+    document: str = ""
+
+
+START = Start()
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Sentences in the order of their file. ``digest`` is the SHA-256 of the text.

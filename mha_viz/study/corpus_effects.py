@@ -3,13 +3,13 @@ can answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, rows_of, variants_of
+from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Weights
@@ -25,6 +25,10 @@ from mha_viz.models.methods import METHODS
 from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress
+from mha_viz.text import WordPieces
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MOST = 400  # sentences that are read where nothing else is asked for
 MOST_READ = 1_000_000
@@ -50,6 +54,7 @@ def effect(
     most: int = MOST,
     device: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
+    client: Client | None = None,
 ) -> CorpusEffect:
     """What switching heads off does over a corpus, beside each other head of their layers.
 
@@ -61,23 +66,57 @@ def effect(
     with the role, which are no controls.
 
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean" over the built-in sentences, or
-    "uniform". ``most``: so many sentences are read. ``progress`` is called after each sentence.
+    "uniform". ``most``: so many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
+    client, whose workers read the files, as for ``profile``.
 
-    Raises CorpusError, also where there is no such relation; SettingError; UnknownHead; ModelError's family.
+    Raises CorpusError, also where there is no such relation; SettingError; UnknownHead; ModelError's family;
+    ClusterError.
 
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']
     """
     encoder = model if isinstance(model, Encoder) else load(model, device)
-    run = Run(encoder, open_corpus(corpus), heads, method, relation, direction, same_role, most)
+    settings = EffectSettings(heads, method, relation, direction, same_role, most)
+    if client is None:
+        run = Measurement(encoder, open_corpus(corpus), *settings)
+    else:
+        from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, one process measures all the same
+        from mha_viz.study.cluster.engine import OnCluster
+
+        run = ClusterMeasurement(OnCluster(client), encoder, corpus, settings)
     for done in run.sentences():
         if progress is not None:
             progress(done)
     return run.result()
 
 
-class Run:
-    """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`."""
+class EffectSettings(NamedTuple):
+    """What is switched off, how, and which words are measured; as for :func:`effect`."""
+
+    heads: Sequence[AnyHead]
+    method: str = METHODS[0]
+    relation: str = ""
+    direction: str = DIRECTIONS[0]
+    same_role: Sequence[AnyHead] = ()
+    most: int = MOST
+
+
+class Taken(NamedTuple):
+    """What was measured of some sentences: values [variant] of each case, its document and sentence; how many sentences
+    were read, and how many words or sentences left out."""
+
+    cases: tuple[Numbers, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
+    read: int = 0
+    left_out: int = 0
+
+
+class Measurement:
+    """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`.
+
+    Of a part of a corpus ``first`` is the number of the first sentence, and ``chosen`` which of the words that can be
+    masked is, in each sentence that has any. ``means``: of the heads' outputs, where they are at hand.
+    """
 
     def __init__(
         self,
@@ -89,6 +128,10 @@ class Run:
         direction: str = DIRECTIONS[0],
         same_role: Sequence[AnyHead] = (),
         most: int = MOST,
+        *,
+        first: int = 0,
+        chosen: Iterable[int] | None = None,
+        means: Weights | None = None,
     ) -> None:
         self._corpus = _checked(corpus, relation, direction, most)
         off = ablation.existing(encoder, heads)
@@ -98,13 +141,15 @@ class Run:
         self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
-        means = _means(encoder) if method == "mean" else None
+        if method == "mean" and means is None:
+            means = built_in_means(encoder)
         self._case = Case("", method=method, means=means)
         self._case.substitute(encoder)  # raises for a method that is none
         self._cases: list[Numbers] = []
         self._units: list[tuple[str, str]] = []  # of each case, document and sentence
         self._left_out = self._read = 0
-        self._random = Random(SEED)
+        self._first, self._random = first, Random(SEED)
+        self._chosen = None if chosen is None else iter(chosen)
 
     def sentences(self) -> Iterator[Progress]:
         """Reads one sentence after the other."""
@@ -112,9 +157,25 @@ class Run:
         for number, sentence in enumerate(some):
             for values in self._measured(sentence):
                 self._cases.append(values)
-                self._units.append((sentence.document, str(number)))
+                self._units.append((sentence.document, str(self._first + number)))
             self._read += 1
             yield Progress(number + 1, len(some))
+
+    @property
+    def measure(self) -> str:
+        """What is measured of the model: WORD, LOSS or VECTOR."""
+        return self._measure
+
+    def taken(self) -> Taken:
+        """What was measured so far."""
+        return Taken(tuple(self._cases), tuple(self._units), self._read, self._left_out)
+
+    def add(self, taken: Taken) -> None:
+        """Take in what was measured of the sentences after those so far."""
+        self._cases += taken.cases
+        self._units += taken.units
+        self._read += taken.read
+        self._left_out += taken.left_out
 
     def result(self) -> CorpusEffect:
         """Of the sentences read so far. Raises CorpusError where nothing was measured."""
@@ -134,7 +195,7 @@ class Run:
             self._read,
             documents,
             self._left_out,
-            rows_of(self._variants, np.array(self._cases), units, bool(self._relation)),
+            effect_rows(self._variants, np.array(self._cases), units, bool(self._relation)),
         )
 
     def _measured(self, sentence: Sentence) -> Iterator[Numbers]:
@@ -149,9 +210,9 @@ class Run:
     def _masked(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, list(sentence.forms)
         read = encoder.read_words(forms)
-        single = [word for word in range(len(forms)) if read.words.count(word) == 1]
+        single = single_words(read)
         if words is None:
-            words = [self._random.choice(single)] if single else []
+            words = [self._choice(single)] if single else []
         self._left_out += len(set(words) - set(single))
         mask = str(encoder.vocabulary.mask_token)
         for word in (word for word in words if word in single):
@@ -160,6 +221,10 @@ class Run:
             question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
             values = self._values(masked, question)[:, question.piece]
             yield values[0] - values[1:]
+
+    def _choice(self, single: list[int]) -> int:
+        """The word of a sentence that is masked."""
+        return self._random.choice(single) if self._chosen is None else single[next(self._chosen)]
 
     def _values(self, words: Sequence[str], question: Question) -> Numbers:
         case = Case("", method=self._case.method, means=self._case.means, question=question, words=words)
@@ -246,8 +311,14 @@ def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
     return followed
 
 
-def _means(encoder: Encoder) -> Weights:
+def single_words(read: WordPieces) -> list[int]:
+    """The words of a sentence that are one piece, which can be masked."""
+    return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
+
+
+def built_in_means(encoder: Encoder) -> Weights:
+    """The mean outputs of all heads over the built-in sentences."""
     return ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
 
 
-__all__ = ["CorpusEffect", "Run", "Variant", "effect"]
+__all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]

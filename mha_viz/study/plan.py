@@ -24,8 +24,9 @@ class Plan(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def plan(encoder: Encoder, corpus: Corpus) -> Plan:
-    """Split every sentence into pieces; for coreference, pack consecutive sentences into chunks."""
+def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
+    """Split every sentence into pieces; for coreference, pack consecutive sentences into chunks. ``first``: the number
+    of the first sentence, in a part of a corpus."""
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
     for number, sentence in enumerate(corpus.sentences):
@@ -34,12 +35,12 @@ def plan(encoder: Encoder, corpus: Corpus) -> Plan:
         except TextError as error:
             sentences.append(None)
             left_out.append(f"line {sentence.line or number + 1}: {error.problem}")
-    chunks = tuple(_chunks(encoder, corpus, sentences, left_out))
+    chunks = tuple(_chunks(encoder, corpus, sentences, left_out, first))
     return Plan(tuple(sentences), chunks, tuple(left_out))
 
 
 def _chunks(
-    encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None], left_out: list[str]
+    encoder: Encoder, corpus: Corpus, sentences: Sequence[WordPieces | None], left_out: list[str], first: int
 ) -> Iterator[tuple[Chunk, WordPieces]]:
     if not corpus.has_chains:
         return
@@ -47,7 +48,7 @@ def _chunks(
     special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
     most = min(CHUNK, encoder.limit) - special
     for numbers in pack(lengths, [sentence.document for sentence in corpus.sentences], most):
-        current = chunk(corpus.sentences, numbers)
+        current = chunk(corpus.sentences, numbers, first)
         try:
             if current.anaphors:
                 yield current, encoder.read_words([word.form for word in current.words])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, profile_of, read_profile
@@ -17,7 +18,58 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress, study
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 __all__ = ["Profile", "Progress", "establish", "open_profile", "profile"]
+
+
+class Engine(Protocol):
+    """What measures: this process, or a cluster."""
+
+    def open(self, source: Source, name: str | None = None) -> Any:
+        """The corpus that ``source`` means, to be measured by this engine."""
+
+    def study(
+        self,
+        encoder: Encoder,
+        corpus: Any,
+        folder: Path | None = None,
+        control: bool = True,
+        progress: Callable[[Progress], None] = ...,
+    ) -> Profile:
+        """The profile of a model over a corpus; as :func:`mha_viz.study.run.study`, which resumes from ``folder``."""
+
+
+class Here:
+    """Studies in this process. ``batch``: at most so many pieces are read together."""
+
+    def __init__(self, batch: int = BATCH) -> None:
+        self.batch = batch
+
+    def open(self, source: Source, name: str | None = None) -> Corpus | Gap:
+        """As :func:`mha_viz.open_corpus`."""
+        return open_corpus(source, name)
+
+    def study(
+        self,
+        encoder: Encoder,
+        corpus: Corpus | Gap,
+        folder: Path | None = None,
+        control: bool = True,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Profile:
+        """As :func:`mha_viz.study.run.study`."""
+        return study(encoder, corpus, resume=folder, batch=self.batch, control=control, progress=progress)
+
+
+def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
+    """The engine that measures by this Dask client, or without one in this process. Raises ClusterError."""
+    if client is None:
+        return Here(batch)
+    from mha_viz.study.cluster.engine import OnCluster  # without Dask, one process measures all the same
+
+    return OnCluster(client, batch)
 
 
 def profile(
@@ -30,6 +82,7 @@ def profile(
     batch: int = BATCH,
     device: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
+    client: Client | None = None,
 ) -> Profile:
     """What each head of a model does over a corpus: the study that ``mha-viz profile`` runs, with the same numbers.
 
@@ -40,24 +93,26 @@ def profile(
     ``out``: a folder for the tables, in which a study that was stopped continues. ``batch``: at most so many pieces per
     batch, which affects speed and memory but no number. ``device``: "cpu" or "cuda". ``progress`` is called after each
     batch with ``done`` and ``total`` pieces of a corpus and their ``fraction``; a second corpus comes first.
+    ``client``: a Dask client, whose workers measure shards of the files; they and ``out`` must be there for all.
 
     Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of another model,
-    ModelError's family, and ExportError where ``out`` cannot be written.
+    ModelError's family, ExportError where ``out`` cannot be written, and ClusterError where a cluster fails.
 
     >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()
     ['layer', 'head', 'nats', 'normalised']
     """
     if progress is not None and not callable(progress):
         raise SettingError(f"progress is {str(progress)[:40]!r}.", "Give a function that takes the progress so far.")
-    source = open_corpus(corpus, name)
-    second = open_corpus(also) if also is not None and not isinstance(also, Profile) else also
+    engine = engine_of(client, batch)
+    source = engine.open(corpus, name)
+    second = engine.open(also) if also is not None and not isinstance(also, Profile) else also
     encoder = model if isinstance(model, Encoder) else load(model, device)
     if second is not None:
         _comparable(encoder, source, second)
     show, folder = progress or (lambda _: None), None if out is None else Path(out)
-    if isinstance(second, Corpus | Gap):
-        second = measure(encoder, second, None, batch, show)
-    measured = measure(encoder, source, folder, batch, show)
+    if second is not None and not isinstance(second, Profile):
+        second = measure(engine, encoder, second, None, show)
+    measured = measure(engine, encoder, source, folder, show)
     if second is not None:
         measured = establish(second, measured)[1]
         if folder is not None:
@@ -65,7 +120,7 @@ def profile(
     return profile_of(measured.files())  # numbers have the digits of the files, so that an opened one is equal
 
 
-def _comparable(encoder: Encoder, corpus: Corpus | Gap, second: Corpus | Gap | Profile) -> None:
+def _comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
     """Raise CorpusError before anything is measured unless a second corpus is another one, and of the same model."""
     here = {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
     there = second.facts if isinstance(second, Profile) else {**here, "corpus": second.name, "sha256": second.digest}
@@ -73,13 +128,14 @@ def _comparable(encoder: Encoder, corpus: Corpus | Gap, second: Corpus | Gap | P
 
 
 def measure(
-    encoder: Encoder, corpus: Corpus | Gap, out: Path | None, batch: int, progress: Callable[[Progress], None]
+    engine: Engine, encoder: Encoder, corpus: Any, out: Path | None, progress: Callable[[Progress], None]
 ) -> Profile:
-    """The study of a corpus, written to the folder ``out`` where one is given. Raises as :func:`profile`."""
+    """The study of a corpus that the engine has opened, written to the folder ``out`` where one is given. Raises as
+    :func:`profile`."""
     if out is not None:
         make_folder(out)
     try:
-        measured = study(encoder, corpus, resume=out, batch=batch, progress=progress)
+        measured = engine.study(encoder, corpus, out, progress=progress)
     except OSError as error:
         raise ExportError(f"{out} cannot be written: {error.strerror or error}.", "Choose another folder.") from error
     if out is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from mha_viz.analysis.examples import spans
 from mha_viz.analysis.intervals import Documents, documents_of
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.reduce import Batch
-from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations, Tree
+from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations, Tree, cases, gold
 from mha_viz.corpus.excerpts import excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
@@ -29,7 +30,7 @@ from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import add_gap
 from mha_viz.study.plan import BATCH, Plan, batches, plan
-from mha_viz.study.tables import Measured, facts, tables
+from mha_viz.study.tables import GoldCases, Measured, counts, facts, tables
 from mha_viz.study.tally import Tally
 from mha_viz.text import WordPieces
 
@@ -41,10 +42,19 @@ PASSES = ("trained", "untrained")
 
 
 class Progress(NamedTuple):
-    """The progress of a study: pieces of text that are done, and the total of both passes."""
+    """The progress of a study: pieces of text that are done, and the total of both passes.
+
+    On a cluster ``done`` and ``total`` are sentences; ``rate`` is how many are measured per second, ``seconds_left``
+    about how long it still takes, None where that cannot be told yet; ``by_worker`` how many each worker has measured,
+    by its address, and ``lost`` how many workers have gone.
+    """
 
     done: int
     total: int
+    rate: float = 0.0
+    seconds_left: float | None = None
+    by_worker: Mapping[str, int] = MappingProxyType({})
+    lost: int = 0
 
     @property
     def fraction(self) -> float:
@@ -72,14 +82,16 @@ def study(
     can be read.
     """
     passes = PASSES if control else PASSES[:1]
-    run = _Run(encoder, corpus, resume, batch, progress, cancelled, passes)
+    run = Run(encoder, corpus, resume, batch, progress, cancelled, passes)
+    run.check()
     models = (encoder, encoder.untrained(SEED)) if control else (encoder,)
     with turn.crew() as workers:
         trained, *untrained = [run.measure(name, model, workers) for name, model in zip(passes, models, strict=True)]
-    measured = Measured(corpus, run.relations, run.documents, trained, untrained[0] if control else None)
+    gold = run.gold(trained) if isinstance(corpus, Corpus) and corpus.has_trees else None
+    measured = Measured(corpus, run.relations, run.documents, trained, untrained[0] if control else None, gold)
     tables_of_model, tables_of_untrained = tables(measured, encoder)
     sentences = _sentences(corpus, tables_of_model)
-    facts_of_study = facts(encoder, corpus, run.plan, DEFINITIONS, SEED)
+    facts_of_study = facts(encoder, corpus, counts(corpus, run.plan), run.plan.left_out, SEED)
     profile = Profile(facts_of_study, tables_of_model, tables_of_untrained, sentences)
     run.delete_sums()
     return profile
@@ -87,28 +99,34 @@ def study(
 
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
     """The sums of a model over a corpus, without the untrained weights."""
-    run = _Run(encoder, corpus, None, BATCH, lambda _: None, lambda: False, PASSES[:1])
+    run = Run(encoder, corpus, passes=PASSES[:1])
+    run.check()
     with turn.crew() as workers:
         return run.measure(PASSES[0], encoder, workers)
 
 
-class _Run:
+class Run:
+    """The passes over a corpus, or over a part of one that begins with the sentence numbered ``first``, whose
+    ``documents`` are then given."""
+
     def __init__(
         self,
         encoder: Encoder,
         corpus: Corpus | Gap,
-        resume: Path | None,
-        size: int,
-        progress: Callable[[Progress], None],
-        cancelled: Callable[[], bool],
-        passes: Sequence[str],
+        resume: Path | None = None,
+        size: int = BATCH,
+        progress: Callable[[Progress], None] = lambda _: None,
+        cancelled: Callable[[], bool] = lambda: False,
+        passes: Sequence[str] = PASSES,
+        first: int = 0,
+        documents: Documents | None = None,
     ) -> None:
         self.encoder, self.corpus, self.resume, self.size = encoder, corpus, resume, size
-        self.progress, self.cancelled, self.passes = progress, cancelled, passes
-        self.plan = plan(encoder, corpus) if isinstance(corpus, Corpus) else Plan((), (), ())
+        self.progress, self.cancelled, self.passes, self.first = progress, cancelled, passes, first
+        self.plan = plan(encoder, corpus, first) if isinstance(corpus, Corpus) else Plan((), (), ())
         self.relations = Relations(corpus.sentences if isinstance(corpus, Corpus) else ())
-        self.trees = _trees(corpus, self.relations)
-        self.documents = _documents(corpus, self.relations, encoder.layers * encoder.heads)
+        self.trees = _trees(corpus, self.relations, first)
+        self.documents = documents or _documents(corpus, self.relations, encoder.layers * encoder.heads)
         self.key = {
             "model": [encoder.name, encoder.revision],
             "corpus": corpus.digest,
@@ -122,8 +140,17 @@ class _Run:
         self.total = len(passes) * int(sum(lengths.sum() for lengths in self.lengths))
         self.done = 0
         self._saved = time.monotonic()
+
+    def check(self) -> None:
+        """Raise CorpusError where there is nothing to measure."""
         if self.total == 0:
-            raise CorpusError(f"Nothing of {corpus.name} can be read.", "; ".join(self.plan.left_out[:3]))
+            raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.plan.left_out[:3]))
+
+    def gold(self, tally: Tally) -> GoldCases:
+        """What the annotation of the sentences in these sums gives."""
+        assert isinstance(self.corpus, Corpus)
+        read = [(self.first + at, self.corpus.sentences[at]) for at in np.flatnonzero(tally.done).tolist()]
+        return GoldCases(gold(self.relations, read), cases(self.relations, read, self.documents, self.first))
 
     def measure(self, pass_name: str, encoder: Encoder, workers: Executor) -> Tally:
         """One pass over all sentences, continued from the stored sums if there are any."""
@@ -161,7 +188,7 @@ class _Run:
     def _tally(self, encoder: Encoder, sentences: Sequence[int] | None = None) -> Tally:
         heads, chunks = encoder.layers * encoder.heads, len(self.plan.chunks)
         evidence = encoder is self.encoder and isinstance(self.corpus, Corpus)
-        return Tally(heads, self.relations, self.documents, chunks, sentences, evidence)
+        return Tally(heads, self.relations, self.documents, chunks, sentences, evidence, self.first)
 
     def _report(self, sums: Tally) -> None:
         """Report the pieces of text, or rows of GAP, in these sums as done."""
@@ -189,9 +216,10 @@ class _Run:
         add_gap(encoder, gap, numbers, part)
         return part
 
-    def _sentences(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
+    def _sentences(self, encoder: Encoder, places: tuple[int, ...]) -> Tally:
+        numbers = tuple(self.first + place for place in places)
         part = self._tally(encoder, numbers)
-        part.add(_batch(encoder, [self.plan.sentences[number] for number in numbers], numbers), self.trees)
+        part.add(_batch(encoder, [self.plan.sentences[place] for place in places], numbers), self.trees)
         return part
 
     def _chunks(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
@@ -220,10 +248,10 @@ def _remaining(done: Any) -> list[int]:
     return [number for number, is_done in enumerate(done) if not is_done]
 
 
-def _trees(corpus: Corpus | Gap, relations: Relations) -> dict[int, Tree]:
+def _trees(corpus: Corpus | Gap, relations: Relations, first: int) -> dict[int, Tree]:
     if not isinstance(corpus, Corpus) or not corpus.has_trees:
         return {}
-    return {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences)}
+    return {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences, first)}
 
 
 def _documents(corpus: Corpus | Gap, relations: Relations, heads: int) -> Documents:

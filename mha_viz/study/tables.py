@@ -6,7 +6,7 @@ import dataclasses
 import importlib.metadata
 import math
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +15,9 @@ import pandas as pd
 from mha_viz.analysis import evidence, patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.intervals import Documents, wilson
-from mha_viz.analysis.profile import HEADINGS, UNTRAINED
-from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Relations, best_offset, best_upos, cases, gold
+from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED
+from mha_viz.analysis.reduce import Counts
+from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
@@ -27,24 +28,30 @@ from mha_viz.study.tally import Tally
 Rows = Iterator[tuple[Any, ...]]
 
 
+class GoldCases(NamedTuple):
+    """What the annotation alone gives, and the cases [document, half, direction, row] that it has."""
+
+    gold: Gold
+    cases: Counts
+
+
 class Measured(NamedTuple):
-    """A corpus and the sums of the model over it, with trained and, where they were measured, untrained weights."""
+    """A corpus and the sums of the model over it, with trained and, where they were measured, untrained weights.
+    ``gold``: of a corpus with trees. Of the corpus, its sentences are not asked for."""
 
     corpus: Corpus | Gap
     relations: Relations
     documents: Documents
     trained: Tally
     untrained: Tally | None
+    gold: GoldCases | None = None
 
 
-def facts(encoder: Encoder, corpus: Corpus | Gap, plan: Plan, definitions: str, seed: int) -> dict[str, Any]:
-    """The contents of profile.json."""
-    counts: dict[str, int] = (
-        {"rows": len(corpus.rows), "decided": sum(map(decided, corpus.rows))}
-        if isinstance(corpus, Gap)
-        else _counts(corpus, plan)
-    )
-    left_out = [*plan.left_out, *([] if isinstance(corpus, Gap) else corpus.left_out)]
+def facts(
+    encoder: Encoder, corpus: Corpus | Gap, counts: Mapping[str, int], unread: Sequence[str], seed: int
+) -> dict[str, Any]:
+    """The contents of profile.json. ``unread``: what was left out because the model cannot read it."""
+    left_out = [*unread, *([] if isinstance(corpus, Gap) else corpus.left_out)]
     return {
         "model": encoder.name,
         "revision": encoder.revision,
@@ -52,11 +59,11 @@ def facts(encoder: Encoder, corpus: Corpus | Gap, plan: Plan, definitions: str, 
         "heads": encoder.heads,
         "corpus": corpus.name,
         "sha256": corpus.digest,
-        "counts": counts,
+        "counts": dict(counts),
         "left_out": len(left_out),
         "left_out_first": left_out[:50],
         "untrained_seed": seed,
-        "definitions": definitions,
+        "definitions": DEFINITIONS,
         "versions": {
             "python": platform.python_version(),
             **{name: _version(name) for name in ("mha-viz", "torch", "transformers", "numpy")},
@@ -71,7 +78,10 @@ def _version(name: str) -> str:
         return "a checkout" if name == "mha-viz" else "not installed"
 
 
-def _counts(corpus: Corpus, plan: Plan) -> dict[str, int]:
+def counts(corpus: Corpus | Gap, plan: Plan) -> dict[str, int]:
+    """How much of a corpus is measured."""
+    if isinstance(corpus, Gap):
+        return {"rows": len(corpus.rows), "decided": sum(map(decided, corpus.rows))}
     read = [s for s in plan.sentences if s is not None]
     return {
         "sentences": len(read),
@@ -207,10 +217,8 @@ def _distance(tally: Tally, heads: list[Head]) -> Rows:
 
 
 def _syntax(measured: Measured) -> roles.SyntaxCounts:
-    relations, corpus = measured.relations, measured.corpus
-    assert isinstance(corpus, Corpus)
-    read = [(number, corpus.sentences[number]) for number in np.flatnonzero(measured.trained.done).tolist()]
-    of_gold = relations, gold(relations, read), measured.documents, cases(relations, read, measured.documents)
+    assert measured.gold is not None
+    of_gold = measured.relations, measured.gold.gold, measured.documents, measured.gold.cases
     trained = roles.SyntaxCounts(*of_gold, measured.trained.syntax.sums["correct"])
     if measured.untrained is None:
         return trained

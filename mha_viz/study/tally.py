@@ -40,11 +40,12 @@ class Tally:
         chunks: int,
         sentences: Sequence[int] | None = None,
         evidence: bool = False,
+        first: int = 0,
     ) -> None:
         """``sentences``: the numbers of those that will be added, None for any; ``evidence``: whether cases are
-        kept."""
-        self.documents = documents
-        some = np.arange(documents.count) if sentences is None else np.unique(documents.numbers[list(sentences)])
+        kept; ``first``: the number of the first sentence of ``documents``, in a part of a corpus."""
+        self.documents, self.first = documents, first
+        some = np.arange(documents.count) if sentences is None else np.unique(self._documents(sentences))
         self.present = some.astype(np.int64)
         self.patterns = Patterns(heads)
         self.distances = Distances(heads)
@@ -73,7 +74,7 @@ class Tally:
         if self.selection is not None:
             self.selection.add(batch)
             self.selection.add_syntax(blocks, trees_here, numbers)
-        self.done[list(batch.numbers)] = True
+        self.done[[number - self.first for number in batch.numbers]] = True
 
     def add_chunks(self, batch: Batch, chunks: Mapping[int, Chunk]) -> None:
         """Add chunks of several sentences; ``batch.numbers`` are the numbers of the chunks."""
@@ -87,8 +88,12 @@ class Tally:
 
     def _rows(self, sentences: Sequence[int]) -> list[int]:
         """Where the documents of these sentences stand in the sums by document."""
-        rows: list[int] = np.searchsorted(self.present, self.documents.numbers[list(sentences)]).tolist()
+        rows: list[int] = np.searchsorted(self.present, self._documents(sentences)).tolist()
         return rows
+
+    def _documents(self, sentences: Sequence[int]) -> npt.NDArray[np.intp]:
+        documents: npt.NDArray[np.intp] = self.documents.numbers[[number - self.first for number in sentences]]
+        return documents
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All arrays by name, not copied."""
@@ -104,11 +109,13 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Add the sums of ``other``, over other sentences of the same corpus."""
-        self._add(other.arrays(), other.present, None if other.selection is None else other.selection.unsorted)
+        self.add_sums(other.arrays(), other.present, None if other.selection is None else other.selection.unsorted)
 
-    def _add(
+    def add_sums(
         self, arrays: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.int64], cases: Cases | None = None
     ) -> None:
+        """Add sums by name, as :meth:`arrays` gives them, with rows for the documents ``present`` and the cases of
+        another selection. Raises ValueError where they are of another corpus."""
         mine = self.arrays()
         expected = {
             name: (len(present), *array.shape[1:]) if name in BY_DOCUMENT else array.shape
@@ -145,7 +152,7 @@ class Tally:
                     return False
                 cases = None if self.selection is None else file[CASES]
                 arrays = {name: file[name] for name in file.files if name not in ("key", CASES)}
-                self._add(arrays, self.present, cases)
+                self.add_sums(arrays, self.present, cases)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return False
         return True

@@ -1,0 +1,64 @@
+"""A Dask cluster for a command: its options, the connection, and how far it is in words."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mha_viz.cli.options import Parser, whole
+from mha_viz.cli.terminal import changing_line
+from mha_viz.errors import SettingError
+from mha_viz.numerals import counted, duration
+
+MOST_WORKERS = 1000
+workers_number = whole(1, MOST_WORKERS, f"a number of workers; expected 1 to {MOST_WORKERS}")
+
+
+def cluster_options(command: Parser) -> None:
+    """Add --cluster and --workers."""
+    words = "measure on the Dask cluster with this scheduler, as tcp://10.0.0.5:8786: its workers read the files, and "
+    words += "keep what they have measured in the folder of the results, by the same paths as here"
+    command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
+    words = "measure with so many worker processes on this machine, each with one thread"
+    command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
+
+
+@contextmanager
+def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
+    """The cluster that the options name, as an engine of studies; None without one. Raises ClusterError."""
+    if args.cluster and args.workers:
+        raise SettingError("--cluster and --workers are both given.", "Name a cluster, or have one started here.")
+    if not args.cluster and not args.workers:
+        yield None
+        return
+    from mha_viz.study.cluster.connection import connected, library
+
+    library()  # before torch is loaded: whether Dask is there
+    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.plan import BATCH
+
+    with connected(args.cluster, args.workers) as client:
+        print(f"mha-viz: The cluster’s dashboard: {client.dashboard_link}", file=sys.stderr)
+        yield OnCluster(client, getattr(args, "batch", None) or BATCH)
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[Any], None]]:
+    """A function that shows the progress of a study on a cluster."""
+    with changing_line() as show:
+        yield lambda so_far: show(in_words(so_far))
+
+
+def in_words(so_far: Any) -> str:
+    """The progress of a study on a cluster, as one line."""
+    left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
+    of_workers = so_far.by_worker.values()
+    shares = f" (each {min(of_workers):,} to {max(of_workers):,})" if len(of_workers) > 1 else ""
+    lost = f"; {counted(so_far.lost, 'worker')} lost, whose parts are measured again" if so_far.lost else ""
+    return (
+        f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{left}, "
+        f"{counted(len(of_workers), 'worker')}{shares}{lost}"
+    )

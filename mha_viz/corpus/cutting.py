@@ -1,0 +1,139 @@
+"""A file cut into shards of bytes that end where a sentence ends, so that each can be read and measured by itself.
+
+A file is read from its beginning to its end, never as a whole. With ``# newdoc`` lines CoNLL-U is cut where a document
+begins, since the chunks of coreference and the brackets of ``Entity=`` do not go beyond one; else between sentences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from mha_viz.corpus import limits, stored
+from mha_viz.corpus.reading import CONLLU, GAP, kind_of
+from mha_viz.errors import CorpusError
+
+SIZES = {CONLLU: 2_000_000}  # bytes of a shard, at least: about 2,000 sentences
+SIZE = 250_000  # of text: about as many
+HEAD = 4_000_000  # bytes by which the kind of a file is told
+BOM = b"\xef\xbb\xbf"
+SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
+NEW_DOCUMENT = rb"#[ \t]*newdoc(?:[ \t]*\r?\n|[ \t]*=| id[ \t]*=[ \t]*\S)"
+DOCUMENT_END = re.compile(rb"\n[ \t\r\f\v]*\n(?=(?:[ \t\r\f\v]*\n|#[^\n]*\n)*?" + NEW_DOCUMENT + rb")")
+ENTITY = b"Entity="
+
+Boundary = Callable[[bytes, int], int]
+
+
+class Shard(NamedTuple):
+    """Bytes ``start`` to ``stop`` of the unpacked content of a file, and their SHA-256."""
+
+    path: str
+    start: int
+    stop: int
+    digest: str
+
+
+class Cut(NamedTuple):
+    """A file in shards. ``kind``: CONLLU or PLAIN; ``digest``: the SHA-256 of its text, as in a corpus."""
+
+    path: str
+    kind: str
+    digest: str
+    shards: tuple[Shard, ...]
+
+
+def cut(path: str, size: int | None = None) -> Cut:
+    """Cut a file into shards of at least ``size`` bytes. Raises CorpusError, for a GAP table too.
+
+    Without ``# newdoc`` a file with ``Entity=`` is one document, and one shard.
+    """
+    file = Path(path)
+    with stored.opened(file) as stream:
+        kind, head = _kind(stream, file)
+        size = size or SIZES.get(kind, SIZE)
+        whole = hashlib.sha256()
+        shards: list[Shard] = []
+        start, chains = len(BOM) * head.startswith(BOM), False
+        boundary = _boundary(kind, head)
+        for part in _parts(stream, head[start:], size, boundary, file.name):
+            whole.update(part)
+            chains = chains or ENTITY in part
+            shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest()))
+            start += len(part)
+    digest = whole.hexdigest()
+    if chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:
+        shards = [_one_document(Shard(str(path), shards[0].start, start, digest), file.name)]
+    return Cut(str(path), kind, digest, tuple(shards))
+
+
+def content(shard: Shard) -> bytes:
+    """The bytes of a shard. Raises CorpusError where they are not what they were when the file was cut."""
+    with stored.opened(Path(shard.path)) as stream:
+        stored.skip(stream, shard.start)
+        data = stream.read(shard.stop - shard.start)
+    if hashlib.sha256(data).hexdigest() != shard.digest:
+        raise CorpusError(f"{shard.path} has changed while it was measured.", "Start the study again.")
+    return data
+
+
+def _kind(stream: BinaryIO, file: Path) -> tuple[str, bytes]:
+    """What a file holds, and the bytes that were read to tell."""
+    head = stream.read(HEAD)
+    kind = kind_of(head.decode("utf-8-sig", "replace"), stored.plain_name(file))
+    if kind == GAP:
+        raise CorpusError(f"{file.name} is a GAP table, which is not cut into shards.", "Measure it on one machine.")
+    return kind, head
+
+
+def _boundary(kind: str, head: bytes) -> Boundary:
+    if kind != CONLLU:
+        return _line_end
+    return _document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _sentence_end
+
+
+def _line_end(data: bytes, size: int) -> int:
+    """The end of the first line that ends after ``size`` bytes; 0 where none does."""
+    return data.find(b"\n", size - 1) + 1
+
+
+def _sentence_end(data: bytes, size: int) -> int:
+    match = SENTENCE_END.search(data, size)
+    return match.end() if match else 0
+
+
+def _document_end(data: bytes, size: int) -> int:
+    match = DOCUMENT_END.search(data, size)
+    return match.end() if match else 0
+
+
+def _parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: str) -> Iterator[bytes]:
+    """The content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
+    waiting, block = b"", head
+    while block:
+        waiting += block
+        while len(waiting) > size and (end := boundary(waiting, size)):
+            yield waiting[:end]
+            waiting = waiting[end:]
+        if len(waiting) > limits.MAX_BYTES:
+            _too_long(name)
+        block = stream.read(stored.BLOCK)
+    if waiting:
+        yield waiting
+
+
+def _one_document(shard: Shard, name: str) -> Shard:
+    if shard.stop - shard.start > limits.MAX_BYTES:
+        _too_long(name)
+    return shard
+
+
+def _too_long(name: str) -> None:
+    most = limits.MAX_BYTES // 10**6
+    raise CorpusError(
+        f"{name} has more than {most} MB without a place to cut it.",
+        "Put “# newdoc id = …” before each document, a blank line after each sentence, or break the lines of a text.",
+    )

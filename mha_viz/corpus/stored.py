@@ -1,0 +1,132 @@
+"""The files that a corpus is stored in: as they are, compressed (.gz, .zst) or Parquet, read as a stream of bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from mha_viz.corpus import BUILT_IN
+from mha_viz.errors import CorpusError, CorpusMissing
+
+COMPRESSED = (".gz", ".zst")
+PARQUET = ".parquet"
+SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # of the files of a folder that are read
+TEXT_COLUMN = "text"
+BLOCK = 1 << 20  # bytes that are read at a time
+REMEDY = f"Name a file, a folder or a pattern, or {BUILT_IN} for the built-in corpus."
+_PATTERN = frozenset("*?[")
+
+
+def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, in the order of their names.
+
+    Of a folder and the folders in it, those with a suffix in SUFFIXES, compressed or not. Raises CorpusMissing.
+    """
+    path, text = Path(source), os.fspath(source)
+    if path.is_dir():
+        files = [file for file in path.rglob("*") if readable(file.relative_to(path)) and file.is_file()]
+    elif path.exists() or not _PATTERN & set(text):
+        return (path,)
+    else:
+        files = [file for file in _matching(path) if not file.name.startswith(".") and file.is_file()]
+    if not files:
+        raise CorpusMissing(f"{text[:200]} names no file that can be read.", f"{REMEDY} Known: {', '.join(SUFFIXES)}.")
+    return tuple(sorted(files))
+
+
+def _matching(pattern: Path) -> Iterator[Path]:
+    """The files that a pattern names, below the last folder that it names in full."""
+    first = next(at for at, part in enumerate(pattern.parts) if _PATTERN & set(part))
+    return Path(*pattern.parts[:first]).glob(str(Path(*pattern.parts[first:])))
+
+
+def readable(file: Path) -> bool:
+    """True for a file, by its path in a folder, that is read as a part of it: it is not hidden."""
+    return not any(part.startswith(".") for part in file.parts) and plain_name(file).lower().endswith(SUFFIXES)
+
+
+def plain_name(file: Path) -> str:
+    """The name of a file without the suffix of its compression."""
+    return file.stem if file.suffix.lower() in COMPRESSED else file.name
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked; of Parquet the cells of its text column, each on a line. Raises CorpusError."""
+    try:
+        with _stream(path) as stream:
+            yield stream
+    except FileNotFoundError as error:
+        raise CorpusMissing(f"{str(path)[:200]} cannot be read: it does not exist.", REMEDY) from error
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's own are ValueErrors
+        reason = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
+        raise CorpusError(f"{str(path)[:200]} cannot be read: {reason[:200].lower()}.", REMEDY) from error
+
+
+def skip(stream: BinaryIO, count: int) -> None:
+    """Go ``count`` bytes ahead; what is compressed is unpacked up to there."""
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+        stream.seek(count)
+        return
+    while count > 0 and (block := stream.read(min(BLOCK, count))):
+        count -= len(block)
+
+
+def _stream(path: Path) -> BinaryIO:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if suffix == ".zst":
+        import pyarrow
+
+        return cast(BinaryIO, pyarrow.input_stream(str(path), compression="zstd"))
+    if suffix == PARQUET:
+        return cast(BinaryIO, io.BufferedReader(_Cells(path), BLOCK))
+    return path.open("rb")
+
+
+class _Cells(io.RawIOBase):
+    """The text column of a Parquet file, a cell on a line, read some thousand rows at a time."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet
+
+        self._file = pyarrow.parquet.ParquetFile(path)
+        column = _text_column(self._file.schema_arrow, path)
+        self._batches = self._file.iter_batches(batch_size=4096, columns=[column])
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            batch = next(self._batches, None)
+            if batch is None:
+                return 0
+            self._rest = "".join(f"{cell or ''}\n" for cell in batch.column(0).to_pylist()).encode()
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        if not self.closed and hasattr(self, "_file"):
+            self._file.close()
+        super().close()
+
+
+def _text_column(schema: Any, path: Path) -> str:
+    """The column that holds the text: the one of that name, or the only one of strings. Raises CorpusError."""
+    columns = [field.name for field in schema if str(field.type) in ("string", "large_string", "string_view")]
+    if TEXT_COLUMN in columns:
+        return TEXT_COLUMN
+    if len(columns) != 1:
+        names = f"the columns of text {', '.join(columns[:8])}" if columns else "no column of text"
+        raise CorpusError(f"{path.name} has {names}.", f"Name the column with the sentences {TEXT_COLUMN}.")
+    return str(columns[0])

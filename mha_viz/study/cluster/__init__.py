@@ -1,0 +1,1 @@
+"""A study on many processes or machines, by Dask."""

@@ -1,0 +1,93 @@
+"""A Dask cluster: one that runs already, by the address of its scheduler, or worker processes on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError
+from mha_viz.quotes import quoted
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SECONDS_TO_ANSWER = 10
+SECONDS_FOR_WORKERS = 60
+
+
+@contextmanager
+def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
+    """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786"; without one of a cluster on this
+    machine, with so many processes of one thread each, which ends with the block.
+
+    Raises ClusterMissing where Dask is not installed, and ClusterError where no scheduler answers.
+    """
+    distributed = library()
+    for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is an error in one sentence
+    try:
+        if address:
+            client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
+        else:
+            client = distributed.Client(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+                set_as_default=False,
+            )
+    except (OSError, ValueError, TimeoutError) as error:
+        where = f"at {quoted(address)}" if address else "on this machine"
+        raise ClusterError(
+            f"No Dask scheduler answers {where}: {' '.join(str(error).split())[:120]}.",
+            "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`; or let --workers N start them.",
+        ) from error
+    with client:
+        yield client
+
+
+def library() -> Any:
+    """The library that speaks to a cluster. Raises ClusterMissing."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ClusterMissing(
+            "Dask is not installed, which a study on several processes or machines needs.",
+            'Install it: pip install "mha-viz[cluster]".',
+        ) from error
+    return distributed
+
+
+def check_client(client: Any) -> None:
+    """Raise ClusterError unless this is a connected client whose scheduler has a worker, or gets one in a minute."""
+    distributed = library()
+    if not isinstance(client, distributed.Client):
+        raise ClusterError(f"{str(client)[:60]!r} is no Dask client.", "Give a distributed.Client.")
+    try:
+        client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
+    except (TimeoutError, OSError, ValueError, RuntimeError) as error:
+        raise ClusterError(
+            "The cluster has no worker.", "Start some, as in `dask worker ADDRESS`, with mha-viz installed."
+        ) from error
+
+
+def in_words(error: BaseException | None, saved: str) -> MhaVizError:
+    """The error of a task, or of the connection, as one of the family. ``saved``: what is not lost, as a sentence."""
+    distributed = library()
+    if isinstance(error, MhaVizError):
+        return error
+    if isinstance(error, distributed.KilledWorker):
+        return ClusterError(
+            f"A part of the corpus ended its worker {error.allowed_failures + 1} times.",
+            f"The log of the worker says why; most often it needs more memory. {saved}",
+        )
+    if error is None or isinstance(error, asyncio.CancelledError | OSError | TimeoutError | RuntimeError):
+        return ClusterError("The cluster stopped answering.", f"Start it, and do the same again. {saved}")
+    words = " ".join(f"{type(error).__name__}: {error}".split())
+    return ClusterError(
+        f"A worker could not do its part: {words[:300]}.",
+        f"Every machine needs the same version of mha-viz, and the files by the same path. {saved}",
+    )

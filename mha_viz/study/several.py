@@ -1,0 +1,101 @@
+"""Several corpora and several models, or one model at several steps of its training, measured in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mha_viz.analysis.places import check_places, folder_for
+from mha_viz.analysis.profile import Profile, profile_of
+from mha_viz.corpus.sources import Source
+from mha_viz.errors import ExportError, SettingError
+from mha_viz.files import make_folder, whole_file
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.plan import BATCH
+from mha_viz.study.profiling import Engine, engine_of, measure
+from mha_viz.study.run import Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
+
+__all__ = ["profiles", "side_by_side"]
+
+ROLE = ["layer", "head", "role", "detail"]
+TOGETHER = "profiles.csv"
+
+
+def profiles(
+    corpora: Sequence[Source],
+    models: Sequence[str | Encoder],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    batch: int = BATCH,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+    client: Client | None = None,
+) -> list[Profile]:
+    """The profile of every model on every corpus, the corpora of one model after the other.
+
+    ``corpora`` and ``models`` hold what :func:`mha_viz.profile` takes, one each; snapshots of a training are models,
+    such as "toy@400". ``out``: a folder that gets one for each profile, ``MODEL/CORPUS``, and ``profiles.csv``, the
+    table of :func:`side_by_side`. The other arguments and the errors are those of ``profile``; SettingError where
+    nothing is given.
+
+    >>> [p.model for p in mv.profiles(["grammar"], ["toy@0", "toy@100"])]
+    ['toy@0', 'toy@100']
+    """
+    if isinstance(corpora, str) or isinstance(models, str) or not corpora or not models:
+        raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
+    engine, folder = engine_of(client, batch), None if out is None else Path(out)
+    measured = _measured(engine, corpora, models, folder, device, progress or (lambda _: None))
+    results = [profile_of(profile.files()) for profile in measured]
+    if folder is not None:
+        write_together(results, folder)
+    return results
+
+
+def _measured(
+    engine: Engine,
+    corpora: Sequence[Source],
+    models: Sequence[str | Encoder],
+    out: Path | None,
+    device: str,
+    progress: Callable[[Progress], None],
+) -> Iterator[Profile]:
+    opened = [engine.open(corpus) for corpus in corpora]
+    names = [model.name if isinstance(model, Encoder) else model for model in models]
+    check_places(names, [corpus.name for corpus in opened])
+    for model in models:
+        encoder = model if isinstance(model, Encoder) else load(model, device)
+        for corpus in opened:
+            place = None if out is None else out / folder_for(encoder.name, corpus.name)
+            yield measure(engine, encoder, corpus, place, progress)
+
+
+def write_together(measured: Sequence[Profile], folder: Path) -> Path:
+    """Write the table of several profiles to a folder; its path. Raises ExportError."""
+    make_folder(folder)
+    text = side_by_side(measured).to_csv(index=False, float_format="%.9g", lineterminator="\n")
+    try:
+        with whole_file(folder / TOGETHER) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise ExportError(
+            f"{folder} cannot be written: {error.strerror or error}.", "Choose another folder."
+        ) from error
+    return folder / TOGETHER
+
+
+def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
+    """The scores of several profiles in one table: a row for each head and role that meets its rule in one of them, and
+    a column for each profile, "MODEL on CORPUS"; empty where a profile lacks the candidate."""
+    import pandas as pd
+
+    columns = [
+        profile.tables["candidates"].set_index(ROLE)["score"].rename(f"{profile.model} on {profile.corpus}")
+        for profile in measured
+    ]
+    return pd.concat(columns, axis=1).sort_index().reset_index()

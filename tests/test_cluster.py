@@ -1,0 +1,299 @@
+"""Studies on a Dask cluster of real processes: the numbers of one process, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis.profile import Profile
+from mha_viz.cli import main
+from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.cluster.connection import connected, in_words
+from mha_viz.study.cluster.effects import ClusterMeasurement
+from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
+from mha_viz.study.corpus_effects import EffectSettings, Measurement
+from mha_viz.study.run import Progress, study
+from tests.shards import treebank
+from tests.waiting import until
+
+pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
+
+SHARD = 6000  # bytes: about ten sentences
+COUNTS = ("n", "correct", "first", "last", "word", "answer", "right", "n_even", "n_odd")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A cluster of two worker processes, one for all tests."""
+    with connected(workers=2) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def toy() -> Encoder:
+    return load("toy")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "c.conllu"
+    path.write_text(treebank(150, 5), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(toy: Encoder, corpus: Path) -> Profile:
+    """The profile that one process measures."""
+    return study(toy, mv.open_corpus(corpus))
+
+
+def assert_equal(ours: Profile, theirs: Profile) -> None:
+    """Counts, texts and sentences are equal, other numbers within 2e-8."""
+    assert ours.facts == theirs.facts
+    assert ours.sentences == theirs.sentences
+    for mine, others in ((ours.tables, theirs.tables), (ours.untrained, theirs.untrained)):
+        assert_tables_equal(mine, others)
+
+
+def assert_tables_equal(mine: Mapping[str, pd.DataFrame], others: Mapping[str, pd.DataFrame]) -> None:
+    assert mine.keys() == others.keys()
+    for name, table in others.items():
+        pd.testing.assert_frame_equal(mine[name], table, check_exact=False, rtol=2e-8, atol=2e-8)
+        for column in {*COUNTS} & {*table.columns}:
+            assert mine[name][column].tolist() == table[column].tolist(), (name, column)
+
+
+def files_in(folder: Path) -> dict[str, int]:
+    """The files of sums, with the times when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in (folder / SUMS_FOLDER).glob("*.npz")}
+
+
+def test_two_workers_one_of_which_is_killed_measure_what_one_process_does(
+    client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
+) -> None:
+    cluster = OnCluster(client, size=SHARD)
+    layout = cluster.open(corpus)
+    assert len(layout.parts) > 10
+    seen: list[Progress] = []
+
+    def progress(so_far: Progress) -> None:
+        seen.append(so_far)
+        if len(seen) == 2:
+            worker = next(iter(so_far.by_worker))
+            os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+
+    measured = cluster.study(toy, layout, tmp_path, progress=progress)
+    assert_equal(measured, whole)
+    assert seen[-1].lost == 1
+    assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (150, 150, 0)
+    assert seen[1].rate > 0
+    assert sum(seen[-1].by_worker.values()) == 150
+
+    # A second run measures nothing, and a longer corpus what is new.
+    before = files_in(tmp_path)
+    assert len(before) == len(layout.parts)
+    assert_equal(cluster.study(toy, layout, tmp_path), whole)
+    assert files_in(tmp_path) == before
+    longer = tmp_path / "longer.conllu"
+    longer.write_text(treebank(150, 5) + treebank(8, 4, seed=1).replace("= d", "= e"), "utf-8")
+    parts = cluster.open(longer, whole.corpus)
+    cluster.study(toy, parts, tmp_path)
+    after = files_in(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert 1 <= len(after) - len(before) <= 2  # the last shard has grown, or one more was added
+
+
+def test_a_bad_line_is_left_out_and_counted_and_a_full_disk_costs_nothing_but_time(
+    client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
+) -> None:
+    until(lambda: len(client.nthreads()) == 2)  # the killed one has come back
+    cluster = OnCluster(client, size=SHARD)
+    broken = tmp_path / "broken.conllu"
+    sentences = corpus.read_bytes().split(b"\n\n")
+    broken.write_bytes(b"\n\n".join([*sentences[:100], b"1\tbroken\xff", *sentences[100:]]))
+    with pytest.raises(CorpusError):
+        mv.open_corpus(broken)
+    full = next(iter(client.nthreads()))
+    client.run(limit_files, 1000, workers=[full])
+    try:
+        with pytest.warns(SumsUnsavedWarning, match="could not be saved: .*File too large"):
+            measured = cluster.study(toy, cluster.open(broken, whole.corpus), tmp_path)
+    finally:
+        client.run(limit_files, resource.RLIM_INFINITY, workers=[full])
+    assert measured.facts["left_out"] == 1
+    assert "not UTF-8 text. The sentence is left out." in measured.facts["left_out_first"][0]
+    assert measured.facts["counts"] == whole.facts["counts"]
+    assert_tables_equal(measured.tables, whole.tables)
+
+
+def limit_files(most: int) -> None:
+    """No file of this process may be larger: what a full disk refuses, too."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_effects_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
+    cluster = OnCluster(client, size=SHARD)
+    layout = cluster.open(corpus)
+    for settings in (EffectSettings(["L1H1"], most=70), EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=50)):
+        here = Measurement(toy, mv.open_corpus(corpus), *settings)
+        *_, last = here.sentences()
+        there = ClusterMeasurement(cluster, toy, layout, settings)
+        *_, done = there.sentences()
+        assert done == last
+        one, other = here.result(), there.result()
+        assert (one.cases, one.sentences, one.documents, one.left_out) == (
+            *(other.cases, other.sentences, other.documents, other.left_out),
+        )
+        pd.testing.assert_frame_equal(one.table(), other.table(), check_exact=False, rtol=1e-9, atol=1e-12)
+
+
+def test_the_commands_measure_by_a_cluster_that_runs(
+    client: Any, corpus: Path, whole: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = ["--cluster", client.scheduler.address]
+    out = tmp_path / "out"
+    assert main(["profile", str(corpus), "--model", "toy", "--out", str(out), *address]) == 0
+    printed = capsys.readouterr()
+    assert "The cluster’s dashboard: http://" in printed.err
+    assert f"toy on {corpus.name} (150 sentences" in printed.out
+    assert mv.open_profile(out).facts == whole.facts
+    other = tmp_path / "other.conllu"
+    other.write_text(treebank(120, 4, seed=3), "utf-8")
+    assert main(["replicate", str(out), str(other), *address]) == 0
+    on_cluster = capsys.readouterr().out
+    assert main(["replicate", str(out), str(other)]) == 0
+    assert capsys.readouterr().out == on_cluster
+    assert main(["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20", *address]) == 0
+    on_cluster = capsys.readouterr().out
+    assert main(["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20"]) == 0
+    assert capsys.readouterr().out == on_cluster
+
+
+def test_several_corpora_and_steps_of_a_training_in_one_call(client: Any, corpus: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the dog saw the girl .\nthe girl saw it .\n" * 20, "utf-8")
+    measured = mv.profiles([corpus, text], ["toy@0", "toy"], out=tmp_path / "out", client=client)
+    names = [(profile.model, profile.corpus) for profile in measured]
+    assert names == [("toy@0", "c.conllu"), ("toy@0", "text.txt"), ("toy", "c.conllu"), ("toy", "text.txt")]
+    for profile in measured:
+        assert mv.open_profile(tmp_path / "out" / profile.model / profile.corpus) == profile
+    together = pd.read_csv(tmp_path / "out" / "profiles.csv")
+    assert list(together.columns[4:]) == [f"{model} on {name}" for model, name in names]
+    for _, row in mv.side_by_side(measured).iterrows():
+        for profile in measured:
+            lines = profile.tables["candidates"]
+            same = np.logical_and.reduce([lines[key] == row[key] for key in ("layer", "head", "role", "detail")])
+            scores = lines[same]["score"].tolist()
+            assert [row[f"{profile.model} on {profile.corpus}"]] == (scores or [pytest.approx(np.nan, nan_ok=True)])
+
+
+# ---- What goes wrong -------------------------------------------------------------------------------------------------
+
+
+def test_without_dask_one_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["profile", str(corpus), "--model", "toy", "--out", str(tmp_path), "--workers", "2"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert 'pip install "mha-viz[cluster]"' in error
+    with pytest.raises(ClusterMissing):
+        mv.profile(corpus, "toy", client=object())
+
+
+def test_what_is_no_cluster_is_refused(
+    client: Any, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ClusterError, match="no Dask client"):
+        mv.profile(corpus, "toy", client="tcp://127.0.0.1:8786")
+    with pytest.raises(CorpusError, match="A cluster reads files"):
+        mv.profile("grammar", "toy", client=client)
+    with pytest.raises(SettingError, match="are lists"):
+        mv.profiles("grammar", ["toy"])
+    with pytest.raises(SettingError, match="one folder"):
+        mv.profiles(["grammar", "grammar"], ["toy"])
+    command = ["profile", str(corpus), "--model", "toy", "--out", str(tmp_path)]
+    assert main([*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2"]) == 2
+    assert "both given" in capsys.readouterr().err
+    assert main([*command, "--cluster", "nonsense://x"]) == 4
+    assert "No Dask scheduler answers at “nonsense://x”" in capsys.readouterr().err
+    assert main([command[0], "grammar", *command[1:], "--name", "x"]) == 2
+    assert "--name goes with one corpus" in capsys.readouterr().err
+
+
+def test_faults_of_workers_are_errors_of_the_family() -> None:
+    import distributed
+
+    killed = distributed.KilledWorker("measure-1", None, 3)
+    assert "ended its worker 4 times" in str(in_words(killed, "Kept."))
+    assert in_words(CorpusError("a", "b"), "").problem == "a"
+    assert "stopped answering" in str(in_words(None, "Kept."))
+    fault = in_words(ModuleNotFoundError("No module named 'mha_viz'"), "")
+    assert "No module named" in fault.problem
+    assert "same version of mha-viz" in fault.remedy
+
+
+@contextmanager
+def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A scheduler in a process of its own, and its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    with started([*command, "--dashboard-address", "127.0.0.1:0"]) as process:
+        yield f"tcp://127.0.0.1:{port}", process
+
+
+def worker(address: str) -> AbstractContextManager[Any]:
+    """A worker of one thread in a process of its own."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+    return started([*command, "--no-dashboard", "--death-timeout", "5"])
+
+
+@contextmanager
+def started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_study_whose_scheduler_goes_away_is_resumed(
+    toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
+) -> None:
+    with scheduler() as (address, process), worker(address), connected(address) as client:
+        cluster = OnCluster(client, size=SHARD)
+        layout = cluster.open(corpus)
+
+        def progress(so_far: Progress) -> None:
+            if so_far.done > 40:
+                process.kill()
+
+        with pytest.raises(ClusterError, match="stopped answering") as raised:
+            cluster.study(toy, layout, tmp_path, progress=progress)
+        assert str(tmp_path) in raised.value.remedy
+    before = files_in(tmp_path)
+    assert len(before) > 0
+    with scheduler() as (address, _), worker(address), connected(address) as client:
+        cluster = OnCluster(client, size=SHARD)
+        assert_equal(cluster.study(toy, cluster.open(corpus), tmp_path), whole)
+    after = files_in(tmp_path)
+    assert {name: after[name] for name in before} == before

@@ -1,0 +1,170 @@
+"""Sums of shards add up to those of one process, in whatever order they are merged, and survive the disk."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis import intervals
+from mha_viz.analysis.syntax import Relations
+from mha_viz.corpus.sources import open_corpus
+from mha_viz.errors import ClusterError
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.cluster import sums, tasks
+from mha_viz.study.cluster.layout import Layout, documents_of, rows_of
+from mha_viz.study.cluster.sums import Sums, merged, tally_of
+from mha_viz.study.plan import BATCH
+from mha_viz.study.run import PASSES, Run
+from mha_viz.study.tally import Tally
+from tests.conllu import conllu, line
+from tests.shards import laid_out, treebank
+
+pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
+
+
+@pytest.fixture(scope="module")
+def toy() -> Encoder:
+    return load("toy")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two treebanks, one with a relation that the other lacks and without chains, and text."""
+    folder = tmp_path_factory.mktemp("corpus")
+    other = conllu(line(1, "Dogs", 2, "nsubj:outer"), line(2, "bark", 0, "root"), line(3, "twice", 2, "advmod")) * 5
+    texts = {"a.conllu": treebank(61, 3), "b.conllu": other, "c.txt": "the dog saw the girl .\n" * 7}
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    return [folder / name for name in texts]
+
+
+def orders(encoder: Encoder, layout: Layout, folder: str = "") -> list[tasks.Order]:
+    heads, model = encoder.layers * encoder.heads, tasks.Model.opened_by(encoder)
+    labels = layout.relations.names, layout.relations.upos
+    return [
+        tasks.Order(part, number, rows_of(layout, part, heads), *labels, model, PASSES, BATCH, folder)
+        for number, part in enumerate(layout.parts)
+    ]
+
+
+def in_one_process(encoder: Encoder, files: list[Path]) -> dict[str, Tally]:
+    from mha_viz.models.cores import turn
+
+    run = Run(encoder, open_corpus(files))
+    models = zip(PASSES, (encoder, encoder.untrained(0)), strict=True)
+    with turn.crew() as workers:
+        return {name: run.measure(name, model, workers) for name, model in models}
+
+
+def assert_equal(ours: Tally, theirs: Tally) -> None:
+    for name, array in theirs.arrays().items():
+        if name.startswith("done/") or name == "gap/scored":
+            continue
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(ours.arrays()[name], array, rtol=2e-8, atol=2e-8, err_msg=name)
+        else:
+            np.testing.assert_array_equal(ours.arrays()[name], array, err_msg=name)
+    if theirs.selection is not None:
+        assert ours.selection is not None
+        assert ours.selection.cases.tolist() == theirs.selection.cases.tolist()
+
+
+def merged_at_random(parts: list[Sums], seed: int) -> Sums:
+    """Merged in a random order, by random numbers of them at a time."""
+    rng = random.Random(seed)
+    parts = list(parts)
+    while len(parts) > 1:
+        rng.shuffle(parts)
+        count = rng.randint(2, min(5, len(parts)))
+        parts = [merged(parts[:count]), *parts[count:]]
+    return parts[0]
+
+
+def test_sums_of_shards_are_those_of_one_process_in_any_order(toy: Encoder, files: list[Path]) -> None:
+    whole = in_one_process(toy, files)
+    layout = laid_out("c", files, 1500)
+    assert len(layout.parts) > 8
+    parts = [tasks.measure(order) for order in orders(toy, layout)]
+    heads = toy.layers * toy.heads
+    for seed in range(4):
+        total = merged_at_random(parts, seed)
+        for name in PASSES:
+            assert_equal(tally_of(total, name, heads, documents_of(layout, heads)), whole[name])
+    assert total.counted["sentences"] == layout.sentences == 61 + 5 + 7
+
+
+def test_many_documents_are_blocks_whatever_the_shards(
+    toy: Encoder, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intervals, "FEWEST_BLOCKS", 4)
+    monkeypatch.setattr(intervals, "CELLS", 0)
+    whole = in_one_process(toy, files[:1])
+    assert whole["trained"].documents.count == 4
+    heads = toy.layers * toy.heads
+    for size in (1500, 9000):  # fewer documents in a shard than blocks, and more
+        layout = laid_out("a", files[:1], size)
+        total = merged([tasks.measure(order) for order in orders(toy, layout)])
+        assert_equal(tally_of(total, "trained", heads, documents_of(layout, heads)), whole["trained"])
+
+
+def test_sums_on_disk_are_read_and_not_measured_again(
+    toy: Encoder, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = laid_out("a", files[:1], 2500)
+    first = [tasks.measure(order) for order in orders(toy, layout, str(tmp_path))]
+    assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
+    monkeypatch.setattr(tasks, "_measured", pytest.fail)
+    # Another corpus around them, with other relations: the same sums.
+    wider = laid_out("ab", [*files[:1], files[1]], 2500)
+    known = orders(toy, layout, str(tmp_path))
+    again = [tasks.measure(order) for order in known]
+    for one, other in zip(first, again, strict=True):
+        assert one.arrays.keys() == other.arrays.keys()
+        assert all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
+        assert (one.counted["sentences"], one.left_out) == (other.counted["sentences"], other.left_out)
+    assert len(wider.relations.names) > len(layout.relations.names)
+    relabelled = sums.placed(first[0], wider.relations, range(len(first[0].documents)), 3, toy.layers * toy.heads)
+    assert relabelled.arrays["trained/syntax/correct"].sum() == first[0].arrays["trained/syntax/correct"].sum()
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
+def test_damaged_sums_are_measured_again(toy: Encoder, files: list[Path], tmp_path: Path, damage: bytes | None) -> None:
+    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    first = tasks.measure(order)
+    (path,) = tmp_path.glob("*.npz")
+    path.write_bytes(path.read_bytes()[:-200] if damage is None else damage)
+    assert sums.read(path) is None
+    again = tasks.measure(order)
+    assert np.array_equal(again.arrays["trained/syntax/correct"], first.arrays["trained/syntax/correct"])
+    assert sums.read(path) is not None
+
+
+def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list[Path]) -> None:
+    order = orders(toy, laid_out("a", files[:1], 10**6))[0]
+    part, model = order.part, order.model
+    changed = [
+        order._replace(passes=PASSES[:1]),
+        order._replace(model=model._replace(revision="other")),
+        order._replace(part=part._replace(first=1)),
+        order._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
+        order._replace(rows=order.rows._replace(local=((0, part.sentences),))),
+    ]
+    assert len({order.content_key, *(one.content_key for one in changed)}) == 6
+    same = order._replace(batch=7, folder="/elsewhere", relations=("x",), number=9)
+    assert same.content_key == order.content_key
+    assert same.key != order.key
+
+
+def test_another_revision_of_the_model_is_refused(toy: Encoder, files: list[Path]) -> None:
+    order = orders(toy, laid_out("b", files[1:2], 10**6))[0]
+    model = order.model._replace(revision="0123456789ab", folder="")
+    with pytest.raises(ClusterError, match="revision"):
+        tasks.measure(order._replace(model=model))
+
+
+def test_labels_are_sorted_and_a_union_has_all() -> None:
+    relations = Relations((), {"nsubj", "det"}, {"VERB", "DET"})
+    assert (relations.names, relations.upos) == (("det", "nsubj"), ("DET", "VERB"))

@@ -1,0 +1,209 @@
+"""Files in shards: every byte is in one of them, and together they are the corpus that is read as a whole."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mha_viz.corpus import cutting, limits
+from mha_viz.corpus.cutting import content, cut
+from mha_viz.corpus.reading import CONLLU, PLAIN, read_part
+from mha_viz.corpus.sources import open_corpus
+from mha_viz.corpus.treebank import START, Corpus, Sentence
+from mha_viz.errors import CorpusError, CorpusMissing
+from mha_viz.study.cluster.layout import corpus_of, lay_out, survey
+from tests.conllu import GAP_HEADING, conllu, line
+from tests.shards import laid_out, treebank
+
+TEXT = "The dog barks.\n\nA cat, perhaps, sleeps.\n" * 6
+
+
+def opened(source: object) -> Corpus:
+    corpus = open_corpus(source)
+    assert isinstance(corpus, Corpus)
+    return corpus
+
+
+def written(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def sentences_in_parts(name: str, files: list[Path], size: int) -> list[Sentence]:
+    return [sentence for part in laid_out(name, files, size).parts for sentence in corpus_of(part).sentences]
+
+
+def parquet(path: Path, **columns: list[object]) -> Path:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=3)
+    return path
+
+
+def zstandard(path: Path, data: bytes) -> Path:
+    import pyarrow
+
+    with pyarrow.output_stream(str(path), compression="zstd") as stream:
+        stream.write(data)
+    return path
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.text(st.sampled_from("ab .\n\r\u2028é😀\x0b"), max_size=60), st.integers(1, 20))
+def test_lines_of_text_are_each_in_one_shard(tmp_path: Path, text: str, size: int) -> None:
+    if not text.strip():
+        return
+    path = written(tmp_path, "t.txt", text)
+    parts = cut(str(path), size)
+    assert parts.kind == PLAIN
+    assert b"".join(map(content, parts.shards)) == path.read_bytes()
+    assert parts.digest == opened(path).digest
+    assert sentences_in_parts("t.txt", [path], size) == list(opened(path).sentences)
+
+
+@pytest.mark.parametrize("size", [1, 700, 3000, 10**7])
+def test_shards_of_a_treebank_are_whole_documents(tmp_path: Path, size: int) -> None:
+    path = written(tmp_path, "t.conllu", b"\xef\xbb\xbf" + treebank(23).encode())
+    layout, corpus = laid_out("t.conllu", [path], size), opened(path)
+    assert layout.digest == corpus.digest
+    assert (layout.corpus.has_trees, layout.corpus.has_chains) == (corpus.has_trees, corpus.has_chains) == (True, True)
+    assert layout.documents == 5
+    assert len(layout.parts) == {1: 5, 10**7: 1}.get(size, len(layout.parts))
+    assert all(content(part.shard).startswith(b"# newdoc") for part in layout.parts)
+    assert sentences_in_parts("t.conllu", [path], size) == list(corpus.sentences)
+
+
+def test_documents_without_chains_are_cut_between_sentences_and_keep_their_name(tmp_path: Path) -> None:
+    sentences = [conllu(line(1, "Dogs", 2, "nsubj"), line(2, "bark", 0, "root")) for _ in range(6)]
+    text = "".join([*sentences[:2], "# newdoc\n", *sentences[2:4], "# newdoc id = b\n", *sentences[4:]])
+    path = written(tmp_path, "t.conllu", text)
+    assert [s.document for s in opened(path).sentences] == ["", "", *["document 2"] * 2, "b", "b"]
+    cutting_anywhere = cut(str(path), 1)._replace(shards=shards_between_sentences(path))
+    assert len(cutting_anywhere.shards) == 6
+
+    layout = lay_out("t", [cutting_anywhere], [[survey(shard, CONLLU) for shard in cutting_anywhere.shards]])
+    assert [s for part in layout.parts for s in corpus_of(part).sentences] == list(opened(path).sentences)
+
+
+def shards_between_sentences(path: Path) -> tuple[cutting.Shard, ...]:
+    """As for a file whose beginning, by which it is judged, has no heading of a document."""
+    parts = cutting._parts(io.BytesIO(), path.read_bytes(), 1, cutting._sentence_end, path.name)
+    shards, start = [], 0
+    for part in parts:
+        shards.append(cutting.Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest()))
+        start += len(part)
+    return tuple(shards)
+
+
+def test_chains_without_documents_are_not_cut(tmp_path: Path) -> None:
+    text = treebank(12, per_document=100).partition("\n")[2]
+    path = written(tmp_path, "t.conllu", text)
+    assert b"newdoc" not in path.read_bytes()
+    assert len(cut(str(path), 100).shards) == 1
+    assert sentences_in_parts("t", [path], 100) == list(opened(path).sentences)
+
+
+def test_several_files_are_one_corpus(tmp_path: Path) -> None:
+    files = [
+        written(tmp_path, "c/a.conllu", treebank(11)),
+        written(tmp_path, "c/b/b.conllu", treebank(7, seed=1)),
+        written(tmp_path, "c/b/c.txt", TEXT),
+    ]
+    written(tmp_path, "c/README.md", "not of the corpus")
+    written(tmp_path, "c/.hidden.txt", "nor this")
+    for source in (tmp_path / "c", str(tmp_path / "c" / "**" / "*.*[tu]")):
+        corpus = opened(source)
+        layout = laid_out("c", sorted(files), 500)
+        assert corpus.digest == layout.digest
+        assert [s for part in layout.parts for s in corpus_of(part).sentences] == list(corpus.sentences)
+    assert opened(tmp_path / "c").name == "c"
+
+
+@pytest.mark.parametrize("size", [60, 10**6])
+def test_packed_files_hold_the_same(tmp_path: Path, size: int) -> None:
+    plain = written(tmp_path, "t.txt", TEXT)
+    lines: list[object] = [*TEXT.rstrip("\n").split("\n")]
+    packed = [
+        written(tmp_path, "g.txt.gz", gzip.compress(TEXT[:100].encode()) + gzip.compress(TEXT[100:].encode())),
+        zstandard(tmp_path / "z.txt.zst", TEXT.encode()),
+        parquet(tmp_path / "p.parquet", id=[*range(len(lines))], text=lines, other=lines),
+        parquet(tmp_path / "q.parquet", sentence=lines),
+    ]
+    for path in packed:
+        assert opened(path).digest == opened(plain).digest
+        assert cut(str(path), size).digest == opened(plain).digest
+        assert sentences_in_parts("t", [path], size) == list(opened(plain).sentences)
+    assert opened(packed[0]).name == "g.txt"
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CorpusMissing, match="does not exist"):
+        cut(str(tmp_path / "none.txt"))
+    with pytest.raises(CorpusMissing, match="names no file"):
+        open_corpus(tmp_path)
+    with pytest.raises(CorpusError, match=r"g\.txt\.gz cannot be read"):
+        cut(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
+    with pytest.raises(CorpusError, match=r"z\.zst cannot be read"):
+        cut(str(written(tmp_path, "z.zst", b"this is not Zstandard")))
+    with pytest.raises(CorpusError, match="the columns of text a, b"):
+        cut(str(parquet(tmp_path / "two.parquet", a=["x"], b=["y"])))
+    with pytest.raises(CorpusError, match="no column of text"):
+        cut(str(parquet(tmp_path / "n.parquet", a=[1])))
+    with pytest.raises(CorpusError, match="GAP table"):
+        cut(str(written(tmp_path, "gap.tsv", GAP_HEADING)))
+    with pytest.raises(CorpusError, match="is empty"):
+        cut(str(written(tmp_path, "empty.txt", " \n")))
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = written(tmp_path, "t.txt", TEXT)
+    first = cut(str(path), 50).shards[0]
+    path.write_text(TEXT.replace("dog", "fox"), "utf-8")
+    with pytest.raises(CorpusError, match="has changed"):
+        content(first)
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_BYTES", 1000)
+    with pytest.raises(CorpusError, match="without a place to cut it"):
+        cut(str(written(tmp_path, "t.txt", "x" * 2000)), 100)
+
+
+# ---- What cannot be read is left out, and named ----------------------------------------------------------------------
+
+
+def test_lines_that_are_no_text_are_left_out() -> None:
+    long = b"y" * (limits.MAX_LINE + 1)
+    part = read_part(b"one\n\xff\xfe\n" + long + b"\nzero\0byte\ntwo\n", PLAIN, "t.txt", START._replace(lines=10))
+    assert [(s.forms, s.line) for s in part.sentences] == [(("one",), 11), (("two",), 15)]
+    assert [one.partition(":")[0] for one in part.left_out] == ["line 12", "line 13", "line 14"]
+    assert all(one.endswith("The sentence is left out.") for one in part.left_out)
+
+
+def test_a_sentence_with_a_bad_line_is_left_out_and_ends_no_document() -> None:
+    good = conllu(line(1, "Dogs", 2, "nsubj", "Entity=(1)"), line(2, "bark", 0, "root"))
+    bad = "# newdoc id = b\n" + conllu("1\tnine\tcolumns\t_\t_\t_\t_\t_\t_")
+    text = f"# newdoc id = a\n{good}{bad}{good}# newdoc id = c\n{good}"
+    part = read_part(text.encode() + b"1\t\xff\n\n", CONLLU, "t.conllu", START)
+    assert [(s.document, len(s.mentions)) for s in part.sentences] == [("a", 1), ("b", 1), ("c", 1)]
+    assert part.left_out[0].startswith("line 6: 9 columns.")
+    assert part.left_out[1].endswith("not UTF-8 text. The sentence is left out.")
+
+
+def test_a_bad_line_with_a_bracket_leaves_the_chains_of_its_document_out() -> None:
+    good = conllu(line(1, "Dogs", 2, "nsubj", "Entity=(1)"), line(2, "bark", 0, "root"))
+    bad = conllu(line("x", "Dogs", 2, "nsubj", "Entity=(1"))
+    part = read_part(f"# newdoc id = a\n{good}{bad}".encode(), CONLLU, "t.conllu", START)
+    assert [len(s.mentions) for s in part.sentences] == [0]
+    assert "the coreference of this document is left out" in part.left_out[1]

@@ -40,12 +40,13 @@ ALL_APP = re.compile(
     rf"^from .* import .*\b({'|'.join(RUN_THE_APP)})\b|^pytestmark = (\[\s*)?pytest\.mark\.app\b", re.MULTILINE
 )
 # Modules whose tests together take too long for the lane of every save: studies of corpora, documents that are run,
-# files that are read in child processes, every hostile text in every format, servers that stay silent, trainings.
+# files that are read in child processes, every hostile text in every format, servers that stay silent, trainings, every
+# family without some of its heads, questions to every family, and what node reads.
 TAKE_SECONDS = {
     f"test_{name}"
     for name in (
-        *("cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "panels", "preview", "python"),
-        *("readme", "study", "toy", "training", "uploads"),
+        *("ablation", "answers", "cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "packet"),
+        *("panels", "preview", "python", "readme", "study", "toy", "training", "uploads"),
     )
 }
 
@@ -58,6 +59,7 @@ gc.disable()  # until all tests are collected: what they import stays, and is lo
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # tests make many objects and soon forget them
     gc.enable()
 
 

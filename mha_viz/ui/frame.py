@@ -98,6 +98,7 @@ a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-vis
   .stButtonGroup button[data-selected] { forced-color-adjust: none; background: Highlight; color: HighlightText; }
   .stButtonGroup button[data-selected] p { color: inherit; }
 }
+.st-key-two_stacks > .stElementContainer:has(.stTextInput) { min-width: min(16rem, 100%); }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """

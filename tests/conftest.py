@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
+    from mha_viz.ui.takeaway import Offer
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
     from tests.compare_sheet import Sheet
@@ -39,12 +40,13 @@ ALL_APP = re.compile(
     rf"^from .* import .*\b({'|'.join(RUN_THE_APP)})\b|^pytestmark = (\[\s*)?pytest\.mark\.app\b", re.MULTILINE
 )
 # Modules whose tests together take too long for the lane of every save: studies of corpora, documents that are run,
-# files that are read in child processes, every hostile text in every format, servers that stay silent, trainings.
+# files that are read in child processes, every hostile text in every format, servers that stay silent, trainings, every
+# family without some of its heads, questions to every family, and what node reads.
 TAKE_SECONDS = {
     f"test_{name}"
     for name in (
-        *("cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "panels", "preview", "python"),
-        *("readme", "study", "toy", "training", "uploads"),
+        *("ablation", "answers", "cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "packet"),
+        *("panels", "preview", "python", "readme", "study", "toy", "training", "uploads"),
     )
 }
 
@@ -57,6 +59,7 @@ gc.disable()  # until all tests are collected: what they import stays, and is lo
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # tests make many objects and soon forget them
     gc.enable()
 
 
@@ -120,6 +123,20 @@ def packing() -> None:
         must = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
         assert not must
         pytest.skip("this build of PyTorch packs no weights")
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
+    """What the page that is visited next offers for download."""
+    from mha_viz.ui import takeaway
+
+    made: list[Offer] = []
+
+    def keep(offers: Sequence[Offer], everything: object = None) -> None:
+        made[:] = offers
+
+    monkeypatch.setattr(takeaway, "_expander", keep)
+    return made
 
 
 @pytest.fixture(scope="session")

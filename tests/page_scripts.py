@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ def ask_panels(*questions: dict[str, Any]) -> list[Any]:
     return _ask("read_panels.mjs", questions)
 
 
+_node = cache(find)  # which asks each Node for its version
+
+
 def _ask(script: str, questions: tuple[dict[str, Any], ...]) -> list[Any]:
-    node = find()
+    node = _node()
     assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
     command = [node, str(_SCRIPTS / script)]
     sent = [q | {"packet": base64.b64encode(q["packet"]).decode()} for q in questions]

@@ -142,9 +142,16 @@ def test_the_whole_tray_is_downloaded(visitor: BrowserTab) -> None:
         assert "2-L3H1-links.svg" in file.namelist()
 
 
+EDGES = """all => all.map(button => {
+  const style = getComputedStyle(button);
+  return new Set(["Top", "Right", "Bottom", "Left"].map(side => style[`border${side}Color`])).size;
+})"""
+
+
 @pytest.mark.parametrize("show", ["tray", "layer", "word", "map"])
 def test_a_phone_shows_it_without_scrolling_sideways(newcomer: Callable[..., BrowserTab], show: str) -> None:
     visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     page = visitor.visit("/compare", tray=TWO, show=show)
     expect(page.locator("article.panel, .js-plotly-plot").locator("visible=true").first).to_be_visible()
     visitor.scrolls_only_down()
+    assert set(page.locator(".st-key-show button").evaluate_all(EDGES)) == {1}, "one has uneven borders"

@@ -27,7 +27,7 @@ def test_a_module_follows_what_it_imports_and_comes_once(tmp_path: Path) -> None
         right='import { base } from "./base.js";\nexport const right = base + "r";\n',
         base='export const base = "b";\n',
     )
-    assert bundle.joined(entry).split("\n") == [
+    assert bundle.one_module(entry).split("\n") == [
         'const base = "b";',
         'const right = base + "r";',
         'const left = base + "l";',
@@ -38,18 +38,18 @@ def test_a_module_follows_what_it_imports_and_comes_once(tmp_path: Path) -> None
 
 def test_comments_and_indentation_are_left_out(tmp_path: Path) -> None:
     source = "/**\n * @param {string} a\n */\nfunction f(a) {\n  // why\n  return a; // how\n}\n"
-    assert bundle.joined(write(tmp_path, entry=source)) == "function f(a) {\nreturn a; // how\n}\n"
+    assert bundle.one_module(write(tmp_path, entry=source)) == "function f(a) {\nreturn a; // how\n}\n"
 
 
 def test_what_a_module_imports_from_json_stands_in_the_text(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{\n  "b": "\\\\d"\n}\n', "utf-8")
     entry = write(tmp_path, entry='import A from "./a.json" with { type: "json" };\nlog(A.b);\n')
-    assert bundle.joined(entry) == 'const A = {"b":"\\\\d"};\nlog(A.b);\n'
+    assert bundle.one_module(entry) == 'const A = {"b":"\\\\d"};\nlog(A.b);\n'
 
 
 def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
     source = "/** @type {any} */ (a).b();\nkeep();\n/** @type {any} */\nconst c = 1;\n"
-    assert bundle.joined(write(tmp_path, entry=source)) == "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
+    assert bundle.one_module(write(tmp_path, entry=source)) == "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
 def test_equal_names_at_the_top_level_are_refused(tmp_path: Path, first: str, second: str) -> None:
     entry = write(tmp_path, entry=f'import {{ x }} from "./other.js";\n{first}\n', other=f"{second}\n")
     with pytest.raises(ValueError, match=r"^other\.js and entry\.js both declare “same” at their top level\. They"):
-        bundle.joined(entry)
+        bundle.one_module(entry)
 
 
 def test_equal_names_inside_functions_are_no_matter(tmp_path: Path) -> None:
     body = "export function {}() {{\n  const same = 1;\n  return same;\n}}\n"
     entry = write(tmp_path, entry='import { g } from "./other.js";\n' + body.format("f"), other=body.format("g"))
-    assert bundle.joined(entry).count("const same = 1;") == 2
+    assert bundle.one_module(entry).count("const same = 1;") == 2
 
 
 def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
         b='import { a } from "./a.js";\nexport const b = 1;\n',
     )
     with pytest.raises(ValueError, match=r"in a circle .*: a\.js → b\.js → a\.js\."):
-        bundle.joined(entry)
+        bundle.one_module(entry)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
 def test_an_import_that_one_text_cannot_express_is_refused(tmp_path: Path, statement: str) -> None:
     entry = write(tmp_path, entry=f"{statement}\n", other="export const a = 1;\n")
     with pytest.raises(ValueError, match=r"^entry\.js: “import .* is not of the form import"):
-        bundle.joined(entry)
+        bundle.one_module(entry)
 
 
 @pytest.mark.parametrize("component", bundle.COMPONENTS)

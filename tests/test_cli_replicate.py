@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.profile import Finding, Profile, read_profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.analysis.replication import (
     ABSENT,
     FAILS,

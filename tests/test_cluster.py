@@ -23,9 +23,9 @@ from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.cluster.connection import connected, in_words
-from mha_viz.study.cluster.effects import ClusterRun
+from mha_viz.study.cluster.effects import ClusterMeasurement
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
-from mha_viz.study.corpus_effects import EffectSettings, Run
+from mha_viz.study.corpus_effects import EffectSettings, Measurement
 from mha_viz.study.run import Progress, study
 from tests.shards import treebank
 from tests.waiting import until
@@ -149,9 +149,9 @@ def test_effects_are_those_of_one_process(client: Any, toy: Encoder, corpus: Pat
     cluster = OnCluster(client, size=SHARD)
     layout = cluster.open(corpus)
     for settings in (EffectSettings(["L1H1"], most=70), EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=50)):
-        here = Run(toy, mv.open_corpus(corpus), *settings)
+        here = Measurement(toy, mv.open_corpus(corpus), *settings)
         *_, last = here.sentences()
-        there = ClusterRun(cluster, toy, layout, settings)
+        there = ClusterMeasurement(cluster, toy, layout, settings)
         *_, done = there.sentences()
         assert done == last
         one, other = here.result(), there.result()

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from mha_viz.analysis.corpus_effects import HEADING, Variant, rows_of, variants_of
+from mha_viz.analysis.corpus_effects import HEADING, Variant, effect_rows, variants_of
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus.sources import open_corpus
@@ -21,7 +21,7 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
-from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Run, effect
+from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, effect
 from mha_viz.study.effects import Case, lost_each
 from tests.tiny_models import HEADS
 
@@ -163,7 +163,7 @@ def test_sentences_that_are_too_long_are_counted(trees: Corpus, tiny: Tiny, tmp_
 
 
 def test_what_was_read_has_a_result(trees: Corpus, tiny: Tiny) -> None:
-    run = Run(tiny("bert"), trees, ["L0H0"])
+    run = Measurement(tiny("bert"), trees, ["L0H0"])
     with pytest.raises(CorpusError, match="no sentence that can be measured"):
         run.result()
     next(run.sentences())
@@ -183,21 +183,21 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
     noise = generator.normal(0, 0.05, (60, 3))
     units = [str(case // 3) for case in range(60)]
     for effects, used in (([1.0, 0.2, 0.5], True), ([1.0, 0.2, 0.99], False), ([1.0, 1.5, 0.1], False)):
-        row = rows_of([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
+        row = effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
         assert row.used is used
         assert row.more == pytest.approx(effects[0] - max(effects[1:]), abs=0.05)
         assert row.low < row.effect < row.high
         assert row.more_low < row.more < row.more_high
-    assert rows_of([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
-    assert rows_of([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
+    assert effect_rows([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
+    assert effect_rows([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
 
 
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
-    row = rows_of([HEAD], effects, ["a", "a", "b"], judged=False)[0]
+    row = effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
     assert row.effect == pytest.approx(1 / 3)
     assert (row.low, row.high) == (0.0, 1.0)  # a draw may hold one of both documents twice
-    assert np.isnan(rows_of([HEAD], effects, ["a"] * 3, judged=False)[0].low)
+    assert np.isnan(effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
 
 
 def test_heads_with_the_same_role_are_no_controls() -> None:

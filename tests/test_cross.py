@@ -16,15 +16,18 @@ from transformers import T5Config, T5Model
 
 import mha_viz as mv
 from mha_viz import exports
-from mha_viz.analysis.distance import between_heads
+from mha_viz.analysis.distance import between_heads, divergence
 from mha_viz.analysis.metrics import measure_all
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, ShapeError
+from mha_viz.figures.correspondence import Panel, held_by_panels
+from mha_viz.figures.difference import signed
 from mha_viz.figures.packet import Link, link_weights, packet
+from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, block, shown, units
 from mha_viz.reader.wire import attention_of, packed_attention
-from tests.packets import matrix, unpack
-from tests.page_scripts import ask_packet
+from tests.packets import matrix, unpack, unpack_panels
+from tests.page_scripts import ask_packet, ask_panels
 
 SOURCE = ["▁The", "▁ani", "mal", "▁was", "▁tired", ".", "</s>"]  # 7 keys
 TARGET = ["<pad>", "▁Das", "▁Ti", "er", "▁war"]  # 5 queries
@@ -255,7 +258,79 @@ def test_tables_and_trees_name_both_texts(cross: Attention) -> None:
     assert set(load_tensors(exports.to_bytes(cross, ".safetensors"))) == {"weights", "hidden"}
 
 
-def test_a_comparison_says_that_it_takes_one_text(cross: Attention) -> None:
-    for make in (mv.compare, lambda panels: mv.difference(*panels)):
-        with pytest.raises(SettingError, match=r"leads from one text to another. Draw it by itself"):
-            make([(cross, "L0H0"), (cross, "L0H1")])
+# ---- Comparisons ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def other(outputs: Any) -> Attention:
+    """The same two texts with a word of either replaced, and other weights."""
+    weights = [layer.flip(1) for layer in outputs.cross_attentions]
+    target, source = (["▁Hund" if n == "▁Das" else n for n in TARGET], ["▁is" if n == "▁was" else n for n in SOURCE])
+    return Attention.from_tensors(weights, target, source, model="tiny-t5")
+
+
+@pytest.mark.parametrize("suffix", [*exports.drawing_suffixes(), ".html", ".csv", ".json"])
+def test_heads_are_compared_and_subtracted_in_every_format(cross: Attention, suffix: str) -> None:
+    for figure in (mv.compare([(cross, "L0H0"), (cross, "L2H1")]), mv.difference((cross, "L0H0"), (cross, "L2H1"))):
+        assert len(figure.to_bytes(suffix)) > 100
+        assert "reading “Das Tier war” and attending to “The animal was tired.”" in figure.caption
+
+
+@pytest.mark.parametrize("unit", ["words", "pieces"])
+@pytest.mark.parametrize("special", ["keep", "hide", "rescale"])
+def test_a_difference_is_that_of_the_two_matrices(cross: Attention, other: Attention, unit: str, special: str) -> None:
+    view, pair = View(unit=unit, special=special), (Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)))
+    subtracted = signed(*pair, view)
+    parts = [block(panel.attention, panel.head, view, units(panel.attention, view)) for panel in pair]
+    np.testing.assert_allclose(subtracted.d, parts[1].w - parts[0].w, atol=1e-6)
+    rows, cols = ([one.text for one in side] for side in subtracted.axes)
+    assert "Das / Hund" in rows
+    assert "was / is" in cols
+    (answer,) = ask_panels({"packet": pack(pair), "ask": "difference", "view": vars(view), "of": [0, 1]})
+    assert (answer["rows"], answer["cols"]) == (rows, cols)
+    assert np.abs(np.array(answer["d"]).reshape(subtracted.d.shape) - subtracted.d).max() <= 16 * STEP
+
+
+def test_the_page_draws_the_panels_that_python_draws(cross: Attention, other: Attention) -> None:
+    panels = [Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)), Panel(cross, Head(1, 1))]
+    (answer,) = ask_panels({"packet": pack(panels), "ask": "blocks", "view": {}})
+    for panel, drawn in zip(panels, answer, strict=True):
+        part = block(panel.attention, panel.head, View(), units(panel.attention, View()))
+        assert (drawn["R"], drawn["C"]) == part.w.shape
+        assert np.abs(np.array(drawn["w"]).reshape(part.w.shape) - part.w).max() <= 8 * STEP
+
+
+@pytest.mark.parametrize("pin", ["q1", "k3", "q2k1", "k6", "q6"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other: Attention, pin: str, at: int) -> None:
+    panels = [Panel(cross, Head(0, 1)), Panel(other, Head(2, 0))]
+    (answer,) = ask_panels({"packet": pack(panels), "ask": "shown", "query": f"pin={pin}&at={at}"})
+    if pin == "q6":  # there are five queries
+        assert answer["held"] == [[], []]
+        return
+    held = held_by_panels(panels, View(pin=pin), at)
+    for panel, spot, words in zip(panels, held, answer["held"], strict=True):
+        axes = units(panel.attention, View())
+        places = [] if spot is None else [(axes.rows, spot.row), (axes.cols, spot.col)]
+        assert words == [side[place].text for side, place in places if place is not None]
+
+
+def test_divergences_are_of_rows_over_the_same_columns(cross: Attention, other: Attention) -> None:
+    header = unpack_panels(pack([Panel(cross, Head(0, 1)), Panel(other, Head(2, 0))]))
+    assert header["divergence"][0][1] == pytest.approx(divergence(cross["L0H1"], other["L2H0"]), abs=1e-4)
+
+
+def test_two_kinds_of_attention_stand_side_by_side_and_are_not_subtracted(cross: Attention, outputs: Any) -> None:
+    alone = Attention.from_tensors(outputs.decoder_attentions, TARGET, model="tiny-t5")
+    assert len(mv.compare([(cross, "L0H0"), (alone, "L0H0")]).to_bytes(".svg")) > 100
+    with pytest.raises(SettingError, match="One leads from one text to another, the other from a text to itself"):
+        mv.difference((cross, "L0H0"), (alone, "L0H0")).to_bytes(".svg")
+    packed = pack([Panel(cross, Head(0, 0)), Panel(alone, Head(0, 0))])
+    (answer,) = ask_panels({"packet": packed, "ask": "difference", "view": {}, "of": [0, 1]})
+    assert answer == {"remedy": None}
+
+
+def test_columns_travel_only_where_they_differ_from_rows(cross: Attention, outputs: Any) -> None:
+    alone = Attention.from_tensors(outputs.decoder_attentions, TARGET)
+    assert "columns" not in unpack_panels(pack([Panel(alone, Head(0, 0))]))
+    assert "columns" in unpack_panels(pack([Panel(cross, Head(0, 0))]))

@@ -18,6 +18,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.figures.caption import both
+from mha_viz.figures.layout import Size
 from mha_viz.files.assets import asset
 from mha_viz.models import ablation, snapshots
 from mha_viz.models.answers import question_about
@@ -26,6 +27,7 @@ from mha_viz.numerals import decimal
 from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
 from mha_viz.study.effects import Case, answer
 from mha_viz.training import repeater as training
+from mha_viz.ui.takeaway import Offer
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
@@ -174,7 +176,7 @@ def test_the_recorded_history_is_that_of_the_snapshots() -> None:
 
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
-def test_the_roles_page_measures_without_a_corpus(repeater: Encoder) -> None:
+def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater: Encoder, offered: list[Offer]) -> None:
     page = PageSession({"model": "repeater"}, "pages/30_roles.py")
     assert "On repeated random tokens" in page.said
     measured = decoder_heads(repeater)
@@ -184,7 +186,18 @@ def test_the_roles_page_measures_without_a_corpus(repeater: Encoder) -> None:
     assert any(one.endswith("-repeats") for one in drawn)
     assert any(one.endswith("-repeats_induction") for one in drawn)
     page.at.select_slider(key="repeater_step").set_value(300).run()
+    page.at.segmented_control(key="repeats_measure").set_value("previous").run()
     page.check()
+    assert page.url["snapshot"] == "300"
+    assert [offer.file for offer in offered] == ["repeats-previous", "training-previous", "training-induction"]
+    weights, over_training = (offer.make(Size()) for offer in offered[:2])
+    assert "step 300 is marked" in over_training.caption
+    for figure in (weights, over_training):
+        assert figure.to_bytes(".pdf").startswith(b"%PDF")
+    header, *lines = weights.to_bytes(".csv").decode().splitlines()
+    column = header.split(",").index("previous")
+    given = [float(line.split(",")[column]) for line in lines]
+    assert given == pytest.approx(measured.trained[2].ravel().tolist(), abs=1e-6)
     assert "On repeated random tokens" not in PageSession({"model": "toy"}, "pages/30_roles.py").said
 
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from mha_viz.analysis.established import establish
-from mha_viz.analysis.profile import HEADINGS, Finding, Profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, RULE, replicate
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError

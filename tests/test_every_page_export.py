@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,24 +10,11 @@ from mha_viz.drawing.marks import Text
 from mha_viz.figures.layout import Size
 from mha_viz.numerals import decimal
 from mha_viz.training import record
-from mha_viz.ui import takeaway
 from mha_viz.ui.takeaway import Offer
 from tests.files import opens
 from tests.page_session import PageSession
 
 STEPS = ("x", "linear", "products", "scale", "mask", "softmax", "values", "concat", "output")
-
-
-@pytest.fixture
-def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
-    """What the page that is visited next offers."""
-    made: list[Offer] = []
-
-    def keep(offers: Sequence[Offer], everything: object = None) -> None:
-        made[:] = offers
-
-    monkeypatch.setattr(takeaway, "_expander", keep)
-    return made
 
 
 def is_whole(offer: Offer, *suffixes: str) -> None:

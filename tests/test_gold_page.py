@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.active import active
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import Arc, arcs, pointers
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.role_words import best_baseline, plain_name
 from mha_viz.ui import head_search

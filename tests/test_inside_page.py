@@ -31,7 +31,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.numerals import decimal, percent
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import Office
-from mha_viz.ui.inside.by_hand import row_of
+from mha_viz.ui.inside.by_hand import softmax_row
 from mha_viz.ui.inside.page import strongest
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.parts import plain
@@ -195,7 +195,7 @@ def test_the_softmax_of_a_row_by_hand_is_the_row(minilm: Encoder, divided: bool)
 def test_large_scores_are_lowered_and_masked_keys_have_no_power() -> None:
     trace = made(causal=True)
     large = replace(trace, scores=trace.scores + np.float32(2000))
-    row = row_of(large, 0, 1, False)
+    row = softmax_row(large, 0, 1, False)
     assert row.lowered > 1000
     assert row.powers[2:].max() == 0
     np.testing.assert_allclose(row.shares, trace.undivided(0)[1], atol=2e-3)

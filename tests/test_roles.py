@@ -12,7 +12,7 @@ from mha_viz.analysis import roles
 from mha_viz.analysis.coreference import TYPES, Coreference
 from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.patterns import OFFSETS, Patterns
-from mha_viz.analysis.syntax import Gold, Relations, Row
+from mha_viz.analysis.syntax import Gold, RelationRow, Relations
 from mha_viz.corpus.treebank import Sentence, Word
 
 # ---- Thresholds -----------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def test_broad_is_078_of_the_possible_entropy_or_more() -> None:
 # ---- Syntax ---------------------------------------------------------------------------------------------------------
 
 OBJ = Relations([Sentence((Word("go", "VERB", None, "root"), Word("it", "PRON", 0, "obj")))])
-BASE = OBJ.rows.index(Row("base", "obj"))
+BASE = OBJ.rows.index(RelationRow("base", "obj"))
 PLACES = (2, 3, len(OBJ.rows))  # half, direction, row
 Halves = tuple[int, int]  # even, odd
 

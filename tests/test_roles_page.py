@@ -28,7 +28,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.roles import score_rows
-from mha_viz.ui.roles.score_rows import Row
+from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from tests import hostile
 from tests.page_session import PageSession, press
@@ -142,7 +142,7 @@ def test_tables_begin_with_three_columns_in_plain_words() -> None:
 
 
 def test_relations_that_were_uploaded_are_never_markup() -> None:
-    row = Row("<b>x</b>", Head(0, 0), 0.5, (math.nan, 0.25))
+    row = ScoreRow("<b>x</b>", Head(0, 0), 0.5, (math.nan, 0.25))
     line = score_rows._line(row, ("<i>", "rule"), {"text": '"><script>'})
     assert "<script" not in line
     assert "<b>x" not in line

@@ -27,6 +27,7 @@ from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Office, office
 from mha_viz.ui.jobs import Job
+from mha_viz.ui.takeaway import Offer
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -106,9 +107,12 @@ def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
         assert shown[str(head)] == charts.in_thousandths(moved[head])
 
 
-def test_nothing_comes_after_the_last_layer() -> None:
-    shown = cells(visit(off="L5H0"), "later_heads")
-    assert {text for head, text in shown.items() if head != "L5H0"} == {""}
+def test_nothing_comes_after_the_last_layer(offered: list[Offer]) -> None:
+    page = visit(off="L5H0")
+    assert "no head comes after the last layer" in page.said
+    assert [offer.file for offer in offered] == ["effects", "tokens", "looks"]
+    with pytest.raises(StopIteration):
+        chart(page, "later_heads")
 
 
 @pytest.mark.parametrize("way", METHODS)

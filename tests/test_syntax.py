@@ -15,8 +15,8 @@ from mha_viz.analysis.syntax import (
     DIRECTIONS,
     OFFSETS,
     SIDES,
+    RelationRow,
     Relations,
-    Row,
     Syntax,
     best_offset,
     best_upos,
@@ -45,7 +45,7 @@ class Counted(NamedTuple):
 
     def of(self, direction: str, relation: str, level: str = "agg", half: int | None = None) -> tuple[int, int]:
         """(right, cases) of the first head."""
-        d, r = DIRECTIONS.index(direction), self.relations.rows.index(Row(level, relation))
+        d, r = DIRECTIONS.index(direction), self.relations.rows.index(RelationRow(level, relation))
         halves = [0, 1] if half is None else [half]
         return int(self.by_row[halves, d, r, 0].sum()), int(self.gold.n[halves, d, r].sum())
 
@@ -174,7 +174,7 @@ def test_a_sentence_of_one_word_is_no_case() -> None:
 def right(counts: Counted, table: str, direction: str, relation: str, *rest: int) -> int:
     d, r = (
         DIRECTIONS.index(direction),
-        counts.relations.rows.index(Row("agg" if relation == "all" else "base", relation)),
+        counts.relations.rows.index(RelationRow("agg" if relation == "all" else "base", relation)),
     )
     return int(getattr(counts.gold, table).sum(axis=0)[(d, r, *rest)])
 
@@ -198,7 +198,7 @@ def test_a_fixed_offset_from_the_head(mice: Counted) -> None:
 def test_an_offset_beyond_ten_is_never_right() -> None:
     far = sentence_of("go VERB 0 root", *(["x X 1 dep"] * 11))
     counts = counted([far], [np.eye(12)])
-    assert counts.gold.n.sum(axis=0)[0, counts.relations.rows.index(Row("agg", "all"))] == 11
+    assert counts.gold.n.sum(axis=0)[0, counts.relations.rows.index(RelationRow("agg", "all"))] == 11
     by_offset = [right(counts, "offset", "dep_to_head", "all", i) for i in range(20)]
     assert by_offset == [1, 0] * 10  # words 1 to 10 have their head 1 to 10 to the left, word 11 none
 
@@ -224,7 +224,7 @@ def test_cases_are_counted_by_document_and_half() -> None:
     sentences, documents = [MICE, MICE, NMODS], Documents(["a", "b", "a"])
     relations = Relations(sentences)
     counted = cases(relations, list(enumerate(sentences)), documents)
-    every = relations.rows.index(Row("agg", "all"))
+    every = relations.rows.index(RelationRow("agg", "all"))
     assert counted[:, :, DIRECTIONS.index("dep_to_head"), every].tolist() == [[3 + 5, 0], [0, 3]]
     assert counted[:, :, DIRECTIONS.index("head_row"), every].tolist() == [[2 + 2, 0], [0, 2]]
     np.testing.assert_array_equal(counted.sum(axis=0), gold(relations, list(enumerate(sentences))).n)

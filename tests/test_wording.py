@@ -78,6 +78,7 @@ BANNED = (
     Banned(r"in the browser in seconds|trainings in the browser", "the server runs them", "in the browser in seconds"),
     Banned(r"best heads propose|\bproposed arcs\b", "say “suggest”", "What the best heads propose"),
     Banned(r"\bHeads drawn\b", "say of which layer, and where", "Heads drawn", docs=False),
+    Banned(r"\bgold: [“{]", "say which word is correct", "gold: “dog”"),
     Banned(r"strongest blue", "say what a number means", "the strongest blue is “the same”"),
 )  # fmt: skip
 

@@ -87,14 +87,14 @@ from mha_viz.models import families
 
 LAYERS, HEADS, WIDTH = 3, 4, 32
 
-_CORPUS = (
+CORPUS = (
     "The animal didn't cross the street because it was too tired.",
     "A quick brown fox jumps over the lazy dog; isn't that what everybody's typing?",
     "Zoë's café in Zürich sells crème brûlée, 12 pieces for 3.50 each!",
     "動物は道を渡らなかった。 الحيوان не перешло 길 😀 👩‍👩‍👧",
 )
 _BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _ALBERT = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 _XLM = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _LLAMA = ("<unk>", "<s>", "</s>")
@@ -108,11 +108,11 @@ def _wordpiece(kind: Any, special: tuple[str, ...] = _BERT) -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(_CORPUS, trainers.WordPieceTrainer(vocab_size=220, special_tokens=list(special)))
+    tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(vocab_size=220, special_tokens=list(special)))
     return kind(vocab=tokenizer.get_vocab())
 
 
-def _byte_level(kind: Any, special: tuple[str, ...]) -> Any:
+def byte_level(kind: Any, special: tuple[str, ...]) -> Any:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -130,15 +130,15 @@ def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
 
 def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
     """A tokenizer of byte pairs, trained, as transformers' class ``kind``."""
-    tokenizer.train_from_iterator(_CORPUS, trainer)
-    trained = _json(tokenizer)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    trained = json_of(tokenizer)
     merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in trained["merges"]]
     return kind(vocab=trained["vocab"], merges=merges)
 
 
 def _modern() -> Any:
     """ModernBERT's tokenizer: byte-level pieces between BERT's special tokens."""
-    made = _byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
+    made = byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
     ends = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends)
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
@@ -148,16 +148,16 @@ def _modern() -> Any:
     )
 
 
-def _unigram(kind: Any, special: tuple[str, ...], *steps: Any, unknown: str = "<unk>") -> Any:
+def unigram(kind: Any, special: tuple[str, ...], *steps: Any, unknown: str = "<unk>") -> Any:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence(list(steps))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=list(special), unk_token=unknown)
-    tokenizer.train_from_iterator(_CORPUS, trainer)
-    return kind(vocab=[(piece, score) for piece, score in _json(tokenizer)["vocab"]])
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return kind(vocab=[(piece, score) for piece, score in json_of(tokenizer)["vocab"]])
 
 
-def _json(tokenizer: Any) -> Any:
+def json_of(tokenizer: Any) -> Any:
     return json.loads(tokenizer.to_str())["model"]
 
 
@@ -198,15 +198,15 @@ def _roberta_like(model: Any, config: Any, tokenizer: Any) -> tuple[Any, Any]:
 
 
 def _roberta() -> tuple[Any, Any]:
-    return _roberta_like(RobertaModel, RobertaConfig, _byte_level(RobertaTokenizer, _ROBERTA))
+    return _roberta_like(RobertaModel, RobertaConfig, byte_level(RobertaTokenizer, ROBERTA))
 
 
 def _camembert() -> tuple[Any, Any]:
-    return _roberta_like(CamembertModel, CamembertConfig, _unigram(CamembertTokenizer, _XLM))
+    return _roberta_like(CamembertModel, CamembertConfig, unigram(CamembertTokenizer, _XLM))
 
 
 def _xlm_roberta() -> tuple[Any, Any]:
-    return _roberta_like(XLMRobertaModel, XLMRobertaConfig, _unigram(XLMRobertaTokenizer, _XLM))
+    return _roberta_like(XLMRobertaModel, XLMRobertaConfig, unigram(XLMRobertaTokenizer, _XLM))
 
 
 def _mobilebert() -> tuple[Any, Any]:
@@ -226,18 +226,18 @@ def _modernbert() -> tuple[Any, Any]:
 
 def _albert() -> tuple[Any, Any]:
     plain = (normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase())
-    tokenizer = _unigram(AlbertTokenizer, _ALBERT, *plain)
+    tokenizer = unigram(AlbertTokenizer, _ALBERT, *plain)
     return AlbertModel(_bert_like(AlbertConfig, tokenizer, embedding_size=16, hidden_act="gelu_new")), tokenizer
 
 
 def _gpt2() -> tuple[Any, Any]:
-    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     sizes = {"n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64}
     return GPT2Model(_config(GPT2Config, tokenizer, **sizes)), tokenizer
 
 
 def _opt(**other: Any) -> tuple[Any, Any]:
-    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     sizes = {"ffn_dim": 64, "word_embed_proj_dim": WIDTH}
     return OPTModel(_bert_like(OPTConfig, tokenizer, **(sizes | other))), tokenizer
 
@@ -263,11 +263,11 @@ def _mistral() -> tuple[Any, Any]:
 
 
 def _qwen2() -> tuple[Any, Any]:
-    return _llama_like(Qwen2Model, Qwen2Config, _byte_level(Qwen2Tokenizer, ("<|endoftext|>",)))
+    return _llama_like(Qwen2Model, Qwen2Config, byte_level(Qwen2Tokenizer, ("<|endoftext|>",)))
 
 
 def _qwen3() -> tuple[Any, Any]:
-    return _llama_like(Qwen3Model, Qwen3Config, _byte_level(Qwen2Tokenizer, ("<|endoftext|>",)), head_dim=16)
+    return _llama_like(Qwen3Model, Qwen3Config, byte_level(Qwen2Tokenizer, ("<|endoftext|>",)), head_dim=16)
 
 
 def _gemma() -> tuple[Any, Any]:
@@ -281,7 +281,7 @@ def _gemma3() -> tuple[Any, Any]:
 
 
 def _phi() -> tuple[Any, Any]:
-    return _llama_like(PhiModel, PhiConfig, _byte_level(GPT2Tokenizer, ("<|endoftext|>",)))
+    return _llama_like(PhiModel, PhiConfig, byte_level(GPT2Tokenizer, ("<|endoftext|>",)))
 
 
 def _phi3() -> tuple[Any, Any]:
@@ -290,12 +290,12 @@ def _phi3() -> tuple[Any, Any]:
 
 
 def _gpt_neox(**other: Any) -> tuple[Any, Any]:
-    tokenizer = _byte_level(GPTNeoXTokenizer, _NEOX)
+    tokenizer = byte_level(GPTNeoXTokenizer, _NEOX)
     return GPTNeoXModel(_bert_like(GPTNeoXConfig, tokenizer, **other)), tokenizer
 
 
 def _bloom() -> tuple[Any, Any]:
-    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     tokenizer.model_max_length = 64  # the model itself has no limit
     sizes = {"hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS}
     return BloomModel(_config(BloomConfig, tokenizer, **sizes)), tokenizer
@@ -308,7 +308,7 @@ def _mpnet() -> tuple[Any, Any]:
 
 def _deberta() -> tuple[Any, Any]:
     special = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
-    tokenizer = _unigram(DebertaV2Tokenizer, special, unknown="[UNK]")
+    tokenizer = unigram(DebertaV2Tokenizer, special, unknown="[UNK]")
     as_published = {
         "relative_attention": True,
         "position_buckets": 16,
@@ -321,7 +321,7 @@ def _deberta() -> tuple[Any, Any]:
 
 
 def _big_bird() -> tuple[Any, Any]:
-    tokenizer = _unigram(BigBirdTokenizer, _BIG_BIRD)
+    tokenizer = unigram(BigBirdTokenizer, _BIG_BIRD)
     return BigBirdModel(_bert_like(BigBirdConfig, tokenizer, attention_type="original_full")), tokenizer
 
 
@@ -392,20 +392,20 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     model, tokenizer = (FAMILIES | SHAPES | OTHERS | ANSWERING)[family]()
     with torch.no_grad():
-        for bias in _biases(model):  # they start at zero: an omitted one would not show
+        for bias in biases(model):  # they start at zero: an omitted one would not show
             bias.normal_(0, 0.1)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def _biases(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
+def biases(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
     return (p for name, p in model.named_parameters() if name.endswith("bias"))
 
 
 def saved(model: Any, folder: Path) -> Path:
     torch.manual_seed(1)
-    tokenizer = _byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(0, 0.2)

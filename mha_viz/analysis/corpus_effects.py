@@ -42,7 +42,7 @@ def variants_of(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int
     return (*together, *(Variant((head,), "head") for head in heads), *controls)
 
 
-class Row(NamedTuple):
+class EffectRow(NamedTuple):
     """The effect of one variant over a corpus: its mean with a 95 % interval. Of a measured head, ``more`` is by how
     much that is more than the effect of the other head of its layer that comes nearest to it, with an interval; NaN
     where there is no other. ``used``: that its role is used; None where that is not judged."""
@@ -73,7 +73,7 @@ class CorpusEffect:
     sentences: int
     documents: int
     left_out: int
-    rows: tuple[Row, ...]
+    rows: tuple[EffectRow, ...]
 
     def table(self) -> pd.DataFrame:
         """One row per variant, as HEADING; ``used`` is empty where it is not judged."""
@@ -86,7 +86,9 @@ class CorpusEffect:
         return pd.DataFrame(rows, columns=list(HEADING))
 
 
-def rows_of(variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool) -> tuple[Row, ...]:
+def effect_rows(
+    variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool
+) -> tuple[EffectRow, ...]:
     """The rows of a table. ``effects`` [case, variant]; ``units``: of each case the document, or the sentence, that is
     drawn as a whole. ``judged``: whether the cases depend on a role.
 
@@ -97,7 +99,7 @@ def rows_of(variants: Sequence[Variant], effects: Numbers, units: Sequence[str],
     intervals = _intervals(effects, units)
     rows = []
     for at, variant in enumerate(variants):
-        row = Row(variant, float(means[at]), float(intervals[0, at]), float(intervals[1, at]))
+        row = EffectRow(variant, float(means[at]), float(intervals[0, at]), float(intervals[1, at]))
         others = [
             number
             for number, other in enumerate(variants)

@@ -115,7 +115,7 @@ def draws(n: int) -> list[range]:
     return [range(first, min(DRAWS, first + at_once)) for first in range(0, DRAWS, at_once)]
 
 
-def joined(parts: Iterable[tuple[int, Effects]]) -> Effects:
+def all_effects(parts: Iterable[tuple[int, Effects]]) -> Effects:
     """The effects of all heads of a model, from those of :func:`batches` in order, each with its layer."""
     layers: dict[int, list[Effects]] = {}
     for layer, of_heads in parts:

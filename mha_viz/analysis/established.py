@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.profile import CORPORA, HEADINGS, Profile
+from mha_viz.analysis.findings import CORPORA
+from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.roles import ESTABLISHED
 from mha_viz.errors import CorpusError
 

@@ -10,16 +10,15 @@ import csv
 import hashlib
 import io
 import json
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.analysis.findings import CANDIDATE, COLUMNS, WITHIN, Finding, finding, with_words
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, warn
 from mha_viz.files import whole_file
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from mha_viz.analysis.examples import Example
     from mha_viz.corpus.treebank import Sentence
 
-CORPORA = "; "  # between the names of corpora
 FACTS = "profile.json"
 SENTENCES = "evidence.conllu"  # those of the table evidence, in its order of first and last
 REMAKE = "Make it again: mha-viz profile."
@@ -41,10 +39,6 @@ DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean someth
 
 _ACCURACY = ("n", "correct", "accuracy")
 _ROLE_INTERVAL = ("role_low", "role_high")  # the interval that roles go by; none where there are too few cases
-_CANDIDATE = (
-    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
-    *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
-)
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "syntax": ("level", "relation", "direction", "layer", "head", *_ACCURACY, "ci_low", "ci_high", *_ROLE_INTERVAL),
@@ -65,8 +59,8 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
-        "candidates": _CANDIDATE,
-        "roles": (*_CANDIDATE, "status", "corpora", "lowest_score"),
+        "candidates": CANDIDATE,
+        "roles": COLUMNS,
         "evidence": (
             *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "weight", "right"),
         ),
@@ -76,7 +70,6 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-WITHIN = ("layer", "head", "offset", "mass_in_word")  # of the table position: what stays within words
 UNTRAINED = (
     "position",
     "delimiter",
@@ -88,35 +81,6 @@ UNTRAINED = (
     "candidates",
     "roles",
 )  # written for the control as well
-
-
-class Finding(NamedTuple):
-    """A line of roles.csv. ``low`` and ``high`` are NaN where the score is no share of cases.
-
-    ``upos`` is what the best rule by part of speech scores, ``upos_rule`` its name, and ``beats_upos`` whether the head
-    does better on every corpus; NaN, "" and None for other roles than syntax. ``untrained``: the score of the best
-    untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
-    scores on them. ``within_words``, of position: the share of the head's attention to that token that stays within a
-    word, by the table ``position``; NaN elsewhere.
-    """
-
-    head: Head
-    role: str
-    detail: str
-    score: float
-    baseline: float
-    gain: float
-    n: int
-    low: float
-    high: float
-    upos: float = math.nan
-    upos_rule: str = ""
-    beats_upos: bool | None = None
-    untrained: float = math.nan
-    status: str = "suggested"
-    corpora: tuple[str, ...] = ()
-    lowest: float = math.nan
-    within_words: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,9 +117,9 @@ class Profile:
     def findings(self) -> tuple[Finding, ...]:
         """The roles that were found."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
-        findings = [_finding(*line) for line in lines]
+        findings = [finding(*line) for line in lines]
         position = self.tables["position"][[*WITHIN]].itertuples(index=False) if "position" in self.tables else ()
-        return _with_words(findings, position)
+        return with_words(findings, position)
 
     @property
     def roles(self) -> pd.DataFrame:
@@ -254,50 +218,15 @@ def forget(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _finding(*line: Any) -> Finding:
-    cells = dict(zip(HEADINGS["roles"], line, strict=True))
-    names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
-    score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
-    return Finding(
-        Head(int(cells["layer"]), int(cells["head"])),
-        str(cells["role"]),
-        str(cells["detail"]),
-        *(score, baseline, gain, int(cells["n"]), low, high, upos),
-        upos_rule="" if _is_empty(cells["upos_rule"]) else str(cells["upos_rule"]),
-        beats_upos=None if _is_empty(cells["beats_upos"]) else str(cells["beats_upos"]) == "True",
-        untrained=untrained,
-        status=str(cells["status"]),
-        corpora=tuple(str(cells["corpora"]).split(CORPORA)),
-        lowest=lowest,
-    )
-
-
-def _with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
-    """The roles, those of position with the share that stays within words; ``position``: its lines, columns WITHIN."""
-    shares = {(int(layer), int(head), POSITIONS.get(int(at), "")): share for layer, head, at, share in position}
-    return tuple(
-        f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
-        for f in findings
-    )
-
-
-def _is_empty(cell: Any) -> bool:
-    return cell is None or cell == "" or cell != cell  # NaN is not itself
-
-
-def _number(cell: Any) -> float:
-    return math.nan if _is_empty(cell) else float(cell)
-
-
 def read_findings(folder: Path) -> tuple[Finding, ...]:
     """The roles alone, without the library that reads tables: a first picture need not wait for it. Empty where there
     is no profile. Raises CorpusError when it is damaged."""
     try:
-        findings = [_finding(*line) for line in _lines(folder, "roles")]
+        findings = [finding(*line) for line in _lines(folder, "roles")]
         if all(finding.role != "position" for finding in findings):
             return tuple(findings)
         columns = [HEADINGS["position"].index(name) for name in WITHIN]
-        return _with_words(findings, [[line[at] for at in columns] for line in _lines(folder, "position")])
+        return with_words(findings, [[line[at] for at in columns] for line in _lines(folder, "position")])
     except FileNotFoundError:
         return ()
     except IndexError as error:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.patterns import POSITIONS
-from mha_viz.analysis.profile import Finding, Profile
+from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
 from mha_viz.numerals import counted
 

@@ -25,7 +25,7 @@ from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson
 from mha_viz.analysis.patterns import DELIMITERS, OFFSETS, POSITIONS
 from mha_viz.analysis.reduce import Counts, Running
-from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, Row, best_offset, best_upos
+from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, RelationRow, Relations, best_offset, best_upos
 
 GAIN = 0.10  # over the baseline
 CASES = 100  # at least
@@ -178,7 +178,7 @@ def named_rows(relations: Relations) -> list[int]:
     return [at for at, row in enumerate(relations.rows) if row.level == "base" or _has_subtype(row)]
 
 
-def _has_subtype(row: Row) -> bool:
+def _has_subtype(row: RelationRow) -> bool:
     return row.level == "full" and ":" in row.relation
 
 

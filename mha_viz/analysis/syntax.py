@@ -32,7 +32,7 @@ HALVES = (
 Indices = npt.NDArray[np.intp]
 
 
-class Row(NamedTuple):
+class RelationRow(NamedTuple):
     """One line of a table: level "full", "base" or "agg", and a relation."""
 
     level: str
@@ -64,11 +64,15 @@ class Relations:
         self._upos = {name: i for i, name in enumerate(self.upos)}
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[RelationRow, ...]:
         """Every line of a table, in order."""
         base = sorted({_base(name) for name in self.names})
-        aggregates = [Row("agg", "all"), Row("agg", "all without punct")] if self.names else []
-        return (*(Row("full", name) for name in self.names), *(Row("base", name) for name in base), *aggregates)
+        aggregates = [RelationRow("agg", "all"), RelationRow("agg", "all without punct")] if self.names else []
+        return (
+            *(RelationRow("full", name) for name in self.names),
+            *(RelationRow("base", name) for name in base),
+            *aggregates,
+        )
 
     @cached_property
     def member(self) -> Counts:
@@ -90,7 +94,7 @@ def _base(relation: str) -> str:
     return relation.partition(":")[0]
 
 
-def _belongs(name: str, row: Row) -> bool:
+def _belongs(name: str, row: RelationRow) -> bool:
     if row.level == "full":
         return name == row.relation
     if row.level == "base":

@@ -107,7 +107,7 @@ class Trace:
     @property
     def concatenation(self) -> Array:
         """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k are head h's."""
-        return _read_only(joined(self.context))
+        return _read_only(concatenated(self.context))
 
     @cached_property
     def output(self) -> Array:
@@ -184,7 +184,7 @@ def traced(
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one product of matrices for all heads
     weights = softmax(scores * np.float32(scaling), mask)
     context = weights @ v  # [h, n, d_k]
-    output = joined(context) @ p.w_o + p.b_o  # [n, d_model]
+    output = concatenated(context) @ p.w_o + p.b_o  # [n, d_model]
     theirs = of_model or (weights, output)
     agreement = Agreement(float(np.abs(weights - theirs[0]).max()), float(np.abs(output - theirs[1]).max()))
     for array in (x, q, k, v, scores, weights, context, *p):
@@ -213,7 +213,7 @@ def split(stacked: Array, heads: int) -> Array:
     return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
 
 
-def joined(context: Array) -> Array:
+def concatenated(context: Array) -> Array:
     """[h, n, d_k] → [n, h · d_k]: the concatenation."""
     return context.transpose(1, 0, 2).reshape(context.shape[1], -1)
 

@@ -41,10 +41,10 @@ return mount(component);
 @cache
 def script(component: str) -> str:
     """The JavaScript modules of a component as one module."""
-    return joined(FOLDER / component / f"{component}.js")
+    return one_module(FOLDER / component / f"{component}.js")
 
 
-def joined(entry: Path) -> str:
+def one_module(entry: Path) -> str:
     """``entry`` and all that it imports as one module, each after what it imports.
 
     They import each other when tested under node; in the page they travel as one text, because inline component code

@@ -26,7 +26,7 @@ export function unpack(bytes) {
 }
 
 // What the columns are of: {n, tokens, segments, special, groups, words}. The rows' own, unless there is another text.
-/** @type {(reading: Reading) => Axis} */
+/** @type {(reading: Reading) => TypedAxis} */
 export const keysOf = (reading) => reading.keys ?? reading;
 
 // Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.

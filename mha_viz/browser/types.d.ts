@@ -113,10 +113,19 @@ interface Axis {
   words: string[];
 }
 
+/** The same in panels, with what was typed, where each token stands in it, and its words by token. */
+interface TypedAxis extends Axis {
+  text: string;
+  pair: string;
+  spans: ([number, number] | null)[];
+  wordOf: number[];
+}
+
 /** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; in panels also
- * its texts and its words by token. */
-interface Reading extends Axis {
-  keys?: Axis;
+ * `request`, what an encoder–decoder was given. */
+interface Reading extends TypedAxis {
+  keys?: TypedAxis;
+  request?: { text: string; target: string; part: string };
   quantity?: string;
   signed?: boolean;
   hidden?: number[][];
@@ -136,21 +145,23 @@ interface Reading extends Axis {
   thumbs?: Uint8Array;
   matrices: Map<number, Float32Array>;
   link?: Link & { words: boolean; weights: number[] };
-  text: string;
-  pair: string;
-  spans: ([number, number] | null)[];
-  wordOf: number[];
+}
+
+/** The texts of rows, or of columns, of all readings of some panels, and which of their words stand for each other. */
+interface Sides {
+  readings: TypedAxis[];
+  aligned: (number | null)[][][];
+  place: (number | null)[][][];
 }
 
 /** Panels to compare (figures/panels.py). */
-interface Panels {
+interface Panels extends Sides {
+  columns?: Sides;
   key: string;
   editable: boolean;
   panels: { reading: number; head: number; name: string; source?: number }[];
   readings: Reading[];
   sizes: number[];
-  aligned: (number | null)[][][];
-  place: (number | null)[][][];
   compared: string[][];
   divergence: (number | null)[][];
   themes: { light: Theme; dark: Theme };
@@ -160,7 +171,9 @@ interface Panels {
 /** One panel minus another, ready to be drawn; without `partner` the units that have no counterpart, and a remedy. */
 interface Difference {
   partner?: number[];
+  isMixed?: boolean;
   rows?: Unit[];
+  cols?: Unit[];
   d?: Float32Array;
   R?: number;
   C?: number;
@@ -338,6 +351,7 @@ interface CompareApp {
   derived: {
     key: string;
     units: Unit[][];
+    columns: Unit[][];
     heads: ShownHead[];
     top: number;
     standing: Record<string, ([number, number] | null)[]>;
@@ -407,7 +421,10 @@ interface Place extends Span {
 /** What is needed to tell where a spot is in other panels. */
 interface Pointed {
   set: Panels;
-  derived: Pick<CompareApp["derived"], "units" | "standing"> & { diff: { partner?: number[] } | null };
+  derived: Pick<CompareApp["derived"], "units" | "standing"> & {
+    columns?: Unit[][];
+    diff: { partner?: number[] } | null;
+  };
   stage: { view: PanelsView };
 }
 

@@ -28,7 +28,7 @@ from mha_viz.cli import (
     toy,
     used,
 )
-from mha_viz.cli.options import Parser, Run
+from mha_viz.cli.options import Command, Parser
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.errors import MhaVizError
 from mha_viz.version import __version__
@@ -114,7 +114,7 @@ def _parser() -> Parser:
     parser.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def command(name: str, run: Run | None, summary: str) -> Parser:
+    def command(name: str, run: Command | None, summary: str) -> Parser:
         return parser.command(commands, name, run, summary, _examples(name))
 
     serve.options(command("serve", serve.serve, "Open the app in a browser."))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 
 from mha_viz import exports
+from mha_viz.attention.encoder_decoder import read_back
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, output_options, text_options
 from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import text_of
+from mha_viz.models.families import CROSS
 
 
 def options(attention: Parser) -> None:
@@ -35,7 +37,10 @@ def run(args: argparse.Namespace) -> None:
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
     to.write_attention(attention)
-    shape = f"{attention.layers} layers × {attention.heads} heads, {len(attention.text)} tokens"
+    queries, keys = len(attention.queries), len(attention.keys)
+    axes = f"{queries} × {keys} tokens" if attention.is_cross else f"{queries} tokens"
+    shape = f"{attention.layers} layers × {attention.heads} heads, {axes}"
     what = "" if attention.quantity == "weight" else f"{args.quantity}, "
+    what = f"{args.part or CROSS}, " if len(attention.made) > 1 and read_back(attention.made)[0] else what
     off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
     to.report(f"{to.path}: {attention.model}, {what}{off}{shape}")

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Row
+from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.cluster import cluster_for, cluster_options
 from mha_viz.cli.models import check_heads, choose_model, load_model
@@ -64,16 +64,16 @@ def run(args: argparse.Namespace) -> None:
 def _run(args: argparse.Namespace, model: Model, cluster: Any) -> Any:
     """What measures, here or on a cluster. Raises CorpusError, ModelError's family."""
     corpus = read_corpus(args.corpus, cluster=cluster)
-    from mha_viz.study.corpus_effects import EffectSettings, Run  # loads torch
+    from mha_viz.study.corpus_effects import EffectSettings, Measurement  # loads torch
 
     method = args.method or METHODS[0]
     settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most)
     encoder = load_model(model, args.device)
     if cluster is None:
-        return Run(encoder, corpus, *settings)
-    from mha_viz.study.cluster.effects import ClusterRun
+        return Measurement(encoder, corpus, *settings)
+    from mha_viz.study.cluster.effects import ClusterMeasurement
 
-    return ClusterRun(cluster, encoder, corpus, settings)
+    return ClusterMeasurement(cluster, encoder, corpus, settings)
 
 
 def _write(result: CorpusEffect, to: Destination | None) -> None:
@@ -99,13 +99,13 @@ def _lines(result: CorpusEffect) -> list[str]:
     return lines + [_judged(row, result.relation) for row in measured if row.used is not None]
 
 
-def _line(row: Row) -> str:
+def _line(row: EffectRow) -> str:
     name = ", ".join(map(both, row.variant.heads))
     kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
     return f"{decimal(row.effect, 4)}  [{decimal(row.low, 4)}, {decimal(row.high, 4)}]  {name}  {kind}".rstrip()
 
 
-def _judged(row: Row, relation: str) -> str:
+def _judged(row: EffectRow, relation: str) -> str:
     name = both(row.variant.heads[0])
     interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
     if row.used:

@@ -17,7 +17,7 @@ from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean, quoted, series, shortened
 
-Run = Callable[[argparse.Namespace], None]
+Command = Callable[[argparse.Namespace], None]
 MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder"
 
 
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
     siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands beside this one
 
-    def command(self, commands: Any, name: str, run: Run | None, summary: str, epilog: str = "") -> Parser:
+    def command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
         """Add a command to the group ``commands`` of this parser."""
         raw = argparse.RawDescriptionHelpFormatter
         new: Parser = commands.add_parser(

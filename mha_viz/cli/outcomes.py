@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mha_viz.analysis.profile import Finding, Profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Measurement, Replication
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
+from mha_viz.models.families import ENCODER, PARTS
 from mha_viz.models.methods import METHODS
 
 NAMES = ("weight", "norm", "gradient", "rollout")
@@ -31,6 +31,12 @@ def options(command: Parser) -> None:
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)
     off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
+    words = (
+        "of an encoder–decoder: the text that its decoder is given (default: what the model writes, up to 64 tokens)"
+    )
+    command.add_argument("--target", default="", metavar="TEXT", help=words)
+    words = "of an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
+    command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=words)
 
 
 def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
@@ -54,6 +60,12 @@ def check(args: argparse.Namespace) -> None:
         raise SettingError("A word and a second text were given.", "Leave one of them out.")
     if args.without and args.quantity in ("norm", "gradient"):
         raise SettingError(f"--without does not go with --quantity {args.quantity}.", "Leave one of them out.")
+    of_two_stacks = next((name for name in ("target", "part") if getattr(args, name)), "")
+    if of_two_stacks and (args.without or args.quantity in ("norm", "gradient")):
+        other = "--without" if args.without else f"--quantity {args.quantity}"
+        raise SettingError(f"--{of_two_stacks} does not go with {other}.", "Leave one of them out.")
+    if args.target and args.part == ENCODER:
+        raise SettingError("--part encoder reads no target.", "Leave --target out.")
     if args.method and not args.without:
         raise SettingError("--method says how heads are switched off, and none is.", "Give --without, or leave it out.")
 
@@ -68,7 +80,7 @@ def read_text(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> A
         from mha_viz.models.gradients import gradient_weighted
 
         return gradient_weighted(encoder, text, pair, place=args.place, word=args.word, other=args.other)
-    attention: Attention = _without(encoder, text, pair, args.without, args.method or METHODS[0])
+    attention: Attention = _without(encoder, text, pair, args)
     if args.quantity == "rollout":
         from mha_viz.analysis.rollout import rollout
 
@@ -76,12 +88,13 @@ def read_text(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> A
     return attention
 
 
-def _without(encoder: Any, text: str, pair: str, heads: Sequence[Head], method: str) -> Any:
-    if not heads:
-        return encoder.encode(text, pair)
+def _without(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> Any:
+    if not args.without:
+        return encoder.encode(text, pair, target=args.target, part=args.part)
     from mha_viz.models import ablation
 
-    return ablation.without(encoder, heads, text, pair, method, means(encoder, method))
+    method = args.method or METHODS[0]
+    return ablation.without(encoder, args.without, text, pair, method, means(encoder, method))
 
 
 def means(encoder: Any, method: str) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
-from mha_viz.corpus.rows import Block, Row, blocks, new_document, rows_of
+from mha_viz.corpus.rows import Block, WordLine, blocks, new_document, word_lines
 from mha_viz.corpus.treebank import START, Corpus, Mention, Sentence, Start, Word, text_digest
 from mha_viz.errors import CorpusError
 
@@ -60,7 +60,7 @@ class _Reader:
         try:
             if self._lenient:
                 _check_lines(block, self._name)
-            self._sentence(block[0][0], rows_of(block, self._name))
+            self._sentence(block[0][0], word_lines(block, self._name))
         except CorpusError as error:
             if not self._lenient:
                 raise
@@ -68,7 +68,7 @@ class _Reader:
             if any("Entity=" in line for _, line in block):
                 self.brackets.fail(f"line {block[0][0]}: a sentence that is left out")
 
-    def _sentence(self, line: int, rows: list[Row]) -> None:
+    def _sentence(self, line: int, rows: list[WordLine]) -> None:
         problem = _tree_problem(rows)
         words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
         for row, word in zip(rows, words, strict=True):
@@ -91,7 +91,7 @@ def _check_lines(block: Block, name: str) -> None:
         check_text(line, number, name)
 
 
-def _tree_problem(rows: Sequence[Row]) -> str:
+def _tree_problem(rows: Sequence[WordLine]) -> str:
     """Why a sentence's tree is invalid; empty when it is valid. A sentence without any head is unannotated, which is
     valid."""
     ids = [row.id for row in rows]
@@ -126,7 +126,7 @@ def _cycle(heads: Sequence[int]) -> str:
     return ""
 
 
-def _word(row: Row) -> Word:
+def _word(row: WordLine) -> Word:
     head = row.head - 1 if row.head else None
     return Word(row.form, row.upos, head, row.relation if row.head is not None else "", row.features)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mha_viz.corpus.limits import MAX_BRACKETS
-from mha_viz.corpus.rows import Row
+from mha_viz.corpus.rows import WordLine
 from mha_viz.corpus.treebank import Mention, Sentence
 
 # It matches in linear time: once a match begins it never fails, so no character is scanned from two starting points;
@@ -38,7 +38,7 @@ class Brackets:
         self._mentions: dict[int, list[Mention]] = {}  # by sentence
         self.broken = False
 
-    def read(self, rows: Sequence[Row], sentence: int) -> None:
+    def read(self, rows: Sequence[WordLine], sentence: int) -> None:
         if self.broken or not any(row.entity for row in rows):
             return
         heads = _SpanHeads([row.head - 1 if row.head else -1 for row in rows])

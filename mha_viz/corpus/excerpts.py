@@ -10,7 +10,7 @@ from mha_viz.corpus.treebank import Mention, Sentence, Word
 Span = tuple[int, int]  # the numbers of the first and the last of consecutive sentences
 
 
-def joined(sentences: Sequence[Sentence]) -> Sentence:
+def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
     """Consecutive sentences as one with several roots; its dependencies and mentions are theirs."""
     words: list[Word] = []
     mentions: list[Mention] = []
@@ -38,4 +38,4 @@ def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
 
 def excerpts(sentences: Sequence[Sentence], spans: Iterable[Span]) -> tuple[Sentence, ...]:
     """The sentences from the first to the last number of each span, joined."""
-    return tuple(joined(sentences[first : last + 1]) for first, last in spans)
+    return tuple(as_one_sentence(sentences[first : last + 1]) for first, last in spans)

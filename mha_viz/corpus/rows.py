@@ -49,7 +49,7 @@ def new_document(block: Block, name: str) -> str | None:
     return document if begins else None
 
 
-class Row(NamedTuple):
+class WordLine(NamedTuple):
     """The line of a word. ``head`` as in the file: an id, 0 for the root, None when there is none."""
 
     line: int
@@ -71,7 +71,7 @@ _EXPECTED = MappingProxyType(
 )
 
 
-def rows_of(block: Block, name: str) -> list[Row]:
+def word_lines(block: Block, name: str) -> list[WordLine]:
     """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)
@@ -86,7 +86,7 @@ def rows_of(block: Block, name: str) -> list[Row]:
     return rows
 
 
-def _row(cells: Mapping[str, str], line: int, name: str) -> Row | None:
+def _row(cells: Mapping[str, str], line: int, name: str) -> WordLine | None:
     """The word of a line; None for a range, an empty node, and a line without an id."""
     values = {column: _value(column, cells[column].strip(), line, name) for column in _PARSERS}
     if not isinstance(values["ID"], int):
@@ -94,7 +94,7 @@ def _row(cells: Mapping[str, str], line: int, name: str) -> Row | None:
     features = "|".join(f"{feature}={value}" for feature, value in (values["FEATS"] or {}).items())
     entity = (values["MISC"] or {}).get("Entity") or ""
     form = clean(cells["FORM"])
-    return Row(line, values["ID"], form, cells["UPOS"], features, values["HEAD"], cells["DEPREL"], entity)
+    return WordLine(line, values["ID"], form, cells["UPOS"], features, values["HEAD"], cells["DEPREL"], entity)
 
 
 def _value(column: str, cell: str, line: int, name: str) -> Any:

@@ -30,7 +30,7 @@ REMEMBERED = 200  # letters of a text whose width is kept: bounds the memory
 EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that have every character as a box or a blank
 
 
-class Run(NamedTuple):
+class FontRun(NamedTuple):
     """A stretch of text in one font, in the order of reading; ``font`` None where no font has its characters."""
 
     text: str
@@ -192,25 +192,25 @@ def writable(text: str) -> str:
     return _NO_SIGN.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
-def runs(text: str, weight: int = 400) -> list[Run]:
+def runs(text: str, weight: int = 400) -> list[FontRun]:
     """The text in stretches of one font, in the order of reading. What has no shape of its own joins its neighbour."""
     text = writable(text)
     if text.isascii():
-        return [Run(text, face(weight))] if text else []
-    pieces: list[Run] = []
+        return [FontRun(text, face(weight))] if text else []
+    pieces: list[FontRun] = []
     for character in text:
         loose = unicodedata.category(character) in ("Mn", "Me", "Cf")
         before = pieces[-1].font if pieces else None
         keeps = before is not None and (loose or character == " ") and ord(character) in before.glyphs
         font = before if keeps or (loose and pieces) else font_for(character, weight)
         if pieces and pieces[-1].font == font:
-            pieces[-1] = Run(pieces[-1].text + character, font)
+            pieces[-1] = FontRun(pieces[-1].text + character, font)
         else:
-            pieces.append(Run(character, font))
+            pieces.append(FontRun(character, font))
     return pieces
 
 
-def placed(text: str, weight: int = 400) -> list[Run]:
+def placed(text: str, weight: int = 400) -> list[FontRun]:
     """The text in stretches of one font and one direction, as they stand on paper from left to right.
 
     What comes first decides the direction of the whole, as in an isolate (U+2068) on a page.
@@ -218,7 +218,7 @@ def placed(text: str, weight: int = 400) -> list[Run]:
     text = writable(text)
     if not any(unicodedata.bidirectional(c) in _TURNING for c in text):
         return runs(text, weight)
-    in_order: list[Run] = []
+    in_order: list[FontRun] = []
     for stretch, leftward in _stretches(text):
         parts = runs(stretch, weight)
         in_order += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]

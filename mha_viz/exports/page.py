@@ -17,7 +17,7 @@ from html import escape
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from mha_viz.browser.bundle import FOLDER, joined, script, style
+from mha_viz.browser.bundle import FOLDER, one_module, script, style
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
@@ -110,7 +110,7 @@ def _content(packet: bytes, start: Mapping[str, str]) -> str:
 
 def _document(component: str, call: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
     """The whole file: what may run, the styles, the ``body``, and the script that draws."""
-    code = f"{_unexported(script(component))}{joined(FOLDER / 'alone.js')}{call}({component});\n"
+    code = f"{_unexported(script(component))}{one_module(FOLDER / 'alone.js')}{call}({component});\n"
     styles = f"{_variables(look)}{_STYLE}{more_style}{style(component)}"
     policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
     return "".join(

@@ -27,7 +27,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font, Stroke
-from mha_viz.drawing.fonts import Run
+from mha_viz.drawing.fonts import FontRun
 from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.exports import tags
 from mha_viz.exports.svg import EDITABLE, magnified
@@ -170,14 +170,14 @@ def _matrix(at: tuple[float, float], angle: float, along: float, up: float) -> M
     return cos, sin, -sin, cos, at[0] + along * cos - up * sin, at[1] + along * sin + up * cos
 
 
-def _width(run: Run, mark: Text) -> float:
+def _width(run: FontRun, mark: Text) -> float:
     """Letters that are joined or stacked take another width than they do alone."""
     if run.font is None or _is_plain(run):
         return fonts.width(run.text, mark.size, mark.weight)
     return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
 
 
-def _run(canvas: Any, run: Run, matrix: Matrix, width: float, mark: Text) -> None:
+def _run(canvas: Any, run: FontRun, matrix: Matrix, width: float, mark: Text) -> None:
     if run.font is None:
         _boxes(canvas, run.text, matrix, mark)
         return
@@ -229,7 +229,7 @@ def _parts(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
     return (lines[i : i + most] for i in range(0, len(lines), most))
 
 
-def _is_plain(run: Run) -> bool:
+def _is_plain(run: FontRun) -> bool:
     """One letter, one shape, from left to right: nothing to be joined, turned or stacked."""
     return not run.leftward and (run.text.isascii() or _stands_alone(run.text))
 
@@ -264,7 +264,7 @@ def _shaper(font: Font) -> Any:
 
 
 @lru_cache(maxsize=2_000)
-def _shaped(run: Run) -> Any:
+def _shaped(run: FontRun) -> Any:
     """Glyphs and their places, from left to right."""
     buffer = uharfbuzz.Buffer()
     buffer.add_str(run.text)
@@ -274,7 +274,7 @@ def _shaped(run: Run) -> Any:
     return buffer
 
 
-def _outlines(canvas: Any, run: Run, matrix: Matrix, size: float) -> None:
+def _outlines(canvas: Any, run: FontRun, matrix: Matrix, size: float) -> None:
     """The run's glyphs, shaped, as filled shapes."""
     font = run.font or fonts.face(400)
     buffer = _shaped(run)

@@ -13,6 +13,7 @@ from mha_viz.attention import Head
 from mha_viz.attention.answers import Answer
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
+from mha_viz.figures.effects import numbered_axis
 from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
 from mha_viz.numerals import decimal
 
@@ -162,18 +163,7 @@ def signed_grid(values: Numbers, unit: str, theme: Theme) -> go.Figure:
         height=50 + 36 * layers,
         margin={"l": 45, "r": 10, "t": 35, "b": 10},
         **paper(theme, 12),
-        xaxis={**_numbered("H", heads), "side": "top"},
-        yaxis={**_numbered("L", layers), "autorange": "reversed"},
+        xaxis={**numbered_axis("H", heads, theme), "side": "top"},
+        yaxis={**numbered_axis("L", layers, theme), "autorange": "reversed"},
     )
     return figure
-
-
-def _numbered(letter: str, places: int) -> dict[str, Any]:
-    names = [f"{letter}{place}" for place in range(places)]
-    return {
-        "tickvals": list(range(places)),
-        "ticktext": names,
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-    }

@@ -13,7 +13,7 @@ from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
-from mha_viz.text import Cut
+from mha_viz.text import Cut, TokenizedText
 
 KINDS = {
     "heatmap": "Attention matrix",
@@ -101,9 +101,14 @@ def identity(attention: Attention) -> dict[str, str]:
     facts = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
     facts |= {"pair": text.pair[:second]} if text.pair else {}
     facts |= {"read": _read(cut)} if cut else {}
-    facts |= {"keys": attention.keys.text} if attention.is_cross else {}
+    facts |= {"keys": _read_of(attention.keys)} if attention.is_cross else {}
     facts |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
     return facts | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
+
+
+def _read_of(text: TokenizedText) -> str:
+    """What was read of the text that is attended to."""
+    return text.text[: text.cut.kept[0] if text.cut else None]
 
 
 def _read(cut: Cut) -> str:

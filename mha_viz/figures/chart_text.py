@@ -20,7 +20,7 @@ BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that s
 ABOVE = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that stands above its place
 
 
-class Run(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of a line that is set alike."""
 
     text: str
@@ -28,12 +28,12 @@ class Run(NamedTuple):
     is_index: bool
 
 
-def lines(html: str) -> list[list[Run]]:
+def lines(html: str) -> list[list[Stretch]]:
     """The lines of a text, each in stretches. What else looks like a tag stays as it is."""
     return [list(_runs(line)) for line in BREAK.split(html)]
 
 
-def _runs(line: str) -> Iterator[Run]:
+def _runs(line: str) -> Iterator[Stretch]:
     weight: Strength = 400
     is_index = False
     for part in TAGS.split(line):
@@ -44,7 +44,7 @@ def _runs(line: str) -> Iterator[Run]:
             elif "b" in part:
                 weight = 600 if opens else 400
         elif part:
-            yield Run(unescape(part), weight, is_index)
+            yield Stretch(unescape(part), weight, is_index)
 
 
 def without_markup(html: str) -> str:
@@ -57,7 +57,7 @@ def width(html: str, size: float) -> float:
     return max((sum(_advance(run, size) for run in line) for line in lines(html)), default=0.0)
 
 
-def _advance(run: Run, size: float) -> float:
+def _advance(run: Stretch, size: float) -> float:
     return fonts.width(run.text, size * (INDEX if run.is_index else 1), run.weight)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from mha_viz.attention import called
+from mha_viz.attention import Attention, called
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
@@ -88,11 +88,6 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """Raises SettingError for panels that cannot stand side by side in a view."""
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
-    if any(panel.attention.is_cross for panel in panels):
-        raise SettingError(
-            "A comparison shows attention of a text to itself; one of these readings leads from one text to another.",
-            "Draw it by itself: a.heatmap(layer, head), a.links(layer, head) or a.grid().",
-        )
     if view.scale == "row":
         raise SettingError("scale is 'row', which gives each row its own.", "A comparison takes fixed, head or log.")
     if view.side != "all":
@@ -153,7 +148,7 @@ def plates_of(
     """What is drawn under each panel's title. All have one layout, so that cells can be compared by place. Links are
     at most ``height`` high where their rows can be."""
     every = [units(p.attention, view) for p in panels]
-    most = max(len(axes.rows) for axes in every)
+    most = max(len(side) for axes in every for side in axes)
     label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in every]
     room = Room(max(label), most)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
@@ -198,14 +193,20 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     """The model, the sentence and what was done since, where panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     is_one_model = len({model for model, _ in models}) == 1
-    texts = {(p.attention.text.text, p.attention.text.pair) for p in panels}
+    texts = {_sentences(p.attention) for p in panels}
     model = called(panel.attention.model) if len(models) > 1 else ""
     model += f" ({panel.attention.revision or 'no revision'})" if model and is_one_model else ""
-    text = panel.attention.text
-    sentences = f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") if len(texts) > 1 else ""
+    sentences = _sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}
     done = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""
     return ": ".join(s for s in (model, ", ".join(s for s in (sentences, done) if s)) if s)
+
+
+def _sentences(attention: Attention) -> str:
+    """What is read: the sentence, or both; in cross-attention that of the rows to that of the columns."""
+    text = attention.queries
+    to = f" to “{attention.keys.text}”" if attention.is_cross else ""
+    return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
 
 
 def _rows(sets: Sequence[Plate], width: float, across: int) -> tuple[list[Mark], float]:

@@ -10,6 +10,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.view import Focus, Unit, View, focus, units
 from mha_viz.text import TokenizedText, align
 
+NUMBER = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
+
 
 class Panel(NamedTuple):
     """One head of one reading, with a name that a person gave it, if any."""
@@ -43,9 +45,10 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
     Texts may be aligned in several ways that are as good; ``back`` takes that of ``other`` to ``first``.
     """
     axes = units(other, view)
-    if first.text == other.text:
+    sides = texts(first, other)
+    if all(ours == theirs for ours, theirs in sides):
         return focus(axes, view)
-    query, key = (_unit_for(first, other, token, back) for token in view.pinned)
+    query, key = (_unit_for(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
     row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
     pinned = [token is not None for token in view.pinned]
     present = [row is not None, col is not None]
@@ -62,17 +65,22 @@ def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str
     return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
 
 
-def _unit_for(first: Attention, other: Attention, token: int | None, back: bool) -> tuple[int, ...] | None:
+def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
+    """The texts of the rows of two readings, and those of their columns."""
+    return (first.queries, other.queries), (first.keys, other.keys)
+
+
+def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
     """The pieces of ``other`` that stand for the word of a token of ``first``."""
-    unit = next((i for i, group in enumerate(first.text.groups) if token in group), None)
+    unit = next((i for i, group in enumerate(first.groups) if token in group), None)
     if unit is None:
         return None
     if back:
-        same = align(other.text, first.text).same
+        same = align(other, first).same
         matched = same.index(unit) if unit in same else None
     else:
-        matched = align(first.text, other.text).same[unit]
-    return None if matched is None else other.text.groups[matched]
+        matched = align(first, other).same[unit]
+    return None if matched is None else other.groups[matched]
 
 
 def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
@@ -81,17 +89,25 @@ def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None
 
 def mismatch(first: Attention, second: Attention, view: View) -> str:
     """Why the units of two readings do not correspond one to one; empty when they do."""
-    a, b = first.text, second.text
-    place = align(a, b).place
-    ours, theirs = (_shown_units(text, view) for text in (a, b))
-    number = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
+    if first.is_cross != second.is_cross:
+        return "One leads from one text to another, the other from a text to itself. Compare two of one kind."
+    sides = texts(first, second) if first.is_cross else texts(first, second)[:1]
+    reason = next((reason for side in sides if (reason := _unlike(*side, view))), "")
+    same_shape = [*map(len, units(first, view))] == [*map(len, units(second, view))]
+    return reason or ("" if same_shape else NUMBER)
+
+
+def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
+    """Why the units of two texts do not correspond one to one; empty when they do."""
+    place = align(a, b).place
+    ours, theirs = (_shown_units(text, view) for text in (a, b))
     if [place[i] for i in ours] != theirs:
-        return number
+        return NUMBER
     if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
         return "They are cut into different pieces. Compare them by words."
-    return "" if [*map(len, units(first, view))] == [*map(len, units(second, view))] else number
+    return ""
 
 
 def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:

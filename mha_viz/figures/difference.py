@@ -15,7 +15,7 @@ from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.compare import Plate, check, figure_words, wrapped
-from mha_viz.figures.correspondence import Panel, mismatch, same_word
+from mha_viz.figures.correspondence import Panel, mismatch, same_word, texts
 from mha_viz.figures.heatmap import (
     BESIDE,
     FAINT,
@@ -138,8 +138,11 @@ def _models(first: Attention, second: Attention) -> tuple[str, str]:
 
 def _words(first: Attention, second: Attention) -> tuple[str, str]:
     """What was read, where it differs."""
-    one, two = _only(first.text, second.text), _only(second.text, first.text)
-    return (one, two) if one != two else SAME
+    for ours, theirs in texts(first, second):
+        one, two = _only(ours, theirs), _only(theirs, ours)
+        if one != two:
+            return one, two
+    return SAME
 
 
 def _steps(first: Attention, second: Attention) -> tuple[str, str]:

@@ -113,14 +113,15 @@ def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dic
         "height": TOP + height * layers + BELOW,
         "margin": {"l": LEFT, "r": RIGHT, "t": TOP, "b": BELOW},
         **paper(theme),
-        "xaxis": {**_numbered_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
-        "yaxis": {**_numbered_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},
+        "xaxis": {**numbered_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
+        "yaxis": {**numbered_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},
         "shapes": [_frame(head, theme) for head in sorted(off)],
         "showlegend": False,
     }
 
 
-def _numbered_axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
+def numbered_axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
+    """An axis on which layers or heads stand: L0, L1, …"""
     return {
         "showgrid": False,
         "zeroline": False,

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.encoder_decoder import read_back
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
@@ -219,11 +220,19 @@ def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
+def _read_as(attention: Attention) -> str:
+    """What a view of these rows belongs to: the text, or of an encoder–decoder, whose target the page may not know, the
+    part."""
+    made, _ = read_back(attention.made)
+    text = attention.queries
+    return text_key(text.text, text.pair, text.given) if made is None else text_key("", made.part)
+
+
 def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:
     text = attention.queries
     return {
         "key": attention.key,
-        "of": text_key(text.text, text.pair, text.given),
+        "of": _read_as(attention),
         "start": asdict(start),
         "model": attention.model,
         "layers": attention.layers,

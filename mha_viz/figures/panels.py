@@ -19,15 +19,16 @@ import numpy as np
 
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST
 from mha_viz.figures.correspondence import Panel, mismatch
-from mha_viz.figures.packet import Overview, Start, _header, _packed, quantised
+from mha_viz.figures.packet import Overview, Start, _axis_tokens, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
-from mha_viz.text import align, clean
+from mha_viz.text import Alignment, TokenizedText, align, clean
 
 Unit = Literal["pieces", "words"]
 Place = list[int | None]
@@ -46,11 +47,11 @@ class _Reading(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """How two readings correspond: partners of the first's words and special tokens in the second, both ways of
-    counting them, and the units in which both have the same rows and columns; None where they have not."""
+    """How two readings correspond: for rows, and for columns, the partners of the first's words and special tokens in
+    the second; and the units in which both have the same rows and columns; None where they have not."""
 
-    same: Place
-    place: Place
+    rows: Alignment
+    columns: Alignment
     unit: Unit | None
 
 
@@ -74,12 +75,14 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
         "editable": editable is not False,
         "panels": [_panel_header(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
         "sizes": [len(p) for p in packets],
-        "aligned": _table(distinct, {ij: pair.same for ij, pair in pairs.items()}),
-        "place": _table(distinct, {ij: pair.place for ij, pair in pairs.items()}),
+        **_tables([reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}),
         "compared": [[_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
         "divergence": _divergences(panels, of, distinct, pairs),
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
     }
+    if any(reading.attention.is_cross for reading in distinct):
+        keys = [reading.attention.keys for reading in distinct]
+        header |= {"columns": _tables(keys, {ij: pair.columns for ij, pair in pairs.items()})}
     return _packed({"key": _key(header, packets), **header}, packets)
 
 
@@ -115,38 +118,55 @@ def _source(editable: bool | Sequence[int], panel: int) -> int | None:
 def _packet(reading: _Reading) -> bytes:
     """One reading: its heads in full, and of its text what words, labels and spans are drawn from."""
     attention, heads = reading
-    text = attention.text
-    special = [t.special for t in text.tokens]
+    special = [t.special for t in attention.keys.tokens]
     header = _header(attention, heads, Start(), Overview([], {}, b""))
-    more: dict[str, object] = {
-        "revision": attention.revision,
-        "steps": clean(steps(attention)),
-        "text": text.text,
-        "pair": text.pair,
-        "spans": [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens],
-    }
+    more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
+    more |= _typed(attention.queries)
+    more |= {"keys": {**_axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
+    more |= _requested(attention)
     signed = QUANTITIES[attention.quantity].is_signed
     more |= {"signed": True} if signed else {}
     parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
     return _packed({**{name: header[name] for name in FIELDS}, **more}, parts)
 
 
+def _typed(text: TokenizedText) -> dict[str, object]:
+    """What was typed, and where each token stands in it."""
+    spans = [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens]
+    return {"text": text.text, "pair": text.pair, "spans": spans}
+
+
+def _requested(attention: Attention) -> dict[str, object]:
+    """What an encoder–decoder was asked to read, so that the page can ask again; nothing of other models."""
+    request = request_of(attention)
+    return {"request": request._asdict()} if request is not None else {}
+
+
 # ---- What corresponds ---------------------------------------------------------------------------------
 
 
 def _pair(first: Attention, second: Attention) -> _Pair:
-    alignment = align(first.text, second.text)
+    rows = align(first.queries, second.queries)
+    columns = align(first.keys, second.keys) if first.is_cross or second.is_cross else rows
     units: tuple[Unit, ...] = ("pieces", "words")
     unit = next((unit for unit in units if not mismatch(first, second, View(unit=unit))), None)
-    return _Pair(list(alignment.same), list(alignment.place), unit)
+    return _Pair(rows, columns, unit)
 
 
-def _table(distinct: Sequence[_Reading], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
+def _tables(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Alignment]) -> dict[str, object]:
+    """Both ways of counting partners: of the same words, and of replaced ones too."""
+    return {
+        "aligned": _table(texts, {ij: list(alignment.same) for ij, alignment in of.items()}),
+        "place": _table(texts, {ij: list(alignment.place) for ij, alignment in of.items()}),
+    }
+
+
+def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
     """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing changes."""
-    table: list[list[Place | None]] = [[None] * len(distinct) for _ in distinct]
+    table: list[list[Place | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), place in of.items():
         table[i][j] = place
-        table[j][i] = _turned(place, len(distinct[j].attention.text.groups))
+        table[j][i] = _turned(place, len(texts[j].groups))
     return table
 
 

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
+from mha_viz.attention.encoder_decoder import read_back, request_of
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -51,7 +52,7 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 def _reading(name: str, attention: Attention) -> str:
     """The lines that make a reading again: how the model read the text, then each step that was taken since. Where no
     call makes it, the reading is opened from a file."""
-    if attention.is_cross or attention.made[:1] not in READ:
+    if attention.made[:1] not in READ:
         return _opened(name, attention)
     call, steps = _read(attention)
     for step in steps:
@@ -67,7 +68,11 @@ def _opened(name: str, attention: Attention) -> str:
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     """The call with which the model read the text, and the steps that it does not take."""
     encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
-    text, steps = attention.queries, attention.made[1:]
+    request, (_, steps) = request_of(attention), read_back(attention.made)
+    if request is not None:
+        given_target = {"target": request.target} if request.target else {}
+        return f"{encoder}.encode({request.text!r}, {_arguments(given_target | {'part': request.part})})", steps
+    text = attention.queries
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     either = f"'', words={words!r}" if words else typed

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import gloss, labelled
@@ -23,6 +23,7 @@ SHORT = {
     "third_person": "coref",
 }
 NO_BETTER = "no better than a simple rule"
+HELD_OUT = "held-out"  # cases that did not choose the head
 STANDINGS = {  # in plain words
     ESTABLISHED: "It holds on two corpora of different origin.",
     SUGGESTED: "One corpus speaks for it; nobody has checked it on a second one.",
@@ -99,7 +100,7 @@ def _within_words(finding: Finding) -> str:
 
 
 def _cases(finding: Finding) -> str:
-    return "held-out cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
+    return f"{HELD_OUT} cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
 
 
 def _upos(finding: Finding) -> str:

@@ -55,8 +55,8 @@ def question_about(
     if other:
         encoder.pieces(other)
         return Question(COSINE, other=other)
-    word_head(encoder)
     ids = encoder.pieces(text, pair, words).ids
+    word_head(encoder)
     masks = () if encoder.causal else tuple(at for at, piece in enumerate(ids) if piece == encoder.mask)
     if encoder.causal:
         question = Question(NEXT, len(ids) - 1)

@@ -21,6 +21,7 @@ from mha_viz.errors import (
     ModelBroken,
     ModelUnreachable,
     ModelUnsupported,
+    SettingError,
     ShapeError,
     TextCutWarning,
     TextError,
@@ -29,8 +30,8 @@ from mha_viz.errors import (
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import FAMILIES, holds, layers
-from mha_viz.models.folder import check_folder
+from mha_viz.models.families import is_causal, layers
+from mha_viz.models.folder import check_folder, parts
 from mha_viz.models.listening import listen
 from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.opening import (
@@ -102,20 +103,22 @@ class Encoder:
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
         self.vocabulary = tokenizer  # as transformers has it
         self.mask: int | None = tokenizer.mask_token_id
-        self.causal = holds(FAMILIES[self.family].causal, config)  # no token attends to a later one (GPT-2)
+        self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
 
     @classmethod
     def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Encoder:
-        """The model in ``folder``: config.json, tokenizer, safetensors. Never touches the network.
+        """The model in ``folder``: config.json, tokenizer, safetensors; of an encoder–decoder an
+        :class:`~mha_viz.models.encoder_decoder.EncoderDecoder`. Never touches the network.
 
         Raises ModelBroken for files that are damaged or do not fit together, ModelUnsupported for models whose
         attention cannot be drawn.
         """
         check_folder(folder)
         name = name or folder.name
+        kind = _kind(folder)
         try:
             with panics_in_words(name), reports_silenced():
-                encoder = cls(*open_folder(folder, name), name, revision or weights_digest(folder), device)
+                encoder = kind(*kind._files(folder, name), name, revision or weights_digest(folder), device)
                 encoder._prepare()
                 encoder.folder = folder
         except MhaVizError:
@@ -127,16 +130,29 @@ class Encoder:
             raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
         return encoder
 
+    @classmethod
+    def _files(cls, folder: Path, name: str) -> tuple[Any, Any]:
+        """What the constructor is given first: the model and what tokenizes."""
+        return open_folder(folder, name)
+
     def __repr__(self) -> str:
         return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
 
-    def encode(self, text: str, pair: str = "") -> Attention:
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "") -> Attention:
         """What every head does with ``text``, and a second text ``pair`` when given.
+
+        ``target`` and ``part`` are for encoder–decoders
+        (:meth:`mha_viz.models.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError for them.
 
         Text beyond ``limit`` pieces is cut, the longer of the two first: a TextCutWarning says what is kept, and
         ``attention.text.cut`` how much. Raises EmptyText when nothing is left to read, TextError for a pair that the
         model cannot take.
         """
+        if target or part:
+            raise SettingError(
+                f"{quoted(self.name)} has one stack of layers and reads no target.",
+                "Leave target and part out, or load an encoder–decoder such as T5.",
+            )
         return self.through(text, pair)[0]
 
     def encode_many(
@@ -310,18 +326,24 @@ class Encoder:
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """The last states, [sentence, n, d_model]; without rows where the tap ended the pass before."""
-        try:
+        with self._rows():
             states = self._forward(ids, types, tap)
-        except IndexError as error:  # a token that the tokenizer knows and the weights do not
-            raise ModelBroken(
-                f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
-                "The files do not belong together. Get the folder again.",
-            ) from error
         if tap.seen != self.layers:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
             )
         return states
+
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """Raise ModelBroken for a token that the tokenizer knows and the weights do not."""
+        try:
+            yield
+        except IndexError as error:
+            raise ModelBroken(
+                f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
+                "The files do not belong together. Get the folder again.",
+            ) from error
 
     def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         inputs: dict[str, Any] = {"input_ids": torch.tensor(ids, device=self.device)}
@@ -344,6 +366,15 @@ class Encoder:
             Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
+
+
+def _kind(folder: Path) -> type[Encoder]:
+    """What reads the model of a folder."""
+    if not parts(folder):
+        return Encoder
+    from mha_viz.models.encoder_decoder import EncoderDecoder  # which is made of this one
+
+    return EncoderDecoder
 
 
 def _fetched(tap: Tap) -> Weights:

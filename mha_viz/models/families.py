@@ -1,4 +1,5 @@
-"""The model families that can be read: one row for each, and what is particular to a family stands nowhere else.
+"""The model families that can be read, of one stack of layers or of two: one row for each, and what is particular to a
+family stands nowhere else.
 
 No torch, no transformers: menus open and folders are checked before either is there. A new family is a row here and a
 tiny model in ``tests/tiny_models.py``, whose attention is held against transformers' own.
@@ -22,6 +23,14 @@ class Sizes(NamedTuple):
     width: str = "hidden_size"
     feed_forward: str = "intermediate_size"
     positions: str = "max_position_embeddings"
+
+
+class TwoStacks(NamedTuple):
+    """What the config.json of an encoder–decoder calls the numbers of its two stacks of layers. Each layer of the
+    decoder attends to the target first and to the source then."""
+
+    encoder: Sizes
+    decoder: Sizes
 
 
 def _straight(_: Any, layer: int) -> tuple[int, ...]:
@@ -83,6 +92,7 @@ _BERT = Family(
     causal="is_decoder",
     gelu=("dense", "intermediate_act_fn"),
 )
+_DROPPING_BERT = _BERT._replace(plain=False, gelu=None, probabilities="dropout")
 _LLAMA = Family(
     "layers.{0}.self_attn",
     _PROJECTED,
@@ -104,7 +114,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             numbers=_grouped,
         ),
         "bert": _BERT,
-        "big_bird": _BERT._replace(plain=False, gelu=None, probabilities="dropout"),
+        "big_bird": _DROPPING_BERT,
         "bloom": Family(
             "h.{0}.self_attention",
             ("query_key_value",),
@@ -118,12 +128,8 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             per_head="alibi",
         ),
         "camembert": _BERT,
-        "deberta-v2": Family(
-            "encoder.layer.{0}.attention.self",
-            ("query_proj", "key_proj", "value_proj"),
-            "encoder.layer.{0}.attention.output.dense",
-            opaque=_DISENTANGLED,
-            probabilities="dropout",
+        "deberta-v2": _DROPPING_BERT._replace(
+            inputs=("query_proj", "key_proj", "value_proj"), causal=False, opaque=_DISENTANGLED
         ),
         "distilbert": Family(
             "transformer.layer.{0}.attention",
@@ -188,16 +194,27 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
     }
 )
 
+ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
+
+_BART = TwoStacks(
+    Sizes("encoder_layers", "encoder_attention_heads", "d_model", "encoder_ffn_dim"),
+    Sizes("decoder_layers", "decoder_attention_heads", "d_model", "decoder_ffn_dim"),
+)
+_T5 = TwoStacks(
+    Sizes("num_layers", "num_heads", "d_model", "d_ff", "n_positions"),
+    Sizes("num_decoder_layers", "num_heads", "d_model", "d_ff", "n_positions"),
+)
+
+ENCODER_DECODERS = MappingProxyType(  # by "model_type" in config.json
+    {"bart": _BART, "marian": _BART, "mbart": _BART, "mt5": _T5, "pegasus": _BART, "t5": _T5}
+)
+
 # Of families that people ask for: why they cannot be drawn.
 REFUSED = MappingProxyType(
     {
         "falcon": "it has no place where its weights can be read before they average values",
         "longformer": "it computes weights for a window around each token only, not for every two tokens",
         "xlnet": "its W_Q, W_K, W_V and W_O are no linear layers, so that heads cannot be told apart there",
-        **dict.fromkeys(
-            ("bart", "marian", "mbart", "mt5", "pegasus", "t5"),
-            "it is an encoder-decoder, and only one stack of layers can be drawn",
-        ),
     }
 )
 
@@ -208,6 +225,12 @@ def holds(setting: Setting, config: Any) -> bool:
         return setting
     entry = setting.removeprefix("not ")
     return bool(getattr(config, entry, False)) == (entry == setting)
+
+
+def is_causal(config: Any) -> bool:
+    """Whether no token attends to a later one in a model of one stack with this config."""
+    family = FAMILIES.get(config.model_type)
+    return family is not None and holds(family.causal, config)
 
 
 def layers(config: Any) -> int:

@@ -17,9 +17,9 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
-from mha_viz.models import pipeline
+from mha_viz.models import families, pipeline
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import FAMILIES, REFUSED, holds
+from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, PARTS, REFUSED, Sizes
 from mha_viz.models.storage import INDEX, WEIGHTS
 from mha_viz.quotes import quoted
 
@@ -31,9 +31,11 @@ TOKENIZERS = (  # each row alone is enough
     {"spiece.model"},
     {"sentencepiece.bpe.model"},
     {"tokenizer.model"},
+    {"source.spm", "target.spm", "vocab.json"},  # Marian's, one for each language
 )
-SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model"})
-_READ = frozenset({"config.json", "tokenizer_config.json", "added_tokens.json", WEIGHTS, INDEX}.union(*TOKENIZERS))
+SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm"})
+SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"})
+_READ = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
 MAX_CONFIG_BYTES = 1_000_000
 _MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 16_000_000
@@ -44,8 +46,10 @@ _DTYPE_BYTES = MappingProxyType(
 
 # Families name the same number differently: all names of each, whatever the family, for a config may hold several; and
 # the most that is taken for a real model.
+_SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
+_SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
 _LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
-    tuple(dict.fromkeys(names)) for names in zip(*(family.sizes for family in FAMILIES.values()), strict=True)
+    tuple(dict.fromkeys(names)) for names in zip(*_SIZES, strict=True)
 )
 _LIMITS = MappingProxyType(
     dict.fromkeys(_LAYERS, 96)
@@ -53,9 +57,11 @@ _LIMITS = MappingProxyType(
     | dict.fromkeys((*_WIDTH, "embedding_size", "word_embed_proj_dim", "intra_bottleneck_size"), 16_384)
     | dict.fromkeys(_FEED_FORWARD, 131_072)
     | dict.fromkeys(_POSITIONS, 1_000_000)
-    | {"vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536, "head_dim": 1_024}
+    | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
+    | {"head_dim": 1_024, "d_kv": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
 )
+READABLE = (*FAMILIES, *ENCODER_DECODERS)
 # ALBERT stores one layer for twelve; nothing honest describes more than this many times the weights it brings.
 _SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
@@ -149,13 +155,22 @@ def _object(raw: bytes, name: str, who: str) -> Json:
 
 def is_causal(folder: Path) -> bool:
     """Whether the model in a folder that was checked is causal: no token attends to a later one. Raises ModelBroken."""
-    config = read_object(folder / "config.json", MAX_CONFIG_BYTES, quoted(folder.name))
-    return holds(FAMILIES[config["model_type"]].causal, SimpleNamespace(**config))
+    return families.is_causal(SimpleNamespace(**_config(folder)))
+
+
+def parts(folder: Path) -> tuple[str, ...]:
+    """What can be read of the model in a folder that was checked: PARTS of an encoder–decoder; empty for one stack of
+    layers. Raises ModelBroken."""
+    return PARTS if _config(folder).get("model_type") in ENCODER_DECODERS else ()
+
+
+def _config(folder: Path) -> Json:
+    return read_object(folder / "config.json", MAX_CONFIG_BYTES, quoted(folder.name))
 
 
 def heads_per_key(folder: Path) -> int:
     """How many heads of a layer share a key and a value in a checked folder's model. Raises ModelBroken."""
-    config = read_object(folder / "config.json", MAX_CONFIG_BYTES, quoted(folder.name))
+    config = _config(folder)
     heads = _number(config, _HEADS)
     return heads // (config.get("num_key_value_heads") or heads)
 
@@ -164,12 +179,12 @@ def check_config(config: Json, who: str) -> None:
     if "auto_map" in config:
         raise custom_code(who)
     family = config.get("model_type")
-    if not isinstance(family, str) or family not in FAMILIES:
+    if not isinstance(family, str) or family not in READABLE:
         given = quoted(family) if isinstance(family, str) else "no family"
         reason = f": {REFUSED[family]}" if isinstance(family, str) and family in REFUSED else ""
         raise ModelUnsupported(
             f"{who}: its config.json names {given} as model_type, which cannot be drawn{reason}.",
-            f"These can: {', '.join(FAMILIES)}.",
+            f"These can: {', '.join(READABLE)}.",
         )
     if "quantization_config" in config:
         raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
@@ -198,9 +213,11 @@ def _number(config: Json, names: tuple[str, ...]) -> int:
 def _parameters(config: Json) -> int:
     """About how many parameters a model of this config has, without sharing between layers."""
     layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
-    attention = 4 * d * max(d, heads * _number(config, ("head_dim",)))
+    attention = 4 * d * max(d, heads * _number(config, ("head_dim", "d_kv")))
     feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
     rows = sum(_number(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
+    if config.get("model_type") in ENCODER_DECODERS:
+        return layers * (3 * attention + 2 * feed_forward) + rows * d
     return layers * (attention + feed_forward) + rows * d
 
 
@@ -221,6 +238,8 @@ def _check_tokenizer(folder: Path, who: str) -> None:
         if not isinstance(tokenizer.get("model"), dict):
             raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
         pipeline.check_tokenizer(tokenizer, who)
+    if "generation_config.json" in names:
+        read_object(folder / "generation_config.json", MAX_CONFIG_BYTES, who)
     if "added_tokens.json" in names:
         pipeline.check_added(read_object(folder / "added_tokens.json", _MAX_TOKENIZER_BYTES, who), who)
     for name in names & SENTENCEPIECE:

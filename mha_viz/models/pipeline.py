@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mha_viz.errors import ModelUnsupported
+from mha_viz.models.protobuf import fields
 
 MAX_GROWTH = 8  # times as many characters, by all replacements together
 MAX_GROWTH_MAPPED = 2  # the same beside a character map, which grows a text by itself
@@ -106,9 +107,10 @@ def check_added(added: Json, who: str) -> None:
 def check_sentencepiece(raw: bytes, who: str) -> None:
     """Look at the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
     with _in_words(who):
-        for spec in (value for number, value in _fields(raw) if number == 3):
-            for value in (value for number, value in _fields(spec) if number == 2 and value):
-                _mapped(value)
+        for spec in (value for number, value in fields(raw) if number == 3 and isinstance(value, bytes)):
+            for number, value in fields(spec):
+                if number == 2 and value and isinstance(value, bytes):
+                    _mapped(value)
 
 
 @contextmanager
@@ -249,29 +251,3 @@ def _added(tokens: list[Any]) -> None:
     characters = [len(token["content"]) for token in tokens]
     if len(tokens) > MAX_ADDED or sum(characters) > MAX_ADDED_CHARACTERS or max(characters, default=0) > MAX_PIECE:
         raise _Odd("adds too many tokens")
-
-
-def _fields(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number and the bytes of each field that has a length, of a message in the wire format of protobuf."""
-    at = 0
-    while at < len(raw):
-        tag, at = _varint(raw, at)
-        kind = tag & 7
-        if kind == 2:
-            length, at = _varint(raw, at)
-            yield tag >> 3, raw[at : at + length]
-            at += length
-        elif kind == 0:
-            at = _varint(raw, at)[1]
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            raise ValueError("not protobuf")
-
-
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while raw[at] & 0x80:
-        value |= (raw[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | raw[at] << shift, at + 1

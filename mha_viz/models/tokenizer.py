@@ -48,17 +48,17 @@ class TextPieces(NamedTuple):
 
 
 class Tokenizer:
-    """The tokenizer of the model ``name``, which reads at most ``limit`` pieces, special ones included. Nothing in it
-    changes: any number of threads may call it."""
+    """The tokenizer of the model ``name``, which reads at most ``limit`` pieces, special ones included, of one text at
+    a time where it has no ``pairs``. Nothing in it changes: any number of threads may call it."""
 
-    def __init__(self, tokenizer: Any, name: str, limit: int) -> None:
+    def __init__(self, tokenizer: Any, name: str, limit: int, pairs: bool = True) -> None:
         self.name, self.limit = name, limit
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
         self._delimiters = _delimiters(tokenizer)
         self._unknown = tokenizer.unk_token_id
-        self._has_pairs = _has_pairs(self._backend)
+        self._has_pairs = pairs and _has_pairs(self._backend)
         self._blank = _blank(self._backend)
 
     def read(self, text: str, pair: str = "") -> TextPieces:

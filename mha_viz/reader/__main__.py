@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mha_viz import process
-from mha_viz.attention import Head
+from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models import ablation, answers, budget, catalog, contributions, gradients
@@ -122,7 +122,16 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
         return wire.packed_attention(norm_weighted(encoder, text, pair, words))
     if request["ask"] == "trace":
         return wire.packed_trace(encoder.trace(text, pair, request["layer"], words))
-    return wire.packed_attention(encoder.encode_words(words) if words else encoder.encode(text, pair))
+    return wire.packed_attention(_read(encoder, request))
+
+
+def _read(encoder: Encoder, request: Json) -> Attention:
+    """The attention of a text. An encoder–decoder reads words that are given as one text."""
+    words, part = request["words"], request["part"]
+    if words and not part:
+        return encoder.encode_words(words)
+    given = {"target": request["target"], "part": part} if part else {}
+    return encoder.encode(" ".join(words) or request["text"], request["pair"], **given)
 
 
 def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:

@@ -46,9 +46,12 @@ class Reader:
         """Load a model."""
         self._ask({"ask": "load", "model": model})
 
-    def read(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
-        """The attention of every head on a text, or on a sentence given as ``words``."""
-        return wire.attention_of(*self._ask_about("read", model, text, pair, words))
+    def read(
+        self, model: str, text: str, pair: str, words: Sequence[str], target: str = "", part: str = ""
+    ) -> Attention:
+        """The attention of every head on a text, or on a sentence given as ``words``; of one ``part`` of an
+        encoder–decoder on it and on a target, which it writes where none is given."""
+        return wire.attention_of(*self._ask_about("read", model, text, pair, words, target=target, part=part))
 
     def norms(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
         """Norm-weighted attention (``models.norms``)."""

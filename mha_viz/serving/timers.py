@@ -18,6 +18,6 @@ def give_way() -> None:
     AppSession.request_rerun = _request_rerun  # type: ignore[method-assign]
 
 
-def _request_rerun(session: AppSession, client_state: ClientState | None) -> None:
-    if session._scriptrunner is None or client_state is None or not client_state.is_auto_rerun:
-        _usual(session, client_state)
+def _request_rerun(self: AppSession, client_state: ClientState | None) -> None:
+    if self._scriptrunner is None or client_state is None or not client_state.is_auto_rerun:
+        _usual(self, client_state)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, rows_of, variants_of
+from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Weights
@@ -78,12 +78,12 @@ def effect(
     encoder = model if isinstance(model, Encoder) else load(model, device)
     settings = EffectSettings(heads, method, relation, direction, same_role, most)
     if client is None:
-        run = Run(encoder, open_corpus(corpus), *settings)
+        run = Measurement(encoder, open_corpus(corpus), *settings)
     else:
-        from mha_viz.study.cluster.effects import ClusterRun  # without Dask, one process measures all the same
+        from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, one process measures all the same
         from mha_viz.study.cluster.engine import OnCluster
 
-        run = ClusterRun(OnCluster(client), encoder, corpus, settings)
+        run = ClusterMeasurement(OnCluster(client), encoder, corpus, settings)
     for done in run.sentences():
         if progress is not None:
             progress(done)
@@ -111,7 +111,7 @@ class Taken(NamedTuple):
     left_out: int = 0
 
 
-class Run:
+class Measurement:
     """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`.
 
     Of a part of a corpus ``first`` is the number of the first sentence, and ``chosen`` which of the words that can be
@@ -195,7 +195,7 @@ class Run:
             self._read,
             documents,
             self._left_out,
-            rows_of(self._variants, np.array(self._cases), units, bool(self._relation)),
+            effect_rows(self._variants, np.array(self._cases), units, bool(self._relation)),
         )
 
     def _measured(self, sentence: Sentence) -> Iterator[Numbers]:
@@ -321,4 +321,4 @@ def built_in_means(encoder: Encoder) -> Weights:
     return ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
 
 
-__all__ = ["CorpusEffect", "Run", "Variant", "effect"]
+__all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]

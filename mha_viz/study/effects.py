@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.answers import cosines, divergences, listed
 from mha_viz.analysis.distance import entropy, jensen_shannon
-from mha_viz.analysis.effects import Changes, Effects, Numbers, Together, batches, joined
+from mha_viz.analysis.effects import Changes, Effects, Numbers, Together, all_effects, batches
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import COSINE, Answer, Question
 from mha_viz.models import ablation, answers
@@ -83,7 +83,7 @@ def effects(
     for done, (layer, heads) in enumerate(work, 1):
         parts.append((layer, part(encoder, layer, heads, case)))
         progress(done / len(work))
-    return joined(parts)
+    return all_effects(parts)
 
 
 def together(

@@ -9,7 +9,7 @@ import numpy as np
 
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS
-from mha_viz.analysis.syntax import DIRECTIONS, Row, gold
+from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, gold
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
@@ -79,7 +79,7 @@ def _previous(corpus: Corpus, tally: Tally, encoder: Encoder) -> tuple[int, np.n
 
 def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
     relations = tally.syntax.relations
-    row, direction = relations.rows.index(Row("base", "nsubj")), DIRECTIONS.index("dep_to_head")
+    row, direction = relations.rows.index(RelationRow("base", "nsubj")), DIRECTIONS.index("dep_to_head")
     counted = gold(relations, list(enumerate(corpus.sentences)))
     n = int(counted.n[:, direction, row].sum())
     hits = tally.syntax.sums["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
-from mha_viz.analysis.profile import HEADINGS, Finding, Profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
-from mha_viz.study.corpus_effects import COREFERENCE, MOST, Run
+from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement
 
 
 class _Role(NamedTuple):
@@ -53,7 +54,7 @@ def used_roles(
     opened, roles = open_corpus(corpus), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
     for number, (role, heads) in enumerate(roles.items()):
-        run = Run(encoder, opened, heads, method, role.relation, role.direction, most=most)
+        run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
         rows += _rows(role, run)
@@ -77,7 +78,7 @@ def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:
     return roles
 
 
-def _rows(role: _Role, run: Run) -> Iterator[tuple[object, ...]]:
+def _rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
     try:
         result: CorpusEffect = run.result()
     except CorpusError:  # the corpus has no case

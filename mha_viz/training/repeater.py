@@ -17,7 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from mha_viz.corpus import lexicon
 from mha_viz.errors import SettingError
-from mha_viz.training.toy_model import Progress, Trained, initialise, raise_if_cancelled, weights, word_level
+from mha_viz.training.toy_model import Progress, Schedule, Trained, initialise, trained, word_level
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 POSITIONS = 64
@@ -73,25 +73,9 @@ def train(
     model = _initial(generator)
     trainable = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
-    snapshots, history, recent = {0: weights(model)}, list[Progress](), list[float]()
-    for step in range(1, steps + 1):
-        raise_if_cancelled(cancelled)
-        for group in optimiser.param_groups:
-            group["lr"] = LEARNING_RATE * min(step / WARM_UP, max(0.02, 1 - step / steps))
-        loss = _loss(model, *sequences(generator))
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(trainable, 1.0)
-        optimiser.step()
-        recent.append(loss.item())
-        if step in SNAPSHOT_STEPS or step == steps:
-            snapshots[step] = weights(model)
-        if step % 50 == 0 or step == steps:
-            history.append(Progress(step, steps, {"next": sum(recent) / len(recent)}))
-            recent = []
-            if progress:
-                progress(history[-1])
-    return Trained(seed, model.eval(), snapshots, tuple(history))
+    schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
+    losses = lambda: {"next": _loss(model, *sequences(generator))}  # noqa: E731
+    return trained(seed, model, optimiser, schedule, losses, progress, cancelled)
 
 
 def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ weights.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -33,6 +33,7 @@ STEPS = 10_000
 BATCH = 64
 POOL = 40_000  # sentences that are sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
+WARM_UP = 200  # steps
 SNAPSHOT_STEPS = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
 
 MASKED = 0.12  # share of words that are masked; verbs that agree and pronouns have a larger one
@@ -223,22 +224,12 @@ def train(
     if steps < 1 or pool < 1:
         raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
     rng, generator = Random(seed), torch.Generator().manual_seed(seed)
-    examples = _sample_examples(pool, rng, cancelled)
+    batches = _batches(_sample_examples(pool, rng, cancelled), rng)
     learner = _MultiTaskModel(generator)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
-    snapshots, history, recent = {0: weights(learner.model)}, list[Progress](), list[dict[str, float]]()
-    for step, batch in zip(range(1, steps + 1), _batches(examples, rng), strict=False):
-        raise_if_cancelled(cancelled)
-        recent.append(_step(learner, optimiser, batch, generator, _learning_rate(step, steps)))
-        if step in SNAPSHOT_STEPS or step == steps:
-            snapshots[step] = weights(learner.model)
-        if step % 50 == 0 or step == steps:
-            history.append(Progress(step, steps, _mean(recent)))
-            recent = []
-            if progress:
-                progress(history[-1])
-    learner.eval()
-    return Trained(seed, learner.model, snapshots, tuple(history))
+    schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
+    losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
+    return trained(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
 
 
 def _sample_examples(count: int, rng: Random, cancelled: Callable[[], bool] | None) -> list[Example]:
@@ -257,24 +248,47 @@ def raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
         raise Cancelled("Training was stopped.", "Nothing was saved.")
 
 
-def _learning_rate(step: int, steps: int) -> float:
-    """The learning rate of a step: linear warm-up over the first 200 steps, then linear decay."""
-    return LEARNING_RATE * min(step / 200, max(0.02, 1 - step / steps))
+class Schedule(NamedTuple):
+    """So many ``steps``; a learning rate that rises to its ``peak`` over ``warm_up`` of them and then falls; the steps
+    whose weights are ``saved``, beside the first and the last."""
+
+    steps: int
+    peak: float
+    warm_up: int
+    saved: Collection[int]
 
 
-def _step(
-    learner: _MultiTaskModel,
+def trained(
+    seed: int,
+    model: Any,
     optimiser: torch.optim.Optimizer,
-    batch: Sequence[Tensor],
-    generator: torch.Generator,
-    learning_rate: float,
-) -> dict[str, float]:
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate
-    losses = learner.losses(batch, generator)
+    schedule: Schedule,
+    losses: Callable[[], dict[str, Tensor]],
+    progress: Callable[[Progress], None] | None,
+    cancelled: Callable[[], bool] | None,
+) -> Trained:
+    """The model after all steps, each on the sum of the next ``losses``. Raises Cancelled."""
+    saved, history, recent = {0: weights(model)}, list[Progress](), list[dict[str, float]]()
+    for step in range(1, schedule.steps + 1):
+        raise_if_cancelled(cancelled)
+        fallen = max(0.02, 1 - step / schedule.steps)
+        recent.append(_update(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, fallen)))
+        if step in schedule.saved or step == schedule.steps:
+            saved[step] = weights(model)
+        if step % 50 == 0 or step == schedule.steps:
+            history.append(Progress(step, schedule.steps, _mean(recent)))
+            recent = []
+            if progress:
+                progress(history[-1])
+    return Trained(seed, model.eval(), saved, tuple(history))
+
+
+def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], learning_rate: float) -> dict[str, float]:
+    (group,) = optimiser.param_groups
+    group["lr"] = learning_rate
     optimiser.zero_grad()
     torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
+    nn.utils.clip_grad_norm_(group["params"], 1.0)
     optimiser.step()
     return {name: loss.item() for name, loss in losses.items()}
 

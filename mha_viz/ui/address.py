@@ -20,13 +20,14 @@ from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
+from mha_viz.models.families import CROSS, PARTS
 from mha_viz.models.methods import METHODS
 from mha_viz.text import clean
 from mha_viz.ui import tray
 
 # Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
-LONG = ("text", "pair", "second", "lesson", "tray")
+LONG = ("text", "pair", "second", "target", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page has
@@ -50,6 +51,7 @@ OF_THIS_TEXT = (
     *OF_THESE_TOKENS,
     "case",
     "second",
+    "target",
     *OF_THIS_ANSWER,
 )  # a new text has other tokens, and another second one
 # A new model has other tokens, and its heads are others.
@@ -59,6 +61,7 @@ ASKED = {  # of the answer of a model
     "effect": "sentence|answer",
     "order": "|".join(ORDERS),
     "seed": r"\d{1,4}",
+    "part": "|".join(PARTS),
 }
 MAX_WORD = 60  # characters of a word that is followed
 
@@ -83,8 +86,10 @@ class Address:
     ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
     the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
     ``quantity``: what is drawn, the parameter ``shown``. ``off``, ``how``: heads that are switched off, and how.
-    ``second``, ``second_model``: the sentence and the model that the page's own are compared with. ``place``, ``word``:
-    the masked token and the word whose probability is followed there; ``want``: the word that is to become the answer.
+    ``target``, ``part``: what an encoder–decoder reads besides its source, empty where it writes it, and whose
+    attention is shown. ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
+    ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
+    to become the answer.
     ``effect``: what effects are on; ``order``, ``seed``: in which heads are removed one by one. ``case``: the case
     of a role that is open.
     """
@@ -102,6 +107,8 @@ class Address:
     tray: str | None = None
     second: str | None = None
     second_model: str | None = None
+    target: str = ""
+    part: str = CROSS
     quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = METHODS[0]
@@ -118,17 +125,14 @@ class Address:
 def read(parameters: Mapping[str, str]) -> Address:
     """The address in a URL's parameters."""
     parameters = bounded(parameters)
-    view = {name: parameters[name] for name in VIEW if name in parameters}
-    odd = [name for name, value in view.items() if not re.fullmatch(VIEW[name], value, flags=re.ASCII)]
-    good = {name: value for name, value in view.items() if name not in odd}
+    good, odd = _matching(parameters, VIEW)
     off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
     heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
     fit_off = not off or 0 < len(heads) <= MOST_OFF
     case = _case(parameters.get("case"))
     odd += _misfits(off=fit_off, how=how in METHODS, case=case is not None or "case" not in parameters)
-    chosen = {name: parameters[name] for name in ASKED if name in parameters}
-    odd += [name for name, value in chosen.items() if not re.fullmatch(ASKED[name], value, flags=re.ASCII)]
-    chosen = {name: value for name, value in chosen.items() if name not in odd}
+    chosen, strange = _matching(parameters, ASKED)
+    odd += strange
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
@@ -144,6 +148,8 @@ def read(parameters: Mapping[str, str]) -> Address:
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
         second_model=clean(parameters["with"]) if parameters.get("with") else None,
+        target=clean(parameters.get("target", "")) if parameters.get("target", "").strip() else "",
+        part=chosen.get("part", CROSS),
         quantity=good.get("shown", DEFAULTS["shown"]),
         off=tuple(sorted(heads)) if fit_off else (),
         how=how if how in METHODS else METHODS[0],
@@ -156,6 +162,13 @@ def read(parameters: Mapping[str, str]) -> Address:
         seed=int(chosen.get("seed", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
+
+
+def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The parameters that are as their pattern says, and the names of those that are not."""
+    given = {name: parameters[name] for name in patterns if name in parameters}
+    odd = [name for name, value in given.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
+    return {name: value for name, value in given.items() if name not in odd}, odd
 
 
 def bounded(parameters: Mapping[str, str]) -> dict[str, str]:

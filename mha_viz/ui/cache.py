@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,17 @@ WAITING = 64  # requests that may wait for the worker
 
 Key = tuple[object, ...]
 V = TypeVar("V")
+
+
+class Target(NamedTuple):
+    """What an encoder–decoder reads besides its source, "" for a target that it writes itself, and which of its parts
+    is shown; both empty for a model of one stack."""
+
+    text: str = ""
+    part: str = ""
+
+
+NONE = Target()
 
 
 class Office:
@@ -93,13 +104,14 @@ class Office:
         with contextlib.suppress(MhaVizError):
             self._reader.rest()
 
-    def reading(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
-        """The attention of ``model`` over a text. The Future raises what the encoder raises.
+    def reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Future[Attention]:
+        """The attention of ``model`` over a text, and of an encoder–decoder over a target. The Future raises what the
+        encoder raises.
 
         Raises Busy when too many requests wait already.
         """
-        key = (_state(model), text, pair)
-        return self._shelved(self.readings, key, lambda: self._reader.read(model.name, text, pair, _words(text, pair)))
+        ask = partial(self._reader.read, model.name, text, pair, _words(text, pair), *of)
+        return self._shelved(self.readings, _reading_key(model, text, pair, of), ask)
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
         """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
@@ -224,6 +236,8 @@ class Office:
 
         Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
         """
+        if attention.is_cross or other.is_cross:
+            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
         place = align(attention.text, other.text).place
         if place != tuple(range(len(other.text.groups))):
             return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
@@ -245,9 +259,9 @@ class Office:
         """Try again."""
         self._failures.drop(model.name)
 
-    def has_reading(self, model: catalog.Model, text: str, pair: str) -> bool:
+    def has_reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> bool:
         """True when the reading is at hand: no model is needed for it."""
-        return self.readings.get((_state(model), text, pair)) is not None
+        return self.readings.get(_reading_key(model, text, pair, of)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background, a moment from now: first the page's own files go out."""
@@ -291,6 +305,11 @@ class Office:
             return replace(trace, parameters=parameters)
         self._parameters.put((model, layer), trace.parameters)
         return trace
+
+
+def _reading_key(model: catalog.Model, text: str, pair: str, of: Target) -> Key:
+    """What a reading is kept under; with a target and a part that of an encoder–decoder."""
+    return (_state(model), text, pair, *(of if of.part else ()))
 
 
 def _state(model: catalog.Model) -> object:

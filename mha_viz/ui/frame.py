@@ -53,6 +53,9 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
   .st-key-pages[data-more] { mask-image: linear-gradient(to left, transparent, #000 2.5rem); }
   [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex: 1 1 9rem; min-width: 9rem; margin-left: 0; }
   [data-testid="stLayoutWrapper"]:has(> .st-key-class_way) { display: none; }
+  .stButtonGroup [role="radiogroup"]:has([data-variant="segmented_control"]) { gap: 6px; }
+  .stButtonGroup [data-variant="segmented_control"] { margin: 0; border-width: 1px; border-radius: 6px; }
+  .stButtonGroup button:not([aria-checked="true"]) { border-color: light-dark(#dedad2, #33383d) !important; }
 }
 .mha-mark { font: 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }
@@ -95,6 +98,7 @@ a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-vis
   .stButtonGroup button[data-selected] { forced-color-adjust: none; background: Highlight; color: HighlightText; }
   .stButtonGroup button[data-selected] p { color: inherit; }
 }
+.st-key-two_stacks > .stElementContainer:has(.stTextInput) { min-width: min(16rem, 100%); }
 .stElementContainer:has(> .stHtml style) { display: none; }
 </style>
 """

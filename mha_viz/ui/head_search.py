@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, gloss, linked
 from mha_viz.figures.role_words import best_baseline, standing, strongest_first
@@ -188,9 +188,15 @@ def two_words(typed: str) -> tuple[str, str] | None:
 def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
     """The heads with the strongest link from the first word to the second, wherever they stand in the text; None where
     the text does not have both. The baseline is the mean of all heads."""
-    units = list(zip(attention.text.by_words().tokens, attention.text.groups, strict=True))
-    queries, keys = ([group for token, group in units if token.text.casefold() == word] for word in words)
-    pairs = [(query, key) for query in queries for key in keys if query != key]
+    queries, keys = (
+        [
+            group
+            for token, group in zip(text.by_words().tokens, text.groups, strict=True)
+            if token.text.casefold() == word
+        ]
+        for text, word in zip((attention.queries, attention.keys), words, strict=True)
+    )
+    pairs = [(query, key) for query in queries for key in keys if attention.is_cross or query != key]
     if not pairs:
         return None
     shares = np.stack([_share(attention, *pair) for pair in pairs])  # [pair, layer, head]

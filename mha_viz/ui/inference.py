@@ -19,10 +19,10 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
-from mha_viz.ui import address, downloads
+from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office, ready
+from mha_viz.ui.cache import NONE, Target, office, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 
@@ -42,8 +42,9 @@ def requested_reading(text: str, where: Address) -> Attention | None:
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
-        if office().has_reading(model, text, where.pair) or ready(model):
-            return _await(model, text, where.pair)
+        of = two_stacks.target_of(model, where)
+        if office().has_reading(model, text, where.pair, of) or ready(model):
+            return _await(model, text, where.pair, of)
     except MhaVizError as error:
         complain(error)
         if isinstance(error, ModelError):
@@ -76,7 +77,7 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
             return wait(office().norms(model, text, where.pair), words)
         return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)
     if not where.off:
-        return rollout(_await(model, text, where.pair))
+        return rollout(_await(model, text, where.pair, two_stacks.target_of(model, where)))
     attention = wait(without(model, text, where.pair, where.off, where.how), words)
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
@@ -127,20 +128,22 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
     return f"{', '.join(map(both, shown))}{more} {'is' if len(heads) == 1 else 'are'}"
 
 
-def read_by(model: catalog.Model, text: str, pair: str, where: Address | None = None) -> Attention | None:
-    """A reading by one more model whose files are here, beside the page's own, of the quantity that ``where`` asks for;
-    None, with a word on why, where there is none."""
+def read_by(
+    model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE
+) -> Attention | None:
+    """A reading by one more model whose files are here, beside the page's own, of the quantity that ``where`` asks for,
+    by an encoder–decoder of the part that ``of`` names; None, with a word on why, where there is none."""
     try:
         if where is not None and where.quantity != DEFAULTS["shown"]:
             return _shown(model, text, replace(where, pair=pair, off=()))
-        return _await(model, text, pair)
+        return _await(model, text, pair, of)
     except MhaVizError as error:
         complain(error)
         return None
 
 
-def _await(model: catalog.Model, text: str, pair: str) -> Attention:
-    return wait(office().reading(model, text, pair), f"{model.label} is reading…")
+def _await(model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Attention:
+    return wait(office().reading(model, text, pair, of), f"{model.label} is reading…")
 
 
 def wait(future: Future[R], words: str) -> R:
@@ -165,7 +168,7 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
         try:
             model = catalog.resolve(name)
             if model != missing and ready(model):
-                attention = _await(model, text, where.pair)
+                attention = _await(model, text, where.pair, two_stacks.target_of(model, where))
                 remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:
@@ -252,11 +255,12 @@ def _go_back(name: str | None) -> None:
 
 def say_cut(attention: Attention, where: Address) -> None:
     """Where a text was cut, and how much of it was read."""
-    texts = (attention.text.text, attention.text.pair)
+    read = attention.keys  # of cross-attention the source, which alone may be cut
+    texts = (read.text, read.pair)
     if where.typed:
         limits = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
         remark(f"{sum(where.typed):,} characters were typed; a link holds {limits}.")
-    cut = attention.text.cut
+    cut = read.cut
     if cut is None:
         return
     more = "more than " if cut.more or where.typed else ""
@@ -271,7 +275,8 @@ def say_cut(attention: Attention, where: Address) -> None:
 
 def say_unknown(attention: Attention) -> None:
     """Words that the tokenizer has no piece for: the model reads [UNK] in their place."""
-    words = [t for t in attention.text.by_words().tokens if not t.special]
+    texts = (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
+    words = [t for text in texts for t in text.by_words().tokens if not t.special]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
         remark("The tokenizer knows none of these words; the model reads only [UNK], so these links say little.")
@@ -287,6 +292,8 @@ def say_unknown(attention: Attention) -> None:
 
 def split_words(attention: Attention) -> str:
     """How many words fall into pieces, where that tells of a language that the model has hardly seen; else nothing."""
+    if two_stacks.is_part(attention):  # which may be of any language
+        return ""
     text = attention.text
     counts = {
         word.text.casefold(): len(group)

@@ -30,9 +30,9 @@ class Rules(NamedTuple):
 
     one: str
     many: str
-    stop: str
-    places: int
-    forgotten: Callable[[], float]
+    stop: str = "Stop it, or wait until it is done."
+    places: int = 16
+    forgotten: Callable[[], float] = lambda: 10.0
     workers: int = 1
     failure: type[Failed] = Failed
     apiece: Callable[[], int] = lambda: 1

@@ -167,7 +167,7 @@ def opened_first(what: PageRequest, attention: Attention) -> Start:
     if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
         return Start(f"L{attention.layers - 1}H0")
     case = what.where.case
-    if case and case.head in attention.every_head():
+    if case and not attention.is_cross and case.head in attention.every_head():
         places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
         place = next(places, None)
         return Start(str(case.head), None if place is None else f"{case.axis}{place}")

@@ -13,7 +13,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, head_search, navigation
+from mha_viz.ui import address, head_search, navigation, two_stacks
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.search import search
@@ -122,7 +122,7 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
 def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None:
     words = head_search.two_words(typed)
     text = f"{what.sentence} {what.where.pair}".casefold()
-    if words is None or not all(word in text for word in words):
+    if words is None or not (two_stacks.has_two(model) or all(word in text for word in words)):
         return None
     return head_search.between_words(words, _reading(model, what))
 
@@ -130,7 +130,7 @@ def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None
 def _reading(model: catalog.Model, what: PageRequest) -> Attention:
     if not (office().has_reading(model, what.text, what.where.pair) or ready(model)):
         model = catalog.default()  # whose picture stands there meanwhile
-    future = office().reading(model, what.text, what.where.pair)
+    future = office().reading(model, what.text, what.where.pair, two_stacks.target_of(model, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

@@ -16,7 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.profile import FACTS, Finding, Profile, profile_of, read_findings, read_profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import Span
@@ -66,8 +67,6 @@ POINTERS = Rules(
     one="reading of the built-in sentences",
     many="readings of the built-in sentences",
     stop="Stop it in the card of its head, or wait until it is done.",
-    places=16,
-    forgotten=lambda: 10.0,
     one_per_tab=True,
 )
 READY = 16  # pieces of evidence whose roles and baselines need not be looked for again

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 import streamlit as st
 
 from mha_viz.errors import Cancelled
 from mha_viz.numerals import duration
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import Desk, Job
 from mha_viz.ui.parts import complain, guarded, remark
 
 SOON = 0.4  # seconds between two looks
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
+
+
+class Order(NamedTuple, Generic[K]):
+    """What is ordered at a desk, under which key and name; ``widget`` ends the keys of its buttons."""
+
+    key: K
+    name: str
+    work: Callable[[Job], None]
+    widget: str
+
+
+def ordered(desk: Desk[K], order: Order[K], words: str, result: Callable[[], R | None]) -> R:
+    """What :func:`result_of` gives of the order's job. A visitor who stopped it is offered to go on. Raises what the
+    work raises, Busy, and Cancelled where it was stopped."""
+    begin = partial(desk.order, order.key, order.name, order.work)
+    if desk.left(order.key):
+        st.button("Continue", key=f"go_on_{order.widget}", on_click=_go_on, args=(begin,))
+        raise Cancelled("You stopped this.")
+    return result_of(begin(), words, f"stop_{order.widget}", result)
+
+
+@guarded()
+def _go_on(order: Callable[[], Job]) -> None:
+    order()
 
 
 def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:

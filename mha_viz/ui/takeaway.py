@@ -170,7 +170,7 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
 
 def _weights(attention: Attention) -> int:
     """Of one head."""
-    return len(attention.text) ** 2
+    return len(attention.queries) * len(attention.keys)
 
 
 def _holding(attention: Attention, view: View) -> View:
@@ -221,7 +221,7 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
             complain(error)
         if everything is not None:
             make = partial(everything, size, dpi, **rows)
-            download("All compared heads, one zip file", "mha_viz-tray.zip", make, "take_zip")
+            download("All compared heads, one zip file", "mha_viz-compared-heads.zip", make, "take_zip")
 
 
 def _rows(panels: int) -> dict[str, int]:

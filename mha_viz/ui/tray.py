@@ -2,7 +2,8 @@
 link.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
-its reading by position, so that eight heads of one sentence hold the sentence once.
+its reading by position, so that eight heads of one sentence hold the sentence once. A reading by an encoder–decoder is
+[text, pair, model, target, part].
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ import streamlit as st
 
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, TrayFull
+from mha_viz.models.families import PARTS
 from mha_viz.text import clean
 
 MOST = 8
@@ -27,13 +29,22 @@ MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of wha
 
 @dataclass(frozen=True)
 class Pin:
-    """One head of one reading. ``model`` is a model's name; ``name`` what a person calls it, may be empty."""
+    """One head of one reading. ``model`` is a model's name; ``name`` what a person calls it, may be empty; ``target``
+    and ``part`` are of an encoder–decoder."""
 
     text: str
     pair: str
     model: str
     head: Head
     name: str = ""
+    target: str = ""
+    part: str = ""
+
+    @property
+    def reading(self) -> tuple[str, ...]:
+        """What was read, and by which model."""
+        of_two_stacks = (self.target, self.part) if self.part else ()
+        return (self.text, self.pair, self.model, *of_two_stacks)
 
 
 Tray = tuple[Pin, ...]
@@ -62,9 +73,11 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         head, number, name = entry
         if number < 0:
             return None
-        text, pair, model = readings[number]
-        if all(isinstance(part, str) for part in (head, name, text, pair, model)):
-            return Pin(clean(text), clean(pair), clean(model)[:300], Head.parse(head), clean(name)[:MAX_NAME])
+        text, pair, model, *of_two_stacks = readings[number]
+        target, part = of_two_stacks or ("", "")
+        if part in ("", *PARTS) and all(isinstance(given, str) for given in (head, name, text, pair, model, target)):
+            named = Head.parse(head), clean(name)[:MAX_NAME]
+            return Pin(clean(text), clean(pair), clean(model)[:300], *named, clean(target), part)
     return None
 
 
@@ -72,15 +85,15 @@ def write(tray: Sequence[Pin]) -> str | None:
     """The value of the URL parameter; None for an empty tray, which leaves the URL."""
     if not tray:
         return None
-    readings = list(dict.fromkeys((pin.text, pin.pair, pin.model) for pin in tray))
-    heads = [[str(pin.head), readings.index((pin.text, pin.pair, pin.model)), pin.name] for pin in tray]
+    readings = list(dict.fromkeys(pin.reading for pin in tray))
+    heads = [[str(pin.head), readings.index(pin.reading), pin.name] for pin in tray]
     return json.dumps({"of": readings, "heads": heads}, ensure_ascii=False, separators=(",", ":"))
 
 
 def add(tray: Tray, pin: Pin) -> Tray:
     """The tray with one more head at its end, which the person is told. Raises TrayFull."""
     more = _checked((*tray, pin))
-    same = sum((p.text, p.pair, p.model, p.head) == (pin.text, pin.pair, pin.model, pin.head) for p in more)
+    same = sum((*p.reading, p.head) == (*pin.reading, pin.head) for p in more)
     again = " again" if same > 1 else ""
     st.toast(f"{pin.head} was added to the compared heads{again}: {len(more)} of {MOST}.")
     return more
@@ -112,7 +125,7 @@ def rename(tray: Tray, index: int, name: str) -> Tray:
     if not 0 <= index < len(tray):
         return tray
     old = tray[index]
-    named = Pin(old.text, old.pair, old.model, old.head, " ".join(clean(name).split())[:MAX_NAME])
+    named = replace(old, name=" ".join(clean(name).split())[:MAX_NAME])
     return _checked((*tray[:index], named, *tray[index + 1 :]))
 
 

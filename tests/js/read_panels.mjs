@@ -1,7 +1,7 @@
 // Reads the bytes of several panels the way the page does, for tests/page_scripts.py: a JSON list of questions on
 // stdin, answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
-import { block } from "../../mha_viz/browser/geometry.js";
+import { block, keysOf } from "../../mha_viz/browser/geometry.js";
 import {
   counterparts,
   difference,
@@ -19,8 +19,8 @@ const VIEW = { unit: "words", special: "keep" };
 
 function parts(set, view) {
   return set.panels.map(({ reading, head }) => {
-    const rows = unitsOf(set.readings[reading], view);
-    return block(set.readings[reading], head, view, { rows, cols: rows });
+    const [rows, cols] = [set.readings[reading], keysOf(set.readings[reading])].map((axis) => unitsOf(axis, view));
+    return block(set.readings[reading], head, view, { rows, cols });
   });
 }
 
@@ -36,6 +36,7 @@ const ANSWERS = {
     return {
       d: Array.from(found.d),
       rows: found.rows.map((unit) => unit.text),
+      cols: found.cols.map((unit) => unit.text),
       shades: Array.from(signedShades(found)),
     };
   },
@@ -51,19 +52,20 @@ const ANSWERS = {
     const view = parseTogether(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => unitsOf(reading, view));
     const diff = view.diff && difference(set, view, view.diff);
-    const app = { set, derived: { units, diff, standing: {} }, stage: { view } };
-    const inReading = (reading, named) => {
+    const columns = set.readings.map((reading) => unitsOf(keysOf(reading), view));
+    const app = { set, derived: { units, columns, diff, standing: {} }, stage: { view } };
+    const inReading = (reading, rows, cols) => {
       const place = spotIn(app, reading, held(app));
       if (!place || place.missing) return [];
-      return [place.row, place.col].filter((unit) => unit !== null).map((unit) => named[unit].text);
+      return [rows[place.row], cols[place.col]].filter((unit) => unit).map((unit) => unit.text);
     };
     const { as, unit, special, links, scale } = view;
     return {
       view: { as, unit, special, links, scale },
       diff: view.diff,
       at: view.pin ? view.pin.at : 0,
-      held: set.panels.map(({ reading }) => inReading(reading, units[reading])),
-      subtracted: diff?.partner ? inReading(set.panels[view.diff[0]].reading, diff.rows) : null,
+      held: set.panels.map(({ reading }) => inReading(reading, units[reading], columns[reading])),
+      subtracted: diff?.partner ? inReading(set.panels[view.diff[0]].reading, diff.rows, diff.cols) : null,
     };
   },
   address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set), set),

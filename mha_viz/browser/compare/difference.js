@@ -12,6 +12,7 @@ import { difference, largest, signedShades, toldApart } from "./together.js";
 const LARGEST = 12;
 const NO_DIVERGENCE =
   "Only what is shown is subtracted. No divergence is given: it needs every row, but special tokens do not correspond.";
+const MIXED = "These two cannot be subtracted: one leads from one text to another, the other from a text to itself.";
 const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
 // The difference that a view asks for, ready to be drawn; null without one.
@@ -62,7 +63,8 @@ function meaning(set, [p, q]) {
 
 // Why two panels cannot be subtracted, and the one click that helps, where one does.
 /** @type {(app: CompareApp, diff: [number, number], result: Difference) => Children} */
-function refusal({ stage }, [p, q], { ours, theirs, remedy }) {
+function refusal({ stage }, [p, q], { ours, theirs, remedy, isMixed }) {
+  if (isMixed) return [MIXED];
   if (!remedy) {
     const only = [onlyIn(ours, p), onlyIn(theirs, q)].filter((span) => span);
     const list = only.flatMap((span, i) => [i ? "; " : "", span]);
@@ -89,7 +91,7 @@ function remedyWords({ unit, special }) {
 }
 
 /** @type {(app: CompareApp, diff: [number, number], result: Difference, cell: number) => HTMLElement} */
-function listed({ stage }, [at], { rows, d, C, first, second, top }, cell) {
+function listed({ stage }, [at], { rows, cols, d, C, first, second, top }, cell) {
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [number(first[cell]), number(second[cell]), signed(d[cell])];
@@ -100,7 +102,7 @@ function listed({ stage }, [at], { rows, d, C, first, second, top }, cell) {
     onfocus: come,
     onblur: leave,
   };
-  return entry(rows[spot.row].text, rows[spot.col].text, numbers, d[cell] / top, on);
+  return entry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, on);
 }
 
 // ---- What is pointed at ---------------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ export function refreshDifference(app, spot, all) {
   if (!all && key === part.drawn) return;
   part.drawn = key;
   const focus = here?.missing ? null : here;
-  const scene = { rows: result.rows, cols: result.rows, head: result.head, focus: null };
+  const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
   const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
   const size = { width, height: Math.max(380, look.height), label: undefined, most: 0 };
   drawPlate(part.map, scene, focus, all, { ...look, colours: look.signedColours, ...size });
@@ -146,8 +148,8 @@ export function listenToDifference(app) {
     const [at] = stage.view.diff;
     const spot = spotIn(app, app.set.panels[at].reading, stage.focused());
     const from = spot && !spot.missing ? { at, row: spot.row, col: spot.col } : null;
-    const count = app.derived.diff.R;
-    return { from, isHeat: true, R: count, C: count, start: { at }, walked };
+    const { R, C } = app.derived.diff;
+    return { from, isHeat: true, R, C, start: { at }, walked };
   };
   const walked = () => {
     part.announcement.textContent = `${part.diffSays.textContent}. ${allSay(app)}`;

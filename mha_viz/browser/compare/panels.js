@@ -1,5 +1,5 @@
 // The panels: one size, one layout and one scale for all, and in each what is pointed at in any.
-import { block, chosen, heatmapLayout, heatmapSpotAt, linksSpotAt } from "../geometry.js";
+import { block, chosen, heatmapLayout, heatmapSpotAt, keysOf, linksSpotAt } from "../geometry.js";
 import { heatmapLabel } from "../heatmap.js";
 import { linksLabel } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
@@ -23,8 +23,9 @@ export function derive(app) {
   const key = JSON.stringify([set.key, unit, special, links, scale, diff, as, look.theme]);
   if (derived?.key === key) return;
   const units = set.readings.map((reading) => unitsOf(reading, view));
+  const cols = set.readings.map((reading, i) => (reading.keys ? unitsOf(keysOf(reading), view) : units[i]));
   const parts = set.panels.map(({ reading, head }) =>
-    block(set.readings[reading], head, view, { rows: units[reading], cols: units[reading] }),
+    block(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
   const top = topOf(parts);
   const heads = set.panels.map(({ reading, head }, index) => ({
@@ -38,7 +39,7 @@ export function derive(app) {
     dash: [],
     ...(parts[index].signed ? { below: look.signed[1] } : {}),
   }));
-  app.derived = { key, units, heads, top, standing: {}, diff: subtracted(set, view) };
+  app.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
 /** @type {(app: CompareApp) => void} */
@@ -56,8 +57,9 @@ export function drawScale({ set, derived, part, look, stage }) {
 /** @type {(app: CompareApp) => void} */
 export function measure({ set, derived, part, look, stage }) {
   const isLinks = stage.view.as === "links";
-  const most = Math.max(1, ...derived.units.map((units) => units.length));
-  const label = Math.max(...derived.units.map((units) => (isLinks ? linksLabel : heatmapLabel)(units, units, look)));
+  const { units, columns: others } = derived;
+  const most = Math.max(1, ...[...units, ...others].map((each) => each.length));
+  const label = Math.max(...units.map((rows, i) => (isLinks ? linksLabel : heatmapLabel)(rows, others[i], look)));
   const width = part.sheet.clientWidth;
   const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * most));
   const across = columns(width, set.panels.length, width < 600 ? width : wanted, GAP);
@@ -91,13 +93,14 @@ export function refresh(app, all = false) {
 function drawPanel(app, panel, index, here, all) {
   const { set, derived, look } = app;
   const { view } = app.stage;
-  const units = derived.units[set.panels[index].reading];
+  const { reading } = set.panels[index];
+  const [rows, cols] = [derived.units[reading], derived.columns[reading]];
   const [head, focus] = [derived.heads[index], here?.missing ? null : here];
   const links = view.as === "links" ? { heads: [head] } : {};
-  drawPlate(panel, { rows: units, cols: units, head, ...links, focus: null }, focus, all, look);
+  drawPlate(panel, { rows, cols, head, ...links, focus: null }, focus, all, look);
   panel.says.replaceChildren(...panelSays(app, index, here));
   panel.says.classList.toggle("rest", !here);
-  const note = view.special === "keep" ? "" : hiddenNote(head, { rows: units }, focus, view, readingOf(set, index));
+  const note = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
   if (panel.note.textContent !== note) panel.note.textContent = note;
   panel.all.classList.toggle("lacks", !!here?.missing);
   const what = `${view.as === "links" ? "Token links" : "Heatmap"} of panel ${index + 1}, ${nameOf(set, index).name}`;
@@ -111,20 +114,21 @@ export function listenTo(app, panel, index) {
   const { stage } = app;
   const { reading } = app.set.panels[index];
   const isLinks = () => stage.view.as === "links";
+  /** @type {() => [number, number]} */
+  const counts = () => [app.derived.units[reading].length, app.derived.columns[reading].length];
   const where = (event) => {
     if (!panel.layout || !app.derived) return null;
-    const count = app.derived.units[reading].length;
     const [x, y] = pointOn(panel.canvas, event);
     const spot = isLinks()
-      ? linksSpotAt(panel.layout, count, count, x, y + panel.box.scrollTop)
-      : heatmapSpotAt(panel.layout, count, count, x, y);
+      ? linksSpotAt(panel.layout, ...counts(), x, y + panel.box.scrollTop)
+      : heatmapSpotAt(panel.layout, ...counts(), x, y);
     return spot && { at: index, ...spot };
   };
   const about = () => {
     const here = spotIn(app, reading, stage.focused());
     const from = here && !here.missing ? { at: index, row: here.row, col: here.col } : null;
-    const count = app.derived.units[reading].length;
-    return { from, isHeat: !isLinks(), R: count, C: count, start: { at: index }, walked };
+    const [R, C] = counts();
+    return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
   };
   const walked = (spot) => {
     app.part.announcement.textContent = allSay(app);

@@ -1,8 +1,9 @@
 // The comparison's page elements. What a person does is told to `on`.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
+import { keysOf } from "../geometry.js";
 import { plate } from "./plate.js";
-import { areAlike, called, nameOf, readingOf, sameText } from "./together.js";
+import { areAlike, called, nameOf, readingOf, sameText, sideOf } from "./together.js";
 
 const AS = [
   ["heatmap", "heatmap"],
@@ -263,13 +264,15 @@ function whoseOf(set, index) {
   const reading = readingOf(set, index);
   const others = set.readings.filter((other) => other !== reading);
   const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
-  const isOtherText = others.some((other) => !sameText(other, reading));
+  const isOtherText = others.some((other) => !sameText(other, reading) || !sameText(keysOf(other), keysOf(reading)));
   const done = others.some((other) => other.steps !== reading.steps);
   if (!model && !isOtherText && !done) return null;
   const isOneModel = others.every((other) => other.model === reading.model);
   const named = isOneModel ? `${called(reading.model)} (${reading.revision || "no revision"})` : called(reading.model);
   const parts = model ? [make("span", { class: "model" }, typedText(named))] : [];
-  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, set.panels[index].reading)));
+  const number = set.panels[index].reading;
+  const to = reading.keys ? [" → ", ...sentenceOf(sideOf(set, "cols"), number)] : [];
+  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, number), ...to));
   if (done) parts.push(make("span", { class: "steps" }, typedText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
@@ -277,7 +280,7 @@ function whoseOf(set, index) {
 const ROOM = 90; // characters that are seen of a sentence on a narrow panel
 const BEFORE = 40; // of them, when it is longer, before the first word that is different
 
-/** @type {(set: Panels, number: number) => Children} */
+/** @type {(set: Sides, number: number) => Children} */
 function sentenceOf(set, number) {
   const reading = set.readings[number];
   const alike = set.readings.flatMap((other, j) =>

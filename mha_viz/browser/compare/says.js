@@ -24,33 +24,35 @@ const textOf = (units, from, count = 1) =>
 /** @type {(app: CompareApp, index: number, spot: Place | null) => Children} */
 export function panelSays({ set, derived, stage }, index, spot) {
   const { reading } = set.panels[index];
-  const [units, { part }] = [derived.units[reading], derived.heads[index]];
-  if (!units.length) return ["Only special tokens are here."];
+  const { part } = derived.heads[index];
+  const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
+  if (!axes.rows.length || !axes.cols.length) return ["Only special tokens are here."];
   if (spot?.missing) return lacking(stage.view, spot.missing);
-  if (!spot) return strongestSays(part, units, stage.view);
-  if (spot.row !== null && spot.col !== null) return linkSays(units, spot, spanWeight(part, spot));
-  return wordSays(part, units, spot);
+  if (!spot) return strongestSays(part, axes, stage.view);
+  if (spot.row !== null && spot.col !== null) return linkSays(axes, spot, spanWeight(part, spot));
+  return wordSays(part, axes, spot);
 }
 
-/** @type {(part: Block, units: Unit[], view: Settings) => Children} */
-function strongestSays(part, units, view) {
-  const best = strongest(part, units, units);
-  const isOrdinary = !units[best.row].special && !units[best.col].special;
-  return [softly(`strongest ${isOrdinary ? `between ${view.unit} ` : ""}`), ...linkSays(units, best, best.weight)];
+/** @type {(part: Block, axes: Axes, view: Settings) => Children} */
+function strongestSays(part, axes, view) {
+  const best = strongest(part, axes.rows, axes.cols);
+  const isOrdinary = !axes.rows[best.row].special && !axes.cols[best.col].special;
+  return [softly(`strongest ${isOrdinary ? `between ${view.unit} ` : ""}`), ...linkSays(axes, best, best.weight)];
 }
 
-/** @type {(units: Unit[], spot: Span, weight: number) => Children} */
-function linkSays(units, { row, rows, col, cols }, weight) {
-  const link = linkText(bold(textOf(units, row, rows)), " → ", bold(textOf(units, col, cols)));
+/** @type {(axes: Axes, spot: Span, weight: number) => Children} */
+function linkSays(axes, { row, rows, col, cols }, weight) {
+  const link = linkText(bold(textOf(axes.rows, row, rows)), " → ", bold(textOf(axes.cols, col, cols)));
   return [link, " ", amount(number(weight))];
 }
 
-/** @type {(part: Block, units: Unit[], spot: Span) => Children} */
-function wordSays(part, units, spot) {
+/** @type {(part: Block, axes: Axes, spot: Span) => Children} */
+function wordSays(part, axes, spot) {
   const isQuery = spot.row !== null;
   const linked = (i) => (isQuery ? { ...spot, col: i, cols: 1 } : { ...spot, row: i, rows: 1 });
+  const units = isQuery ? axes.cols : axes.rows;
   const weights = units.map((_, i) => spanWeight(part, linked(i)));
-  const word = isQuery ? textOf(units, spot.row, spot.rows) : textOf(units, spot.col, spot.cols);
+  const word = isQuery ? textOf(axes.rows, spot.row, spot.rows) : textOf(axes.cols, spot.col, spot.cols);
   const others = topThree(weights).flatMap((i, at) => [
     at ? ", " : "",
     typedText(units[i].text),
@@ -85,11 +87,11 @@ export const allSay = ({ part, set }) =>
 
 /** @type {(app: CompareApp, spot: Place | null) => Children} */
 export function differenceSays({ derived, stage }, spot) {
-  const { rows, d, C, first, second } = derived.diff;
+  const { rows, cols, d, C, first, second } = derived.diff;
   if (spot?.missing) return lacking(stage.view, spot.missing);
   if (!spot) return [softly("Point at a cell: every panel shows that link.")];
   if (spot.row === null || spot.col === null) return [softly("Point at a cell for its numbers.")];
   const cell = spot.row * C + spot.col;
-  const link = linkText(bold(rows[spot.row].text), " → ", bold(rows[spot.col].text));
+  const link = linkText(bold(rows[spot.row].text), " → ", bold(cols[spot.col].text));
   return [link, " ", softly(`${number(first[cell])} → ${number(second[cell])}`), " ", amount(signed(d[cell]))];
 }

@@ -1,16 +1,21 @@
 // What is pointed at in one panel, as it is in the others. A spot is {at: panel, row, col} in units of that panel.
-import { counterparts, partners } from "./together.js";
+import { counterparts, partners, sideOf } from "./together.js";
 
-// What stands in reading j for each unit of reading i; while two panels are subtracted, replaced words do.
-/** @type {(app: Pointed, i: number, j: number) => ([number, number] | null)[]} */
-function standing({ set, derived, stage }, i, j) {
-  const key = `${i}-${j}`;
+// The rows, or the columns, of every reading.
+/** @type {(derived: Pointed["derived"], side: "rows" | "cols") => Unit[][]} */
+const unitsOn = ({ units, columns }, side) => (side === "cols" && columns) || units;
+
+// What stands in reading j for each unit of reading i, along one side; while two panels are subtracted, replaced words
+// do.
+/** @type {(app: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
+function standing({ set, derived, stage }, side, i, j) {
+  const key = `${side} ${i}-${j}`;
   if (derived.standing[key]) return derived.standing[key];
-  const [ours, theirs] = [derived.units[i], derived.units[j]];
+  const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
   const isSubtracted = (reading) => stage.view.diff.some((panel) => set.panels[panel].reading === reading);
   const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
-  const { partner } = replaces ? partners(set, i, j, ours, theirs, stage.view) : {};
-  derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? counterparts(set, i, j, ours, theirs);
+  const { partner } = replaces ? partners(sideOf(set, side), i, j, ours, theirs, stage.view) : {};
+  derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? counterparts(sideOf(set, side), i, j, ours, theirs);
   return derived.standing[key];
 }
 
@@ -19,9 +24,11 @@ function standing({ set, derived, stage }, i, j) {
 export function spotIn(app, reading, spot) {
   if (!spot) return null;
   const from = app.set.panels[spot.at].reading;
-  const place = (index) => (index === null ? [null, 1] : standing(app, from, reading)[index]);
-  const [rows, cols] = [place(spot.row), place(spot.col)];
-  if (!rows || !cols) return { missing: app.derived.units[from][rows ? spot.col : spot.row] };
+  /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
+  const place = (side, index) => (index === null ? [null, 1] : standing(app, side, from, reading)[index]);
+  const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
+  if (!rows) return { missing: unitsOn(app.derived, "rows")[from][spot.row] };
+  if (!cols) return { missing: unitsOn(app.derived, "cols")[from][spot.col] };
   return { row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] };
 }
 
@@ -29,15 +36,18 @@ export function spotIn(app, reading, spot) {
 export function held({ set, derived, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
-  const units = derived.units[set.panels[at].reading];
-  const find = (token) => (token === null ? null : units.findIndex((unit) => unit.tokens.includes(token)));
-  const spot = { at, row: find(query), col: find(key) };
+  const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
+    (units) => units[set.panels[at].reading],
+  );
+  const find = (units, token) => (token === null ? null : units.findIndex((unit) => unit.tokens.includes(token)));
+  const spot = { at, row: find(rows, query), col: find(cols, key) };
   return spot.row === -1 || spot.col === -1 ? null : spot;
 }
 
 /** @type {(app: CompareApp, spot: Spot) => Pin} */
 export function pinAt({ set, derived }, { at, row, col }) {
-  const units = derived.units[set.panels[at].reading];
-  const token = (unit) => (unit === null ? null : units[unit].tokens[0]);
-  return { at, query: token(row), key: token(col) };
+  const { reading } = set.panels[at];
+  const token = (units, unit) => (unit === null ? null : units[unit].tokens[0]);
+  const [query, key] = [token(derived.units[reading], row), token(derived.columns[reading], col)];
+  return { at, query, key };
 }

@@ -35,13 +35,14 @@ function drawMenu(set, part, hasDifference) {
 
 /** @type {(app: CompareApp, index: number) => HTMLElement[]} */
 function tableOfPanel({ set, derived }, index) {
-  const units = derived.units[set.panels[index].reading];
-  return units.length ? table(derived.heads[index], { rows: units, cols: units }, readingOf(set, index)) : [];
+  const { reading } = set.panels[index];
+  const [rows, cols] = [derived.units[reading], derived.columns[reading]];
+  return rows.length && cols.length ? table(derived.heads[index], { rows, cols }, readingOf(set, index)) : [];
 }
 
 /** @type {(set: Panels, diff: [number, number], result: Difference) => HTMLElement} */
 function tableOfDifference(set, diff, result) {
-  const { rows, d, C, first, second } = result;
+  const { rows, cols, d, C, first, second } = result;
   const named = (panel) => {
     const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
     return `${headName(reading, head)} (${paperName(reading, head)})`;
@@ -49,7 +50,7 @@ function tableOfDifference(set, diff, result) {
   const [p, q] = diff.map(named);
   const cells = largest(result, TABLED);
   const line = (cell) => {
-    const words = [rows[Math.floor(cell / C)].text, rows[cell % C].text];
+    const words = [rows[Math.floor(cell / C)].text, cols[cell % C].text];
     return [...words, number(first[cell]), number(second[cell]), signed(d[cell])];
   };
   return differenceTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));

@@ -1,6 +1,6 @@
 // Several heads at once: what corresponds, one scale, what differs, and the address. Numbers only, no page.
 // Tested by `node --test`.
-import { block, pinName, shades, units, unpack } from "../geometry.js";
+import { block, keysOf, pinName, shades, units, unpack } from "../geometry.js";
 import { number } from "../numerals.js";
 import { patternsOf, defaultsOf } from "../view.js";
 
@@ -13,16 +13,23 @@ export function unpackPanels(bytes) {
   set.readings = set.sizes.map((size) => {
     const reading = unpack(bytes.subarray(from, from + size));
     from += size;
-    reading.wordOf = [];
-    reading.groups.forEach((tokens, word) =>
-      tokens.forEach((token) => {
-        reading.wordOf[token] = word;
-      }),
-    );
+    for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = wordsByToken(axis);
     return reading;
   });
+  if (set.columns) Object.assign(set.columns, { readings: set.readings.map(keysOf) });
   return set;
 }
+
+/** @type {(axis: Axis) => number[]} */
+function wordsByToken({ groups }) {
+  const words = [];
+  groups.forEach((tokens, word) => tokens.forEach((token) => (words[token] = word)));
+  return words;
+}
+
+// What corresponds among rows, or among columns: those of readings of one text are the same.
+/** @type {(set: Panels, side: "rows" | "cols") => Sides} */
+export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
 
 /** @type {(set: Panels, panel: number) => Reading} */
 export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
@@ -56,8 +63,8 @@ export function parseTogether(params, set) {
   const [whole, query, key] = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(last("pin")) || [];
   if (whole && at < count) {
     const pin = { at, query: query === undefined ? null : +query, key: key === undefined ? null : +key };
-    const { n } = readingOf(set, at);
-    if ((pin.query ?? 0) < n && (pin.key ?? 0) < n) view.pin = pin;
+    const reading = readingOf(set, at);
+    if ((pin.query ?? 0) < reading.n && (pin.key ?? 0) < keysOf(reading).n) view.pin = pin;
   }
   return view;
 }
@@ -100,15 +107,15 @@ export function viewAfter(edit, view) {
 
 // ---- What corresponds ---------------------------------------------------------------------------------------
 
-/** @type {(reading: Reading, view: Settings) => Unit[]} */
-export const unitsOf = (reading, view) => units(reading, { ...view, side: "all" }).rows;
-/** @type {(a: Reading, b: Reading) => boolean} */
+/** @type {(axis: TypedAxis, view: Settings) => Unit[]} */
+export const unitsOf = (axis, view) => units(/** @type {Reading} */ (axis), { ...view, side: "all" }).rows;
+/** @type {(a: TypedAxis, b: TypedAxis) => boolean} */
 export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
 
 // For each unit of reading i the units of reading j that stand for it: [first, how many], or null where none does.
 // The same typed characters where both read one text; else the word that `aligned` gives, and of a word cut alike
 // the same piece.
-/** @type {(set: Panels, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
+/** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
 export function counterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
   const where = new Map(); // token of j -> unit of j
@@ -123,7 +130,7 @@ export function counterparts(set, i, j, ours, theirs) {
   });
 }
 
-/** @type {(a: Reading, b: Reading, aligned: (number | null)[]) => (unit: Unit) => number[]} */
+/** @type {(a: TypedAxis, b: TypedAxis, aligned: (number | null)[]) => (unit: Unit) => number[]} */
 function bySpan(a, b, aligned) {
   return ({ tokens, segment }) => {
     const typed = tokens.map((t) => a.spans[t]).filter((span) => span);
@@ -134,7 +141,7 @@ function bySpan(a, b, aligned) {
   };
 }
 
-/** @type {(a: Reading, b: Reading, aligned: (number | null)[]) => (unit: Unit) => number[]} */
+/** @type {(a: TypedAxis, b: TypedAxis, aligned: (number | null)[]) => (unit: Unit) => number[]} */
 function byWord(a, b, aligned) {
   return ({ tokens }) => {
     const word = a.wordOf[tokens[0]];
@@ -144,7 +151,7 @@ function byWord(a, b, aligned) {
   };
 }
 
-/** @type {(a: Reading, b: Reading, ours: number[], theirs: number[]) => boolean} */
+/** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
 const cutAlike = (a, b, ours, theirs) =>
   ours.length === theirs.length && ours.every((t, at) => alike(a.tokens[t], b.tokens[theirs[at]]));
 /** @type {(a: string, b: string) => boolean} */
@@ -162,7 +169,7 @@ export function called(model) {
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
-  const differing = [whoseModels(set, i, j), [only(set, i, j), only(set, j, i)], history(set, i, j)];
+  const differing = [whoseModels(set, i, j), whoseWords(set, i, j), history(set, i, j)];
   const phrases = differing.filter(([one, other]) => one !== other);
   return pair.map((panel, at) => ({
     name: nameOf(set, panel).name,
@@ -186,7 +193,14 @@ function history(set, i, j) {
   return [one, other];
 }
 
-/** @type {(set: Panels, i: number, j: number) => string} */
+// Where rows say the same, what columns do.
+/** @type {(set: Panels, i: number, j: number) => [string, string]} */
+function whoseWords(set, i, j) {
+  const [rows, cols] = [set, sideOf(set, "cols")].map((side) => [only(side, i, j), only(side, j, i)]);
+  return /** @type {[string, string]} */ (rows[0] === rows[1] ? cols : rows);
+}
+
+/** @type {(set: Sides, i: number, j: number) => string} */
 function only(set, i, j) {
   const { words, text } = set.readings[i];
   const unmatched = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
@@ -194,7 +208,7 @@ function only(set, i, j) {
 }
 
 // Do two sentences say mostly the same? Then the words that differ can be shown in both.
-/** @type {(set: Panels, i: number, j: number) => boolean} */
+/** @type {(set: Sides, i: number, j: number) => boolean} */
 export function areAlike(set, i, j) {
   const [ours, theirs] = [
     [i, j],
@@ -205,7 +219,7 @@ export function areAlike(set, i, j) {
 
 // For each unit of reading i its one partner in reading j, replaced words included, so that the matrices can be
 // subtracted: {partner: [unit]}, or {ours, theirs}: the units that have none.
-/** @type {(set: Panels, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
+/** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
 export function partners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
@@ -229,7 +243,7 @@ export function partners(set, i, j, ours, theirs, view) {
 }
 
 // Pieces of two words that can be subtracted: as many, of the same characters where the words are the same.
-/** @type {(a: Reading, b: Reading, ours: number[], theirs: number[]) => boolean} */
+/** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
 function cutTheSame(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
   if (sameText(a, b)) return ours.every((t, at) => String(a.spans[t]) === String(b.spans[theirs[at]]));
@@ -257,37 +271,52 @@ export const scaleWords = (scale, top, isSigned = false) => {
 
 const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", special: "hide" }];
 
-// Second minus first of two panels: {rows, partner, d, R, C, top, first, second}. Rows carry both words where they
-// differ: "tired / wide". Where rows do not correspond {ours, theirs, remedy}: which not, and the change of the view
-// that would help, if any.
+// Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns carry both
+// words where they differ: "tired / wide". Where they do not correspond {ours, theirs, remedy}: which not, and the
+// change of the view that would help, if any.
 /** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference} */
 export function difference(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
   const [a, b] = [set.readings[i], set.readings[j]];
-  const [ours, theirs] = [unitsOf(a, view), unitsOf(b, view)];
-  const pairing = partners(set, i, j, ours, theirs, view);
-  const { partner } = pairing;
-  if (!partner)
-    return { ...pairing, remedy: REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null };
-  const first = block(a, set.panels[p].head, view, { rows: ours, cols: ours });
-  const other = block(b, set.panels[q].head, view, { rows: theirs, cols: theirs });
-  const n = ours.length;
-  const [d, second] = [new Float32Array(n * n), new Float32Array(n * n)];
+  if (!a.keys !== !b.keys) return { ours: [], theirs: [], remedy: null, isMixed: true };
+  const down = paired(set, i, j, view);
+  const across = set.columns ? paired(set.columns, i, j, view) : down;
+  const unmatched = [down, across].find(({ partner }) => !partner);
+  if (unmatched) {
+    const remedy = REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null;
+    return { ours: unmatched.ours, theirs: unmatched.theirs, remedy };
+  }
+  const first = block(a, set.panels[p].head, view, { rows: down.units, cols: across.units });
+  const other = block(b, set.panels[q].head, view, { rows: down.others, cols: across.others });
+  return { ...minus(first, other, down.partner, across.partner), rows: joined(down), cols: joined(across) };
+}
+
+// The units of two readings along one side, and which of them stand for each other.
+/** @type {(side: Sides, i: number, j: number, view: Settings) => Partners & { units: Unit[], others: Unit[] }} */
+function paired(side, i, j, view) {
+  const [ours, theirs] = [i, j].map((reading) => unitsOf(side.readings[reading], view));
+  return { ...partners(side, i, j, ours, theirs, view), units: ours, others: theirs };
+}
+
+/** @type {(first: Block, other: Block, down: number[], across: number[]) => Difference} */
+function minus(first, other, down, across) {
+  const [R, C] = [down.length, across.length];
+  const [d, second] = [new Float32Array(R * C), new Float32Array(R * C)];
   let top = 0;
-  for (let r = 0, cell = 0; r < n; r++) {
-    for (let c = 0; c < n; c++, cell++) {
-      second[cell] = other.w[partner[r] * n + partner[c]];
+  for (let r = 0, cell = 0; r < R; r++) {
+    for (let c = 0; c < C; c++, cell++) {
+      second[cell] = other.w[down[r] * C + across[c]];
       d[cell] = second[cell] - first.w[cell];
       if (Math.abs(d[cell]) > top) top = Math.abs(d[cell]);
     }
   }
-  const rows = ours.map((unit, r) => named(unit, theirs[partner[r]]));
-  return { rows, partner, d, R: n, C: n, top, first: first.w, second };
+  return { partner: down, d, R, C, top, first: first.w, second };
 }
 
 /** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
-const corresponds = (set, i, j, view) =>
-  !!partners(set, i, j, unitsOf(set.readings[i], view), unitsOf(set.readings[j], view), view).partner;
+const corresponds = (set, i, j, view) => [set, sideOf(set, "cols")].every((side) => !!paired(side, i, j, view).partner);
+/** @type {(pairing: { units: Unit[], others: Unit[], partner?: number[] }) => Unit[]} */
+const joined = ({ units: ours, others, partner }) => ours.map((unit, at) => named(unit, others[partner[at]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */
 const named = (unit, other) =>
   unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };

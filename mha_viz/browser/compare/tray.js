@@ -1,4 +1,4 @@
-// Changes of the tray: asked of the server one at a time, and shown when the panels come back.
+// Changes of the tray: request of the server one at a time, and shown when the panels come back.
 import { encodeTogether, nameOf, placeAfter, readingOf, viewAfter } from "./together.js";
 
 const ANSWER_AFTER = 4000; // milliseconds after which a change of the tray counts as not heard
@@ -18,10 +18,11 @@ export function edit(app, change) {
   app.sent = expected(set, change, after);
 }
 
-/** @type {(set: Panels, index: number) => { head: string, model: string, text: string, pair: string }} */
+// `request`: what an encoder–decoder was given; its source is not always among the texts of the axes.
+/** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
-  const { model, text, pair } = readingOf(set, index);
-  return { head: nameOf(set, index).name, model, text, pair };
+  const { model, text, pair, request } = readingOf(set, index);
+  return { head: nameOf(set, index).name, model, text, pair, ...request };
 }
 
 /** @type {(set: Panels, change: Edit) => Edit} */

@@ -91,7 +91,8 @@ function bar(reading, metric, head) {
   const line = make("dd", { class: "bar", "aria-hidden": true });
   line.style.setProperty("--share", `${Math.min(100, share)}%`);
   const value = make("dd", {}, measured(reading, metric, head));
-  return make("div", { title: metric.help }, make("dt", {}, metric.label), line, value);
+  const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
+  return make("div", { title: help }, make("dt", {}, metric.label), line, value);
 }
 
 // The opened head stands beside the grid; else below it.

@@ -16,12 +16,12 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.layout import Layout, Part, corpus_of
 from mha_viz.study.cluster.tasks import Model, encoder_of
-from mha_viz.study.corpus_effects import SEED, WORD, EffectSettings, Run, Taken, built_in_means, single_words
+from mha_viz.study.corpus_effects import SEED, WORD, EffectSettings, Measurement, Taken, built_in_means, single_words
 from mha_viz.study.run import Progress
 
 
 class Order(NamedTuple):
-    """A part to measure. ``settings.most``: so many of its sentences; ``chosen``: as for Run."""
+    """A part to measure. ``settings.most``: so many of its sentences; ``chosen``: as for Measurement."""
 
     part: Part
     annotated: Corpus
@@ -30,7 +30,7 @@ class Order(NamedTuple):
     chosen: tuple[int, ...] | None
 
 
-class ClusterRun(Run):
+class ClusterMeasurement(Measurement):
     """A measurement by the workers of a cluster; what came back so far, in order, has a result."""
 
     def __init__(self, cluster: OnCluster, encoder: Encoder, source: Source | Layout, settings: EffectSettings) -> None:
@@ -89,7 +89,7 @@ def measure(order: Order) -> Taken:
     corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
     means = _means(order.model) if order.settings.method == "mean" else None
     encoder = encoder_of(order.model)
-    run = Run(encoder, corpus, *order.settings, first=order.part.first, chosen=order.chosen, means=means)
+    run = Measurement(encoder, corpus, *order.settings, first=order.part.first, chosen=order.chosen, means=means)
     for _ in run.sentences():
         pass
     return run.taken()

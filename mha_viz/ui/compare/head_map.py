@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
@@ -114,13 +116,12 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
 
 @guarded()
 def _pin(attention: Attention, head: Head) -> None:
-    text = attention.text
+    text, made = attention.queries, request_of(attention)
     pins, _ = tray.read(st.query_params.get("tray"))
+    pin = Pin(request.page_request().to_pin(text.text), text.pair, attention.model, head)
+    if made is not None:
+        pin = replace(pin, text=made.text, target=made.target, part=made.part)
     try:
-        address.go(
-            tray=tray.write(
-                tray.add(pins, Pin(request.page_request().to_pin(text.text), text.pair, attention.model, head))
-            )
-        )
+        address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:
         complain_later(error)

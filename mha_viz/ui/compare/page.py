@@ -18,10 +18,11 @@ from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray
+from mha_viz.models.families import PARTS
+from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
-from mha_viz.ui.cache import office, ready
+from mha_viz.ui.cache import Target, office, ready
 from mha_viz.ui.compare import publish
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
@@ -39,11 +40,7 @@ SHOWS = {
     "map": "Map of all heads",
 }
 SIMILAR = 5
-OPEN = {
-    "word": "0-1",
-    "models": "0-1",
-    "off": "0-1",
-}  # two panels that are made to be compared open with their difference
+OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # two panels made to be compared open with their difference
 OF_WEIGHTS = ("similar", "map", "models", "off")  # they rest on divergences of rows, or on the whole model
 SHOWN = {"weight": "weight", "norm": "norm-weighted", "gradient": "gradient × weight", "rollout": "rollout"}
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
@@ -61,6 +58,7 @@ def show(what: PageRequest) -> None:
     if chosen == "tray":
         _tray(pins, what.where)
         return
+    two_stacks.controls(what.where)
     read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
     second = None if chosen == "word" else what.where.second  # a sentence of its own there, and nothing asked
     attention = read(what.text, replace(what.where, off=(), second=second))
@@ -81,8 +79,9 @@ def show(what: PageRequest) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Whose heads these are, and the way to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
-    text = attention.text
-    pair = f" <q>{escape(text.pair)}</q>" if text.pair else ""
+    text = attention.queries
+    second = attention.keys.text if attention.is_cross else text.pair
+    pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
             f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
@@ -165,7 +164,7 @@ def _tray(pins: Tray, where: Address) -> None:
         return
     each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
-    if len({(p.attention.model, p.attention.text.text, p.attention.text.pair) for p in panels.values()}) == 1:
+    if len({pins[number].reading for number in panels}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
         _draw(list(panels.values()), tuple(panels), diff="0-1" if _is_a_pair(tuple(panels.values())) else "")
@@ -180,8 +179,9 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
     """A pinned head, read again; None, with a word on why, when it cannot be had now."""
     try:
         model = catalog.resolve(pin.model)
-        if ready(model) or office().has_reading(model, pin.text, pin.pair):
-            attention = inference.read_by(model, pin.text, pin.pair, where)
+        of = Target(pin.target, pin.part)
+        if ready(model) or office().has_reading(model, pin.text, pin.pair, of):
+            attention = inference.read_by(model, pin.text, pin.pair, where, of)
             if attention is None:
                 return None
             head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map a layer
@@ -225,7 +225,10 @@ def _on_edit() -> None:
 
 def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
-    text, pair, model, head = (str(event.get(name) or "") for name in ("text", "pair", "model", "head"))
+    names = ("text", "pair", "model", "head", "target", "part")
+    text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
+    if part in PARTS:
+        return Pin(text, pair, model, Head.parse(head), target=target, part=part)
     return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
 
 
@@ -238,8 +241,9 @@ def _kept_on_explore() -> dict[str, str]:
 def _place(pin: Pin) -> dict[str, str]:
     """Where the Explore page shows a head."""
     text, pair = address.fits(pin.text, pin.pair)
-    place = {"text": text, "head": str(pin.head)} | ({"pair": pair} if pair else {})
-    return place | ({"model": pin.model} if pin.model != catalog.default().name else {})
+    model = pin.model if pin.model != catalog.default().name else ""
+    place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
+    return {"text": text} | {name: value for name, value in place.items() if value}
 
 
 def _edited(pins: Tray, event: dict[str, object]) -> Tray:
@@ -310,7 +314,9 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None)  # it is read here, and not asked for
-        other = inference.read_by(_model(what), second, what.where.pair, where)
+        other = inference.read_by(
+            _model(what), second, what.where.pair, where, two_stacks.target_of(_model(what), where)
+        )
         panels += [Panel(other, head)] if other is not None else []
     return panels
 
@@ -347,7 +353,7 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     if not ready(model):
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
-    other = inference.read_by(model, what.text, what.where.pair)
+    other = inference.read_by(model, what.text, what.where.pair, of=two_stacks.beside(model, attention, what.where))
     if other is None:
         return [Panel(attention, head)]
     similar, nats = office().most_similar_head(attention, head, other)
@@ -387,7 +393,7 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[Vi
     at = parameters.get("at", "")
     pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):
-        count = len(panels[pin_of].attention.text)
-        if all((token or 0) < count for token in view.pinned):
+        axes = panels[pin_of].attention.queries, panels[pin_of].attention.keys
+        if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
             return view, pin_of
     return replace(view, pin=""), 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mha_viz.analysis.active import active
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence
@@ -15,6 +15,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, most_sought_first, plain_name, standing, standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
+from mha_viz.ui import two_stacks
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore.gold import word_block
 from mha_viz.ui.studies import studies
@@ -40,7 +41,10 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) 
     on, measured = "", False
     try:
         model = catalog.resolve(attention.model)
-        findings, on, measured = studies().roles(model), studies().measured_on(model), studies().is_measured(model)
+        if two_stacks.is_part(attention):
+            measured = True  # nothing is left to measure: no study reads such a model
+        else:
+            findings, on, measured = studies().roles(model), studies().measured_on(model), studies().is_measured(model)
     except MhaVizError:  # a model that is not offered any more
         pass
 
@@ -54,6 +58,8 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
     """The roles one by one; of each head first what people look for."""
+    if not findings:
+        return []
     findings = tuple(most_sought_first(findings))
     hits = _hits(findings, attention, gold)
     badges = []

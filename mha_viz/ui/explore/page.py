@@ -12,9 +12,9 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.packet import Link, Start, text_key
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray
+from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
 from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import annotated, words_of
+from mha_viz.ui.annotated import Annotated, annotated, words_of
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import averages, case, gold, measuring
@@ -44,7 +44,8 @@ def draw(what: PageRequest, attention: Attention) -> None:
     begin = opened_first(what, attention)
     heads = (Head.parse(begin.head) if where.head is None else where.head,)
     wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
-    n = len(attention.text)
+    queries, keys = len(attention.queries), len(attention.keys)
+    n = max(queries, keys)
     odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
     inference.say_cut(attention, where)
     inference.say_unknown(attention)
@@ -52,9 +53,13 @@ def draw(what: PageRequest, attention: Attention) -> None:
         remark(f"Part of this link could not be used ({', '.join(odd)}).")
     wanted = wanted if heads[0] in wanted else (Head.parse(begin.head),)
     entitle(str(wanted[0]), quoted(what.sentence))
-    link = Link(*where.link, words=where.words) if where.link and max(where.link) < n else None
-    annotation = what.gold()
-    measuring.show(attention.model)
+    fits = where.link and where.link[0] < queries and where.link[1] < keys
+    link = Link(*where.link, words=where.words) if where.link and fits else None
+    is_part = two_stacks.is_part(attention)
+    two_stacks.say(attention)
+    annotation = None if is_part else what.gold()
+    if not is_part:
+        measuring.show(attention.model)
     case.show(annotation, attention, where.case)
     if where.quantity == "gradient":
         _ask(attention, where)
@@ -69,16 +74,21 @@ def draw(what: PageRequest, attention: Attention) -> None:
         on_measure=measuring.start,
     )
     say_complaint()
+    _beside_gold(what, attention, annotation, wanted[0])
+    shown = [] if is_part else averages.show(what, attention.model)
+    view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
+    takeaway.of_reading(attention, wanted, view, shown)
+
+
+def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated | None, head: Head) -> None:
+    """What gold annotation says of the open head, where there is any, or what the words suggest."""
     if attention.quantity != "weight":
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
     elif annotation is not None:
-        gold.show(annotation, attention, wanted[0])
-    else:
+        gold.show(annotation, attention, head)
+    elif not two_stacks.is_part(attention):
         _say_pasted(what)
         gold.propose(attention)
-    shown = averages.show(what, attention.model)
-    view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
-    takeaway.of_reading(attention, wanted, view, shown)
 
 
 def _ask(attention: Attention, where: Address) -> None:
@@ -122,9 +132,17 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = page_request()
-    if view.get("of") == text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ()):
+    if view.get("of") == _belongs_to(what):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
+
+
+def _belongs_to(what: PageRequest) -> str:
+    """What the packet of the reading that is asked for says that a view belongs to."""
+    with suppress(MhaVizError):
+        if two_stacks.has_two(catalog.resolve(inference.shown_model(what.where) or catalog.default().name)):
+            return text_key("", what.where.part)
+    return text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ())
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
@@ -146,9 +164,10 @@ def _on_tray() -> None:
                 "Heads are compared by their weights in the whole model; the drawing shows something else.",
                 "Switch all heads on and show weights, then add the head.",
             )
-        pin = Pin(
-            what.to_pin(what.sentence), what.where.pair, str(event.get("model", "")), Head.parse(str(event.get("head")))
-        )
+        name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
+        target, part = two_stacks.target_of(catalog.resolve(name), what.where)
+        text = what.sentence if part else what.to_pin(what.sentence)
+        pin = Pin(text, what.where.pair, name, head, target=target, part=part)
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:

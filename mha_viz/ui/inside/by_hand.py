@@ -19,7 +19,7 @@ from mha_viz.ui.parts import plain
 LARGE = 30.0  # scores above it are lowered by the largest one, as programs do: e to the power of 30 has 14 digits
 
 
-class Row(NamedTuple):
+class SoftmaxRow(NamedTuple):
     """The softmax of one query, [key] each: ``products`` q · k, ``scores`` after the scaling, ``powers`` e to the score
     less ``lowered``, 0 where the query must not look, and ``shares``, which sum to 1."""
 
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     shares: npt.NDArray[np.float64]
 
 
-def row_of(trace: Trace, head: int, query: int, divided: bool) -> Row:
+def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
     """The softmax of a row step by step; without the scaling where it is not ``divided``."""
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if divided else products
@@ -38,12 +38,12 @@ def row_of(trace: Trace, head: int, query: int, divided: bool) -> Row:
     largest = float(scores[is_open].max())
     lowered = largest if largest > LARGE else 0.0
     powers = np.where(is_open, np.exp(np.where(is_open, scores, lowered) - lowered), 0)
-    return Row(products, scores, lowered, powers, powers / powers.sum())
+    return SoftmaxRow(products, scores, lowered, powers, powers / powers.sum())
 
 
 def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
     """The row as a table in Markdown: ``tokens`` one by one, what is left together, and the sum."""
-    row = row_of(trace, head, query, divided)
+    row = softmax_row(trace, head, query, divided)
     scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
     power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
     columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), power, "share"]
@@ -65,7 +65,7 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
 
 def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
     """The same numbers unrounded, of every token; no score and power where the query must not look."""
-    row = row_of(trace, head, query, divided)
+    row = softmax_row(trace, head, query, divided)
     columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
     rows = []
     for at, token in enumerate(trace.text.tokens):

@@ -86,7 +86,7 @@ def _on_change() -> None:
     address.go(costs=None if numbers == FIRST else ",".join(map(str, numbers)))
 
 
-class Row(NamedTuple):
+class CostRow(NamedTuple):
     """A line of the table: what it says, in Markdown and in a picture, and of which costs."""
 
     words: str
@@ -96,33 +96,33 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row(
+    CostRow(
         r"$d_{\text{model}}$, h, n",
         "d<sub>model</sub>, h, n",
         lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
     ),
-    Row(r"$d_k = d_{\text{model}} / h$", "d<sub>k</sub> = d<sub>model</sub> / h", lambda c: f"{c.d_k:,}", True),
-    Row(
+    CostRow(r"$d_k = d_{\text{model}} / h$", "d<sub>k</sub> = d<sub>model</sub> / h", lambda c: f"{c.d_k:,}", True),
+    CostRow(
         "parameters: $W_Q$, $W_K$, $W_V$, $W_O$",
         "parameters: W<sub>Q</sub>, W<sub>K</sub>, W<sub>V</sub>, W<sub>O</sub>",
         lambda c: f"{c.parameters:,}",
         True,
     ),
-    Row("parameters with biases", "parameters with biases", lambda c: f"{c.with_biases:,}"),
-    Row(
+    CostRow("parameters with biases", "parameters with biases", lambda c: f"{c.with_biases:,}"),
+    CostRow(
         "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$",
         "multiply-adds: x W<sub>Q</sub>, x W<sub>K</sub>, x W<sub>V</sub>, and W<sub>O</sub>",
         lambda c: f"{c.projections:,}",
     ),
-    Row("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q · k and A v", lambda c: f"{c.products:,}"),
-    Row("multiply-adds in total", "multiply-adds in total", lambda c: f"{c.multiply_adds:,}", True),
-    Row("memory: parameters with biases", "memory: parameters with biases", lambda c: _memory(c.parameter_bytes)),
-    Row(
+    CostRow("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q · k and A v", lambda c: f"{c.products:,}"),
+    CostRow("multiply-adds in total", "multiply-adds in total", lambda c: f"{c.multiply_adds:,}", True),
+    CostRow("memory: parameters with biases", "memory: parameters with biases", lambda c: _memory(c.parameter_bytes)),
+    CostRow(
         "memory: q, k, v, concatenation, output",
         "memory: q, k, v, concatenation, output",
         lambda c: _memory(c.vector_bytes),
     ),
-    Row("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _memory(c.weight_bytes), True),
+    CostRow("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _memory(c.weight_bytes), True),
 )
 NUMBERS = (
     *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
@@ -149,7 +149,7 @@ def _table(columns: Mapping[str, Costs]) -> None:
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
 
 
-def _cell(row: Row, cost: Costs) -> str:
+def _cell(row: CostRow, cost: Costs) -> str:
     return f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost)
 
 

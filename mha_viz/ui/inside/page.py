@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
 from mha_viz.quotes import shortened
-from mha_viz.ui import address, inference, request, takeaway
+from mha_viz.ui import address, inference, request, takeaway, two_stacks
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.components.pointed import follow
@@ -66,6 +66,8 @@ def show(what: PageRequest) -> None:
     """The page, from what the URL asks for."""
     st.html(_STYLE)
     say_complaint()
+    if two_stacks.refused(what.where, "the steps inside a head are shown"):
+        return
     attention = inference.requested_reading(what.text, what.where)
     if attention is None:
         return

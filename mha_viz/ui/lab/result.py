@@ -36,10 +36,10 @@ SLICES = (
 def in_words(settings: Settings) -> str:
     """The settings that an experiment uses, in words."""
     names = {"heads": "h", "weight": "λ"}
-    settingsin_words = [
+    named = [
         f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
     ]
-    return ", ".join(settingsin_words)
+    return ", ".join(named)
 
 
 @st.fragment

@@ -1,17 +1,20 @@
-"""What the Roles page gives away: its map, the card of a head, its tables as charts, and how the toy model learned."""
+"""What the Roles page gives away: its map, the card of a head, its tables as charts, weights on repeated tokens, and
+how the toy models learned."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from mha_viz.analysis.repeats import DRAWS, LENGTH, DecoderHeads
 from mha_viz.attention import Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import against_rules, offsets, role_map, shares
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
-from mha_viz.ui.roles import filters, learning, overview, relations
+from mha_viz.ui.roles import filters, learning, overview, relations, repeated
 from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.takeaway import Chart
@@ -35,6 +38,35 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
             "Coreference: best heads and simple rules", "coreference", table, "mention", OF_MENTIONS, about
         )
     return made
+
+
+def on_repeats(model: catalog.Model) -> list[Chart]:
+    """The charts of repeated tokens: the measure in view, with the numbers of all four, and how the second toy
+    learned."""
+    heads = repeated.measured_heads(model)
+    made = [] if heads is None else [_weights(model, heads)]
+    if repeated.is_toy(model):
+        step = repeated.step_in_view()
+        about = f"Mean weight of every head on repeated random tokens over training; step {step:,} is marked."
+        made += [
+            Chart(
+                f"Training: {repeated.SPELT[measure].lower()}",
+                f"training-{measure}",
+                partial(repeated.scores_chart, measure, step),
+                about,
+            )
+            for measure in repeated.LEARNED
+        ]
+    return made
+
+
+def _weights(model: catalog.Model, heads: DecoderHeads) -> Chart:
+    measure = repeated.measure_in_view()
+    label = f"{repeated.SPELT[measure]}: mean weight of each head"
+    about = f"Heads of {model.label} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
+    code = f"import mha_viz as mv\n\nheads = mv.decoder_heads({heads.model!r})\nheads.table()\n"
+    draw = partial(repeated.weights_chart, heads, measure)
+    return Chart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)
 
 
 def _map(evidence: Evidence, head: Head | None, about: str) -> Chart:

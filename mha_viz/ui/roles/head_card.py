@@ -15,7 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
-from mha_viz.figures.role_words import DIRECTIONS, by_head, standing_with_numbers
+from mha_viz.figures.role_words import DIRECTIONS, HELD_OUT, by_head, standing_with_numbers
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation
@@ -50,6 +50,8 @@ def summary(evidence: Evidence, head: Head) -> None:
     findings = by_head(evidence.findings()).get(head, [])
     sentences = [f"* {f.role}, {plain(standing_with_numbers(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
+    if any(HELD_OUT in sentence for sentence in sentences):
+        st.caption("*Held-out* cases are from the half of the sentences on which the head was not picked.")
     parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
     st.page_link(
         navigation.page("explore"), label=":primary[Open in Explore]", query_params={**parameters, "head": str(head)}
@@ -232,4 +234,4 @@ def _listed(title: str, listed: Sequence[Answers], head: Head, gold: str) -> Non
         for arc in missed:
             forms = sentence.forms
             expected = " or ".join(forms[i] for i in arc.gold)
-            st.caption(plain(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, gold: “{expected}”"))
+            st.caption(plain(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected}”"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog

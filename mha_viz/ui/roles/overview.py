@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.profile import Finding
+from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import role_map

@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, takeaway
+from mha_viz.ui import address, inference, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -34,13 +34,15 @@ def show(where: Address) -> None:
     with left:
         if not ready(model):
             return inference.download(model)
-        evidence = evidence_on(model, corpus)
-        if evidence is None:
-            return repeated.show(model)
-        headline.show(model, evidence)
-        head = _existing(evidence, where.head)
-        if evidence.findings():
-            show_map(evidence, head)
+        evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
+        if evidence is not None:
+            headline.show(model, evidence)
+            head = _existing(evidence, where.head)
+            if evidence.findings():
+                show_map(evidence, head)
+    if evidence is None:
+        repeated.show(model)
+        return takeaway.of_charts(charts.on_repeats(model))
     with right:
         headline.corpus(evidence)
         if head is not None:
@@ -48,6 +50,12 @@ def show(where: Address) -> None:
         elif evidence.findings():
             show_strongest(evidence)
     headline.trust(evidence)
+    _below(model, evidence, head)
+    takeaway.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
+
+
+def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
+    """The sections under the map: the open head, how a toy learned, the tables, and other corpora and models."""
     if head is not None:
         head_card.show(model, evidence, head)
     if model.name == learning.MODEL:
@@ -59,7 +67,6 @@ def show(where: Address) -> None:
     relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
-    takeaway.of_charts(charts.charts(model, evidence, head))
 
 
 def _existing(evidence: Evidence, linked: Head | None) -> Head | None:

@@ -12,7 +12,8 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.analysis.examples import Example, examples, spans
-from mha_viz.analysis.profile import Finding, Profile
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.excerpts import Span, excerpts, shorter
@@ -140,7 +141,7 @@ def _case(example: Example) -> None:
     if example.detail.endswith("head_to_dep"):  # the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
-    mark = "right" if example.right else f"gold: {gold}" if gold else "wrong"
+    mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
     st.caption(plain(f"{answer}, weight {example.weight:.2f}, {mark}"))
 
 

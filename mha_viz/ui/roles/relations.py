@@ -21,7 +21,7 @@ from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
 from mha_viz.ui.roles import filters, score_rows
-from mha_viz.ui.roles.score_rows import Row
+from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given, studies
 
@@ -116,11 +116,11 @@ def readable(evidence: Evidence, level: str) -> Any:
     return table.sort_values("gain", ascending=False)
 
 
-def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[Row]:
+def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
     """A line for each of a table with the columns "best head", "score" and these baselines."""
     for what, (_, line) in zip(words, table.iterrows(), strict=True):
         head = Head.parse(line["best head"].split()[0])
-        yield Row(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
+        yield ScoreRow(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
 
 
 def _columns() -> dict[str, Any]:

@@ -14,21 +14,26 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.effects import head_grid as grid_of_heads
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
+from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import is_causal
 from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
-from mha_viz.ui import navigation
+from mha_viz.ui import address, navigation
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
+from mha_viz.ui.roles.learning import PARAMETER
 from mha_viz.ui.shelves import Once, Shelf
 from mha_viz.ui.study_progress import result_of
 
 TOY = "repeater"
+LEARNED = ("previous", "induction")  # measures that are shown over its training
+SLIDER, MEASURE = "repeater_step", "repeats_measure"
+FIRST = "induction"  # of the measures
 EXAMPLE = "dog river anna green tower king dog river anna green tower"
 PREVIOUS = "L0H0.L0H3"  # of the second toy: its heads that look at the token before
 PART = 10  # sequences of one request
@@ -81,14 +86,33 @@ def show(model: catalog.Model) -> None:
             if heads is not None:
                 _roles(heads)
                 _grid(heads)
-        if model.name.partition("@")[0] == TOY:
+        if is_toy(model):
             _learning()
+
+
+def is_toy(model: catalog.Model) -> bool:
+    """True for the second toy, at whatever step of its training."""
+    return model.name.partition("@")[0] == TOY
+
+
+def measured_heads(model: catalog.Model) -> DecoderHeads | None:
+    """What was measured of a model; None before that."""
+    return _measured().shelf.get(_key(model))
+
+
+def measure_in_view() -> str:
+    """The measure that the squares show."""
+    return str(st.session_state.get(MEASURE) or FIRST)
+
+
+def _key(model: catalog.Model) -> str:
+    return str((model.name, model.path))
 
 
 def _heads(model: catalog.Model) -> DecoderHeads | None:
     """The measurement, from memory or from a job; None until the visitor asks for it. Raises what the model raises."""
-    key = str((model.name, model.path))
-    result = _measured().shelf.get(key)
+    key = _key(model)
+    result = measured_heads(model)
     if result is not None:
         return result
     order = partial(_measured().desk.order, key, model.label, partial(_study, key, model))
@@ -97,7 +121,7 @@ def _heads(model: catalog.Model) -> DecoderHeads | None:
         st.button("Measure these heads", key="measure_repeats", on_click=_begin, args=(order,))
         return None
     words = "Reading repeated random tokens"
-    return result_of(order(), words, "stop_repeats", lambda: _measured().shelf.get(key))
+    return result_of(order(), words, "stop_repeats", lambda: measured_heads(model))
 
 
 @guarded()
@@ -132,17 +156,21 @@ def _roles(heads: DecoderHeads) -> None:
 
 
 def _grid(heads: DecoderHeads) -> None:
-    measure = st.segmented_control(
+    st.segmented_control(
         "Mean weight",
         list(MEASURES),
-        default="induction",
+        default=FIRST,
         format_func=SPELT.__getitem__,
-        key="repeats_measure",
+        key=MEASURE,
         required=True,
     )
-    values = heads.trained[list(MEASURES).index(str(measure))]
-    chart = grid_of_heads(values, "mean weight", (), theme(), decimal)
-    head_grid(chart, "repeats", f"{SPELT[str(measure)]}: mean weight of each head.")
+    measure = measure_in_view()
+    head_grid(weights_chart(heads, measure, theme()), "repeats", f"{SPELT[measure]}: mean weight of each head.")
+
+
+def weights_chart(heads: DecoderHeads, measure: str, colours: Theme) -> Any:
+    """The mean weight of each head in one measure."""
+    return grid_of_heads(heads.trained[list(MEASURES).index(measure)], "mean weight", (), colours, decimal)
 
 
 # ---- How the second toy learned ------------------------------------------------------------------------------
@@ -157,7 +185,6 @@ def _history() -> Any:
 
 def _learning() -> None:
     """A slider over the training of the second toy, and its scores at each step."""
-    saved = list(steps(asset(TOY)))
     st.markdown("### How it learned")
     st.markdown(
         "A causal model of two layers of attention alone read words in random order that came again in the same "
@@ -166,22 +193,41 @@ def _learning() -> None:
         "stays, without both it is lost.",
         width=900,
     )
-    _at_a_step(saved)
+    _at_a_step()
+
+
+def step_in_view() -> int:
+    """The step of training that the URL names; the last one unless it is one that was saved."""
+    saved = steps(asset(TOY))
+    step = st.query_params.get(PARAMETER, "")
+    return int(step) if step in map(str, saved) else saved[-1]
+
+
+def scores_chart(measure: str, step: int, colours: Theme) -> Any:
+    """One measure of every head over the training of the second toy, with a step marked."""
+    table = _history()
+    return scores(table[table["task"] == measure], step, SPELT[measure], colours)
 
 
 @st.fragment
 @guarded(complain)
-def _at_a_step(saved: list[int]) -> None:
-    step = st.select_slider("Steps of training", saved, value=saved[-1], key="repeater_step")
-    columns = st.columns(2, gap="large")
-    for column, measure in zip(columns, ("previous", "induction"), strict=True):
-        table = _history()
-        chart = scores(table[table["task"] == measure], int(step), SPELT[measure], theme())
+def _at_a_step() -> None:
+    saved, step = steps(asset(TOY)), step_in_view()
+    st.session_state[SLIDER] = step  # the URL is the state: Back and links move the control too
+    st.select_slider("Steps of training", saved, key=SLIDER, on_change=_on_step)
+    for column, measure in zip(st.columns(2, gap="large"), LEARNED, strict=True):
+        chart = scores_chart(measure, step, theme())
         column.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG)
     st.caption("Mean weight of every head on repeated random tokens; blue: the highest at the end, dotted: chance.")
     page, name = navigation.page, f"{TOY}@{step}" if step != saved[-1] else TOY
     st.page_link(
         page("explore"), label=":primary[Open this step in Explore]", query_params={"model": name, "text": EXAMPLE}
     )
-    query = {"model": TOY, "text": EXAMPLE, "off": "L0H0.L0H3"}
+    query = {"model": TOY, "text": EXAMPLE, "off": PREVIOUS}
     st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)
+
+
+@guarded()
+def _on_step() -> None:
+    step = st.session_state[SLIDER]
+    address.go(**{PARAMETER: None if step == steps(asset(TOY))[-1] else str(step)})

@@ -44,7 +44,7 @@ STYLE = """
 """
 
 
-class Row(NamedTuple):
+class ScoreRow(NamedTuple):
     """What is scored in words, the head that does best, its score, and the score of each baseline in the order of
     their names."""
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
     baselines: tuple[float, ...]
 
 
-def draw(heading: str, baselines: Iterable[str], rows: Iterable[Row]) -> None:
+def draw(heading: str, baselines: Iterable[str], rows: Iterable[ScoreRow]) -> None:
     """A table with a line per row; each head is a link to its card."""
     names = tuple(baselines)
     here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
@@ -71,7 +71,7 @@ def draw(heading: str, baselines: Iterable[str], rows: Iterable[Row]) -> None:
     )
 
 
-def _line(row: Row, names: tuple[str, ...], here: Mapping[str, str]) -> str:
+def _line(row: ScoreRow, names: tuple[str, ...], here: Mapping[str, str]) -> str:
     scores = [
         (number, name, score)
         for number, (name, score) in enumerate(zip(names, row.baselines, strict=True), start=1)

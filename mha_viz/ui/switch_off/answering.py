@@ -19,6 +19,7 @@ from mha_viz.ui import address, inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, guarded, plain, theme
 from mha_viz.ui.takeaway import Chart
 
@@ -164,13 +165,6 @@ def direct(model: catalog.Model, attention: Attention, question: Question) -> li
             "switching the head off."
         )
         draw = partial(charts.signed_grid, added, "logits")
-        st.plotly_chart(
-            legible(draw(theme())),
-            key="direct_grid",
-            theme=None,
-            config=CONFIG,
-            width="content",
-            alt="Direct contribution of each head to the logit.",
-        )
+        head_grid(draw(theme()), "direct_grid", "Direct contribution of each head to the logit.")
     label = f"Direct contribution of each head to the logit of “{question.word}”"
     return [Chart(label, "direct", draw, f"No head is off; {reading(attention)}.")]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, batches, joined
+from mha_viz.analysis.effects import Effects, Together, all_effects, batches
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Ablation, Question
@@ -21,7 +22,7 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
-from mha_viz.ui import address, asking, inference, navigation, takeaway
+from mha_viz.ui import address, asking, inference, navigation, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
@@ -30,19 +31,12 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import result_of
+from mha_viz.ui.study_progress import Order, ordered
 from mha_viz.ui.switch_off import answering, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
-EFFECTS = Rules(
-    one="study of effects",
-    many="studies of effects",
-    stop="Wait until it is done, or leave its page.",
-    places=16,
-    forgotten=lambda: 10.0,
-    one_per_tab=True,
-)
+EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
 Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
 CAUTION = (
@@ -56,6 +50,8 @@ def show(what: PageRequest) -> None:
     say_complaint()
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
+    if two_stacks.refused(what.where, "heads are switched off"):
+        return
     attention = inference.requested_reading(what.sentence, what.where)
     if attention is None:
         return
@@ -113,28 +109,12 @@ def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
 # ---- What is known --------------------------------------------------------------------------------------
 
 
-class _Parts:
-    """The studies of effects that run on this server: one place for each visitor, one study at a time."""
-
-    def __init__(self) -> None:
-        self._desk: Desk[Key] = Desk(EFFECTS)
-
-    def order(self, key: Key, model: catalog.Model, attention: Attention) -> Job:
-        """Begin the study of a reading, or join the one under way. Raises Busy."""
-        work = partial(_study, key=key, model=model, attention=attention)
-        return self._desk.order(key, attention.text.text[:40], work)
-
-    def left(self, key: Key) -> bool:
-        """True when this visitor stopped the last study of this reading."""
-        return self._desk.left(key)
-
-
 @Once
-def _parts() -> _Parts:
-    return _Parts()
+def _desk() -> Desk[Key]:
+    return Desk(EFFECTS)
 
 
-def _study(job: Job, key: Key, model: catalog.Model, attention: Attention) -> None:
+def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
     """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
     batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
@@ -143,7 +123,7 @@ def _study(job: Job, key: Key, model: catalog.Model, attention: Attention) -> No
             raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
         parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
-    office().effects.put(key, joined(parts))
+    office().effects.put(key, all_effects(parts))
 
 
 def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> Effects:
@@ -154,17 +134,8 @@ def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> 
         return effects
     if ablation.method == "mean":
         inference.measure_means(model)
-    order = partial(_parts().order, key, model, attention)
-    if _parts().left(key):
-        st.button("Continue", key="go_on_each_head", on_click=_go_on, args=(order,))
-        raise Cancelled("You stopped this.")
-    words = "Switching off one head after the other"
-    return result_of(order(), words, "stop_each_head", lambda: office().effects.get(key))
-
-
-@guarded()
-def _go_on(order: Callable[[], Job]) -> None:
-    order()
+    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "each_head")
+    return ordered(_desk(), order, "Switching off one head after the other", lambda: office().effects.get(key))
 
 
 def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:
@@ -188,26 +159,10 @@ def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
     return f"{which} ({method}); {reading(attention)}."
 
 
-def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """A chart of a width of its own scrolls where the page is narrower."""
-    chart = legible(chart)
-    width = chart.layout.width
-    if width:
-        st.html(
-            f"<style>.st-key-wide_switch_{key} .stElementContainer:has(.stPlotlyChart) {{ min-width: {int(width)}px; }}"
-            "</style>"
-        )
-    selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"} if on_select else {}
-    with st.container(key=f"wide_switch_{key}"):
-        st.plotly_chart(
-            chart,
-            key=key,
-            theme=None,
-            config=CONFIG,
-            width=int(width) if width else "stretch",
-            alt=alt,
-            **selecting,
-        )
+def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Literal["ignore"] = "ignore") -> None:
+    st.plotly_chart(
+        legible(chart), key=key, theme=None, config=CONFIG, alt=alt, on_select=on_select, selection_mode="points"
+    )
 
 
 def _most(effects: Effects, on: str) -> None:
@@ -278,35 +233,36 @@ def _changes(
     """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
     future = inference.without(model, ablation.text, ablation.pair, off, ablation.method)
     without = inference.wait(future, "Reading the text again…")
-    moved = per_head(attention, without)
-    moved[: off[0].layer + 1] = np.nan  # they read what they read before
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
         st.markdown("1 − cosine of each token’s state after the last layer.")
         tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
+    drawn = [Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
     with right:
         st.subheader("Which heads attend differently")
-        st.markdown(
-            "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at "
-            "most 693."
-        )
-        chart = charts.head_grid(moved, "nats", off, theme())
-        head_grid(chart, "later_heads", "Change of each later head’s attention.")
+        later, opened = _later_heads(per_head(attention, without), off, about)
     st.page_link(
         navigation.page("explore"),
         label="Open the attention without these heads in Explore →",
-        query_params={**address.now(), "head": str(_most_moved(moved, off))},
+        query_params={**address.now(), "head": str(opened)},
     )
-    return [
-        Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about),
-        Chart("Change of each later head", "later-heads", lambda t: charts.head_grid(moved, "nats", off, t), about),
-    ]
+    return [*drawn, *later]
 
 
-def _most_moved(moved: Any, off: tuple[Head, ...]) -> Head:
-    """The head whose attention changes most; where none can, the first that is off."""
-    if np.isnan(moved).all():
-        return off[0]
-    return Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))
+def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> tuple[list[Chart], Head]:
+    """How far the attention of later heads has ``moved`` [layer, head]: the chart, and the head that it moved most; no
+    chart and the first head that is off where no layer comes after it."""
+    if off[0].layer == len(moved) - 1:
+        st.markdown("None: no head comes after the last layer.")
+        return [], off[0]
+    moved[: off[0].layer + 1] = np.nan  # they read what they read before
+    st.markdown(
+        "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at most "
+        "693."
+    )
+    label = "Change of each later head"
+    head_grid(charts.head_grid(moved, "nats", off, theme()), "later_heads", f"{label}’s attention.")
+    drawn = Chart(label, "later-heads", lambda theme: charts.head_grid(moved, "nats", off, theme), about)
+    return [drawn], Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))

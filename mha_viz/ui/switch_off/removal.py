@@ -31,14 +31,7 @@ from mha_viz.ui.switch_off.answering import answer_of, unit
 from mha_viz.ui.takeaway import Chart
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
-REMOVALS = Rules(
-    one="removal of heads",
-    many="removals of heads",
-    stop="Stop it, or wait until it is done.",
-    places=16,
-    forgotten=lambda: 10.0,
-    one_per_tab=True,
-)
+REMOVALS = Rules("removal of heads", "removals of heads", one_per_tab=True)
 Key = tuple[object, ...]
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-
-import streamlit as st
 
 from mha_viz.analysis.effects import Together, draws, together
 from mha_viz.attention import Attention, Head
@@ -15,18 +12,10 @@ from mha_viz.models import catalog
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
-from mha_viz.ui.parts import guarded
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import result_of
+from mha_viz.ui.study_progress import Order, ordered
 
-TOGETHER = Rules(
-    one="study of heads together",
-    many="studies of heads together",
-    stop="Stop it, or wait until it is done.",
-    places=16,
-    forgotten=lambda: 10.0,
-    one_per_tab=True,
-)
+TOGETHER = Rules("study of heads together", "studies of heads together", one_per_tab=True)
 Key = tuple[str, Ablation, tuple[Head, ...]]  # of a reading, and of what is switched off in it
 
 
@@ -44,17 +33,8 @@ def effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: 
         return result
     if ablation.method == "mean":
         inference.measure_means(model)
-    order = partial(_desk().order, key, attention.text.text[:40], partial(_study, key, model, attention))
-    if _desk().left(key):
-        st.button("Continue", key="go_on_together", on_click=_go_on, args=(order,))
-        raise Cancelled("You stopped this.")
-    words = "Reading the text without these heads"
-    return result_of(order(), words, "stop_together", lambda: office().together.get(key))
-
-
-@guarded()
-def _go_on(order: Callable[[], Job]) -> None:
-    order()
+    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "together")
+    return ordered(_desk(), order, "Reading the text without these heads", lambda: office().together.get(key))
 
 
 def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:

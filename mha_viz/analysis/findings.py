@@ -1,0 +1,83 @@
+"""Roles that were found: what a head does, how well, and how far that can be trusted; a line of ``roles.csv`` each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.attention import Head
+
+CORPORA = "; "  # between the names of corpora
+CANDIDATE = (
+    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
+    *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
+)
+COLUMNS = (*CANDIDATE, "status", "corpora", "lowest_score")
+WITHIN = ("layer", "head", "offset", "mass_in_word")  # of the table position: what stays within words
+
+
+class Finding(NamedTuple):
+    """A line of the table of roles. ``low`` and ``high`` are NaN where the score is no share of cases.
+
+    ``upos`` is what the best rule by part of speech scores, ``upos_rule`` its name, and ``beats_upos`` whether the head
+    does better on every corpus; NaN, "" and None for other roles than syntax. ``untrained``: the score of the best
+    untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
+    scores on them. ``within_words``, of position: the share of the head's attention to that token that stays within a
+    word, by the table ``position``; NaN elsewhere.
+    """
+
+    head: Head
+    role: str
+    detail: str
+    score: float
+    baseline: float
+    gain: float
+    n: int
+    low: float
+    high: float
+    upos: float = math.nan
+    upos_rule: str = ""
+    beats_upos: bool | None = None
+    untrained: float = math.nan
+    status: str = "suggested"
+    corpora: tuple[str, ...] = ()
+    lowest: float = math.nan
+    within_words: float = math.nan
+
+
+def finding(*line: Any) -> Finding:
+    """The finding of a line with COLUMNS, of texts or of values."""
+    cells = dict(zip(COLUMNS, line, strict=True))
+    names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
+    score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
+    return Finding(
+        Head(int(cells["layer"]), int(cells["head"])),
+        str(cells["role"]),
+        str(cells["detail"]),
+        *(score, baseline, gain, int(cells["n"]), low, high, upos),
+        upos_rule="" if _is_empty(cells["upos_rule"]) else str(cells["upos_rule"]),
+        beats_upos=None if _is_empty(cells["beats_upos"]) else str(cells["beats_upos"]) == "True",
+        untrained=untrained,
+        status=str(cells["status"]),
+        corpora=tuple(str(cells["corpora"]).split(CORPORA)),
+        lowest=lowest,
+    )
+
+
+def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
+    """The roles, those of position with the share that stays within words; ``position``: its lines, columns WITHIN."""
+    shares = {(int(layer), int(head), POSITIONS.get(int(at), "")): share for layer, head, at, share in position}
+    return tuple(
+        f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
+        for f in findings
+    )
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or cell == "" or cell != cell  # NaN is not itself
+
+
+def _number(cell: Any) -> float:
+    return math.nan if _is_empty(cell) else float(cell)

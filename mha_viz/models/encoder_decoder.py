@@ -1,0 +1,222 @@
+"""Models of two stacks: an encoder reads a source, and a decoder attends to a target and to what the encoder made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+
+from mha_viz.attention import Attention, Weights
+from mha_viz.attention.encoder_decoder import made_by
+from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
+from mha_viz.models import capture, cores
+from mha_viz.models.capture import LastLayerSeen, Tap
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import CROSS, DECODER, ENCODER, ENCODER_DECODERS, PARTS
+from mha_viz.models.generation import MOST, greedy, writing_of
+from mha_viz.models.opening import open_two_stacks
+from mha_viz.models.tokenizer import TextPieces, Tokenizer
+from mha_viz.quotes import quoted
+from mha_viz.text import Piece
+
+__all__ = ["EncoderDecoder"]
+
+_PROBE = "The animal was tired."
+
+
+class Tokenizers(NamedTuple):
+    """Of source and target, as transformers has them, and whether the model's files hold all that writes a target."""
+
+    source: Any
+    target: Any
+    can_write: bool
+
+
+class EncoderDecoder(Encoder):
+    """A model of two stacks with its tokenizers. Nothing in it changes after loading: any number of threads may call
+    it. ``layers`` and ``heads`` are those of the decoder."""
+
+    def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
+        super().__init__(model, tokenizers.source, name, revision, device)
+        self._tokenizer = Tokenizer(tokenizers.source, name, self.limit, pairs=False)
+        self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
+        self._target_vocabulary = tokenizers.target
+        self._can_write = tokenizers.can_write
+        self._writing = writing_of(model)
+        stacks, config = ENCODER_DECODERS[self.family], self.config
+        self._encoder_shape = int(getattr(config, stacks.encoder.layers)), int(getattr(config, stacks.encoder.heads))
+        self.layers, self.heads = (int(getattr(config, entry)) for entry in stacks.decoder[:2])
+
+    @classmethod
+    def _files(cls, folder: Path, name: str) -> tuple[Any, Any]:
+        model, *tokenizers = open_two_stacks(folder, name)
+        return model, Tokenizers(*tokenizers)
+
+    def __repr__(self) -> str:
+        encoder = "{} layers × {} heads".format(*self._encoder_shape)
+        return f"EncoderDecoder({self.name}, {self.family}, {encoder}, {self.layers} layers × {self.heads} heads)"
+
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS) -> Attention:
+        """What every head of one part of the model does with a source ``text`` and a ``target``.
+
+        ``part``: "cross", from each token of the target to those of the source, [layer, head, target, source];
+        "decoder", from the target to itself and what is before; "encoder", from the source to itself, for which no
+        target is needed. ``target``: empty, and the model writes it: at each step the most probable next token, at most
+        64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a target
+        is predicted and never read.
+
+        A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText where there is nothing to read
+        or the model writes nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
+        SettingError for another part, ModelUnsupported where the files name no token that a target begins with, or lack
+        the weights that write one.
+        """
+        part = part or CROSS
+        if part not in PARTS:
+            raise SettingError(f"part is {str(part)[:40]!r}.", f"Choose one of {', '.join(PARTS)}.")
+        source = self._read(text, pair)
+        if part == ENCODER:
+            weights = self._weights(source.ids, [], part)
+            return Attention(self.name, self.revision, source.tokenized(), weights, made=made_by(part))
+        is_written = not target.strip()
+        read = self._written(source) if is_written else self._typed_target(target)
+        queries, keys = read.tokenized(), source.tokenized()
+        weights = self._weights(source.ids, read.ids, part)
+        made = made_by(part, keys, is_written)
+        if part == DECODER:
+            return Attention(self.name, self.revision, queries, weights, made=made)
+        return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)
+
+    # ---- the target -------------------------------------------------------------------------------------------------
+
+    def _typed_target(self, target: str) -> TextPieces:
+        """The pieces of a target as the decoder is given them: moved on by one, so that each predicts the next."""
+        read = self._target_tokenizer.read(target)
+        pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
+        while pieces and pieces[-1][1].word is None:  # what ends a text is predicted, not read
+            pieces.pop()
+        if self._writing.first is not None:
+            while pieces and pieces[0][1].word is None:
+                pieces.pop(0)
+        begin = [(token, self._special(token), 0) for token in self._beginning()]
+        if read.cut or len(begin) + len(pieces) > self.limit:
+            raise TextError(
+                f"The target is longer than {self.name} reads: {self.limit} pieces, with the token that it begins "
+                "with.",
+                "Shorten the target.",
+            )
+        ids, named, types = map(list, zip(*begin, *pieces, strict=True))
+        return TextPieces(read.text, "", ids, types, named, None)
+
+    def _written(self, source: TextPieces) -> TextPieces:
+        """The pieces of the target that the model writes."""
+        if not self._can_write:
+            raise ModelUnsupported(
+                f"The files of {quoted(self.name)} lack the weights that write a target.", "Type a target."
+            )
+        start = self._start()
+        with self._rows(), cores.turn:
+            ids = greedy(self._model, source.ids, self._writing, min(MOST, self.limit - 1))
+        text, pieces = self._spelt(ids)
+        if not text.strip():
+            raise EmptyText(f"{self.name} ends the target before its first word.", "Type a target.")
+        return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
+
+    def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
+        """The text of pieces, and where each of them stands in it: up to where the text with it grows."""
+        decode = self._target_vocabulary.backend_tokenizer.decode
+        special = frozenset(self._target_vocabulary.all_special_ids)
+        text = decode(ids, skip_special_tokens=True)
+        pieces: list[Piece] = []
+        end, word = 0, -1
+        for count, token in enumerate(ids, 1):
+            if token in special:
+                pieces.append(self._special(token))
+                continue
+            start, end = end, max(end, len(decode(ids[:count], skip_special_tokens=True).rstrip("\ufffd")))
+            word += word < 0 or text[start:end][:1].isspace()
+            pieces.append(Piece(self._named(token), start, end, word, 0))
+        return text, pieces
+
+    def _beginning(self) -> list[int]:
+        """What a target begins with."""
+        return [self._start()] + ([] if self._writing.first is None else [self._writing.first])
+
+    def _start(self) -> int:
+        if self._writing.start is None:
+            raise ModelUnsupported(
+                f"The files of {quoted(self.name)} name no token that a target begins with (decoder_start_token_id).",
+                "Read the encoder alone, or choose another model.",
+            )
+        return self._writing.start
+
+    def _special(self, token: int) -> Piece:
+        return Piece(self._named(token), 0, 0, None, 0)
+
+    def _named(self, token: int) -> str:
+        return str(self._target_vocabulary.convert_ids_to_tokens(token) or f"<{token}>")
+
+    # ---- the model --------------------------------------------------------------------------------------------------
+
+    def _weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
+        """[layer, head, query, key] of one part, read-only."""
+        layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
+        queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
+        tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
+        given = torch.tensor([source], device=self.device)
+        with self._rows(), cores.turn, torch.inference_mode(), capture.tapped(tap):
+            if part == ENCODER:
+                self._model.get_encoder()(input_ids=given)
+            else:
+                begun = torch.tensor([target], device=self.device)
+                self._model(input_ids=given, decoder_input_ids=begun, use_cache=False)
+        if tap.taken != layers:
+            raise ModelUnsupported(
+                f"{self.name} shows the attention of {tap.taken} of its {layers} layers.", "Choose another model."
+            )
+        weights: Weights = tap.weights.cpu().numpy()
+        weights.flags.writeable = False
+        return weights
+
+    def _prepare(self) -> None:
+        """Run once: what cannot be drawn is refused now, and the first visitor does not wait."""
+        self.encode(_PROBE, part=ENCODER)
+        if self._writing.start is not None:
+            self.encode(_PROBE, target=_PROBE, part=CROSS)
+
+    # ---- what one stack of layers is needed for ---------------------------------------------------------------------
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ModelUnsupported(
+            f"{quoted(self.name)} is an encoder–decoder: its attention can be read, and this needs a model of one "
+            "stack of layers.",
+            "Choose a model such as BERT.",
+        )
+
+    pieces = read_words = prepared = through = batch = untrained = last_states = before_w_o = w_o = _refuse
+
+
+class PartTap(Tap):
+    """Takes the attention of one part. The layers of the encoder come first, then of each of the decoder’s its
+    attention to the target and that to the source."""
+
+    def __init__(self, weights: torch.Tensor, part: str, before: int) -> None:
+        super().__init__(weights)
+        self.taken = 0  # layers
+        first = {ENCODER: 0, DECODER: before, CROSS: before + 1}[part]
+        self._calls = (
+            range(first, first + len(weights)) if part == ENCODER else range(first, before + 2 * len(weights), 2)
+        )
+
+    def take(self, weights: torch.Tensor) -> None:
+        """Keep the weights of the next attention, [1, head, query, key], where it is of the part."""
+        if self.seen in self._calls:
+            self.weights[self._calls.index(self.seen)].copy_(weights[0])
+            self.taken += 1
+        self.seen += 1
+
+    def end_if_last(self) -> None:
+        """Raise LastLayerSeen when all layers of the part were seen."""
+        if self.taken == len(self.weights):
+            raise LastLayerSeen

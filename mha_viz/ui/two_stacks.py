@@ -1,0 +1,140 @@
+"""Encoder–decoders on a page: which part is shown, what the target is, and what a page says that needs one stack."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from urllib.parse import quote
+
+import streamlit as st
+
+from mha_viz.attention import Attention
+from mha_viz.attention.encoder_decoder import read_back
+from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
+from mha_viz.models import catalog, hub
+from mha_viz.models.families import CROSS, ENCODER, PARTS
+from mha_viz.models.folder import parts
+from mha_viz.text import clean
+from mha_viz.ui import address
+from mha_viz.ui.address import Address
+from mha_viz.ui.cache import NONE, Target
+from mha_viz.ui.parts import complain, complain_later, guarded, remark
+
+MOST_TYPED = 2_000  # characters of a target
+WHY = {
+    "cross": "Rows are tokens of the target and columns those of the source: no token stands before, after or on "
+    "another one. Weights on the token itself and its neighbours, roles and gold annotation are not defined here.",
+    "decoder": "Roles and gold annotation belong to the source; they are not defined for the target.",
+    "encoder": "Roles are measured of models with one stack of layers; they are not defined here.",
+}
+
+
+def has_two(model: catalog.Model) -> bool:
+    """Whether a model is an encoder–decoder; False while its files are not here."""
+    with suppress(MhaVizError):
+        folder = hub.local_folder(model)
+        return folder is not None and bool(parts(folder))
+    return False
+
+
+def target_of(model: catalog.Model, where: Address) -> Target:
+    """What the URL asks an encoder–decoder to read besides the source; nothing of a model of one stack."""
+    if not has_two(model):
+        return NONE
+    return Target("" if where.part == ENCODER else where.target, where.part)
+
+
+def beside(model: catalog.Model, attention: Attention, where: Address) -> Target:
+    """What an encoder–decoder reads to stand beside another model's reading: the same part, else its encoder."""
+    if not has_two(model):
+        return NONE
+    made, _ = read_back(attention.made)
+    return target_of(model, where) if made is not None else Target(part=ENCODER)
+
+
+def controls(where: Address) -> None:
+    """The choice of a part and the target, for an encoder–decoder."""
+    with suppress(MhaVizError):
+        if not has_two(_model(where)):
+            return
+        with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
+            key = f"part_{where.part}"  # another value in the URL is another widget: Back changes both
+            st.segmented_control(
+                "Attention of",
+                PARTS,
+                default=where.part,
+                required=True,
+                key=key,
+                width="content",
+                on_change=_on_part,
+                args=(key, where.part),
+            )
+            if where.part != ENCODER:
+                key = f"target_{where.target}"
+                st.text_input(
+                    "Target",
+                    where.target,
+                    key=key,
+                    max_chars=MOST_TYPED,
+                    placeholder="Empty: the model writes it, up to 64 tokens",
+                    on_change=_on_target,
+                    args=(key,),
+                )
+
+
+def _model(where: Address) -> catalog.Model:
+    return catalog.resolve(where.model) if where.model else catalog.default()
+
+
+@guarded()
+def _on_part(key: str, before: str) -> None:
+    part = st.session_state[key]
+    if part not in PARTS:
+        return
+    of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the two have heads of their own
+    changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
+    address.go(part=None if part == CROSS else part, **changes)
+
+
+@guarded()
+def _on_target(key: str) -> None:
+    target = clean(str(st.session_state[key])[:MOST_TYPED]).strip()
+    if len(quote(target)) > address.room_for("target"):
+        remedy = "Shorten one of them, or remove a compared head with a long text."
+        complain_later(TextError("Source and target are together too long for the page’s link.", remedy))
+        return
+    address.go(target=target or None, **dict.fromkeys((*address.OF_THESE_TOKENS, "case")))
+
+
+# ---- What is said ---------------------------------------------------------------------------------------
+
+
+def say(attention: Attention) -> None:
+    """What the model wrote, and what is not defined for a part; nothing of a model of one stack."""
+    made, _ = read_back(attention.made)
+    if made is None:
+        return
+    if made.is_generated:
+        remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
+    remark(WHY[made.part])
+
+
+def is_part(attention: Attention) -> bool:
+    """Whether a reading is of a part of an encoder–decoder."""
+    return read_back(attention.made)[0] is not None
+
+
+def refused(where: Address, what: str) -> bool:
+    """Whether the model is an encoder–decoder, with a word on ``what`` needs one stack of layers."""
+    try:
+        model = _model(where)
+    except MhaVizError:  # said where its reading is asked for
+        return False
+    if not has_two(model):
+        return False
+    complain(
+        ModelUnsupported(
+            f"{model.label} is an encoder–decoder: {what} for models of one stack of layers alone.",
+            "Its attention is drawn on Explore and Compare. Choose another model for this page.",
+        )
+    )
+    return True

@@ -464,6 +464,14 @@ def test_a_panic_is_one_line_of_the_command(
 
 
 def test_a_panic_reaches_the_page_as_a_plain_error(panicking: Path) -> None:
-    question = {"ask": "read", "model": str(panicking), "text": ENDLESS, "pair": "", "words": []}
+    question = {
+        "ask": "read",
+        "model": str(panicking),
+        "text": ENDLESS,
+        "pair": "",
+        "words": [],
+        "part": "",
+        "target": "",
+    }
     with pytest.raises(ModelBroken, match="crashed the library"):
         answer(Models(), question)

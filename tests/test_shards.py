@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,14 @@ def test_a_bad_line_with_a_bracket_leaves_the_chains_of_its_document_out() -> No
     part = read_part(f"# newdoc id = a\n{good}{bad}".encode(), CONLLU, "t.conllu", START)
     assert [len(s.mentions) for s in part.sentences] == [0]
     assert "the coreference of this document is left out" in part.left_out[1]
+
+
+@given(
+    st.lists(st.sampled_from(["", " ", "# newdoc", "# newdoc id = a", "#", "1\ta"]), max_size=30), st.integers(0, 60)
+)
+def test_a_document_ends_at_the_first_blank_line_before_its_next(lines: list[str], size: int) -> None:
+    """As a pattern says it that looks at the same lines again and again."""
+    pattern = re.compile(rb"\n[ \t]*\n(?=(?:#[^\n]*\n)*?#[ \t]*newdoc(?: id = a)?\n)")
+    data = "".join(f"{line}\n" for line in lines).encode()
+    match = pattern.search(data, size)
+    assert cutting._document_end(data, size) == (match.end() if match else 0)

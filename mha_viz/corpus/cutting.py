@@ -22,7 +22,7 @@ HEAD = 4_000_000  # bytes by which the kind of a file is told
 BOM = b"\xef\xbb\xbf"
 SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
 NEW_DOCUMENT = rb"#[ \t]*newdoc(?:[ \t]*\r?\n|[ \t]*=| id[ \t]*=[ \t]*\S)"
-DOCUMENT_END = re.compile(rb"\n[ \t\r\f\v]*\n(?=(?:[ \t\r\f\v]*\n|#[^\n]*\n)*?" + NEW_DOCUMENT + rb")")
+DOCUMENT_BEGIN = re.compile(rb"^" + NEW_DOCUMENT, re.MULTILINE)
 ENTITY = b"Entity="
 
 Boundary = Callable[[bytes, int], int]
@@ -106,8 +106,29 @@ def _sentence_end(data: bytes, size: int) -> int:
 
 
 def _document_end(data: bytes, size: int) -> int:
-    match = DOCUMENT_END.search(data, size)
-    return match.end() if match else 0
+    """The end of the first blank line after ``size`` bytes between which and ``# newdoc`` are only comments and blank
+    lines."""
+    done = data.find(b"\n", size) + 1 or len(data)
+    for match in DOCUMENT_BEGIN.finditer(data, size):
+        cut_at = _blank_line_before(data, done, match.start())
+        if cut_at:
+            return cut_at
+        done = match.start()
+    return 0
+
+
+def _blank_line_before(data: bytes, first: int, last: int) -> int:
+    """The end of the last blank line from ``first`` to ``last``, both the beginnings of lines, with nothing but
+    comments after it; 0 where there is none. What has been looked at is not looked at again."""
+    while last > first:
+        begin = data.rfind(b"\n", first, last - 1) + 1 or first
+        line = data[begin:last]
+        if not line.strip():
+            return last
+        if not line.startswith(b"#"):
+            return 0
+        last = begin
+    return 0
 
 
 def _parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: str) -> Iterator[bytes]:

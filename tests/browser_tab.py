@@ -47,6 +47,7 @@ class BrowserTab:
         self.url = url
         self.is_altered = False  # by a test that listens to it, routes its requests or adds scripts: not for another
         self.page: Page = next((page for page in context.pages if page.url.endswith(IDLE)), None) or context.new_page()
+        self.page.bring_to_front()  # a browser draws hardly anything in a tab behind another
         self.page.set_default_timeout(PATIENCE)
         if self.page.viewport_size != viewport:
             self.page.set_viewport_size(viewport)

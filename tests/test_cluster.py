@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,12 @@ COUNTS = ("n", "correct", "first", "last", "word", "answer", "right", "n_even", 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """A cluster of two worker processes, one for all tests."""
-    with connected(workers=2) as client:
-        yield client
+    """A cluster of two worker processes, one for all tests. A worker begins with the main module of this process, in
+    whose place a test that ran a page has left the app."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+        with connected(workers=2) as client:
+            yield client
 
 
 @pytest.fixture(scope="module")

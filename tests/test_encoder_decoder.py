@@ -234,6 +234,20 @@ def test_rollout_is_of_one_text(opened: Opened) -> None:
     assert mv.rollout(opened("t5").encode(SENTENCE, part="encoder")).quantity == "rollout"
     with pytest.raises(MhaVizError):
         mv.rollout(opened("t5").encode(SENTENCE, target=TARGET))
+    with pytest.raises(MhaVizError, match="takes in the source"):
+        mv.rollout(opened("t5").encode(SENTENCE, target=TARGET, part="decoder"))
+
+
+@families
+def test_special_tokens_that_are_typed_are_read(family: str, opened: Opened) -> None:
+    """What the tokenizer adds at the end of a target is not read; what a person typed is."""
+    encoder = opened(family)
+    ending = encoder._target_vocabulary.eos_token
+    plain = encoder.encode(SENTENCE, target=TARGET).queries.tokens
+    typed = encoder.encode(SENTENCE, target=f"{TARGET} {ending}").queries.tokens
+    assert [token.text for token in plain if token.text == ending and token.word is None][1:] == []
+    assert typed[-1].text == ending
+    assert len(typed) > len(plain)
 
 
 # ---- What a person can cause -------------------------------------------------------------------------------
@@ -403,3 +417,16 @@ def test_a_reading_from_transformers_own_tensors_is_the_same(opened: Opened, pla
     ours = encoder.encode(SENTENCE, target=TARGET)
     np.testing.assert_allclose(other.weights, ours.weights, atol=EQUAL)
     assert len(other.keys) == len(ours.keys)
+
+
+def test_codes_of_languages_are_bounded(
+    folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = tmp_path / "many"
+    shutil.copytree(folder("marian"), many)
+    numbers = json.loads((many / "vocab.json").read_text("utf-8"))
+    numbers |= {f">>{code}<<": len(numbers) + code for code in range(2)}
+    (many / "vocab.json").write_text(json.dumps(numbers), "utf-8")
+    monkeypatch.setattr("mha_viz.models.marian.MAX_ADDED", 1)
+    with pytest.raises(ModelUnsupported, match="more codes than there are languages"):
+        mv.load(str(many))

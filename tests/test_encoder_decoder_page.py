@@ -201,3 +201,15 @@ def test_a_model_of_one_stack_shows_none_of_it() -> None:
     page = PageSession({"text": SOURCE, "target": TARGET, "part": "encoder"})
     assert "keys" not in page.shown().header
     assert not any(one.key and one.key.startswith("target_") for one in page.at.text_input)
+
+
+def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
+    page = visit("pages/20_compare.py", show="off", off="L0H0", target=TARGET)
+    assert "this one is an encoder–decoder" in page.said
+    assert len(panels(page)["panels"]) == 1
+
+
+def test_pinned_heads_of_two_parts_keep_their_parts_in_another_quantity(model: str, visit: Visit) -> None:
+    pins = [Pin(SOURCE, "", model, Head(0, 0), part=part) for part in ("encoder", "decoder")]
+    page = visit("pages/20_compare.py", tray=tray.write(tuple(pins)), shown="rollout", part="encoder")
+    assert "takes in the source" in page.said

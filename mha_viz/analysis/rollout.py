@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention import Attention
+from mha_viz.attention.encoder_decoder import read_back
 from mha_viz.errors import ShapeError
 
 
@@ -16,12 +17,18 @@ def rollout(attention: Attention) -> Attention:
 
     A reading of one head a layer, [layer, 1, token after the layer, input token]; rows sum to 1. It is computed from
     weights alone, so it knows nothing of values and feed-forward parts. Raises ShapeError for readings that do not have
-    the whole weights of all heads from a text to itself.
+    the whole weights of all heads from a text to itself, and for a decoder that takes in a source as well.
     """
     if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
             "Rollout follows whole attention weights of a text to itself; these are not.",
             "Take the reading as the model gave it.",
+        )
+    made, _ = read_back(attention.made)
+    if made is not None and made.part == "decoder":
+        raise ShapeError(
+            "Rollout follows a text through its own layers; between them this decoder takes in the source.",
+            "Take the encoder, with part=encoder.",
         )
     identity = np.eye(len(attention.queries))
     followed, through = [], identity

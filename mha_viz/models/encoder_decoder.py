@@ -94,10 +94,10 @@ class EncoderDecoder(Encoder):
         """The pieces of a target as the decoder is given them: moved on by one, so that each predicts the next."""
         read = self._target_tokenizer.read(target)
         pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
-        while pieces and pieces[-1][1].word is None:  # what ends a text is predicted, not read
+        while pieces and _is_added(pieces[-1][1]):  # what ends a text is predicted, not read
             pieces.pop()
         if self._writing.first is not None:
-            while pieces and pieces[0][1].word is None:
+            while pieces and _is_added(pieces[0][1]):
                 pieces.pop(0)
         begin = [(token, self._special(token), 0) for token in self._beginning()]
         if read.cut or len(begin) + len(pieces) > self.limit:
@@ -220,3 +220,8 @@ class PartTap(Tap):
         """Raise LastLayerSeen when all layers of the part were seen."""
         if self.taken == len(self.weights):
             raise LastLayerSeen
+
+
+def _is_added(piece: Piece) -> bool:
+    """Whether the tokenizer added a piece; one that was typed stands somewhere in the text."""
+    return piece.word is None and not piece.end

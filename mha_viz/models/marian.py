@@ -17,7 +17,7 @@ from tokenizers.models import Unigram
 from transformers import PreTrainedTokenizerFast
 
 from mha_viz.errors import ModelBroken, ModelUnsupported
-from mha_viz.models.pipeline import MAX_PIECE
+from mha_viz.models.pipeline import MAX_ADDED, MAX_PIECE
 from mha_viz.models.protobuf import fields
 from mha_viz.quotes import quoted
 
@@ -83,6 +83,8 @@ def _bytes(value: int | bytes) -> bytes:
 def _made(model: _SentencePiece, numbers: list[str]) -> Any:
     least = min(model.scores.values())
     codes = [piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")]  # of target languages
+    if len(codes) > MAX_ADDED:
+        raise NotImplementedError("with more codes than there are languages")
     named = {UNKNOWN, END, PADDING, *codes}
     vocabulary = [
         (piece, model.scores[piece]) if piece in model.scores else (_NOWHERE * (piece not in named) + piece, least)

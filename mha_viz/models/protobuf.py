@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+MOST_FIELDS = 4_000_000  # of a message: some for each piece of the largest vocabulary
 _FIXED = {1: 8, 5: 4}  # bytes of a number, by the kind of its field
+_BITS = 64  # of a number of varying length, seven in each byte
 
 
 def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The number of each field of a message, and what it holds: a whole number, or the bytes of a text, of another
     message or of a float. Raises ValueError or IndexError for what is no message."""
-    at = 0
+    at = count = 0
     while at < len(raw):
+        count += 1
+        if count > MOST_FIELDS:
+            raise ValueError("more fields than a vocabulary has")
         tag, at = _varint(raw, at)
         kind = tag & 7
         if kind == 0:
@@ -21,13 +26,17 @@ def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
         if kind != 2 and kind not in _FIXED:
             raise ValueError("not protobuf")
         length, at = _varint(raw, at) if kind == 2 else (_FIXED[kind], at)
+        if at + length > len(raw):
+            raise ValueError("cut off")
         yield tag >> 3, raw[at : at + length]
         at += length
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while raw[at] & 0x80:
-        value |= (raw[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | raw[at] << shift, at + 1
+    value = 0
+    for shift in range(0, _BITS, 7):
+        byte, at = raw[at], at + 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ValueError("a number of more than ten bytes")

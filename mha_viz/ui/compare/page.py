@@ -329,6 +329,9 @@ def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
             remark("No head is switched off.")
             st.page_link(navigation.page("switch_off"), label="Choose heads to switch off", query_params=address.now())
         return [Panel(attention, head)]
+    if two_stacks.is_part(attention):
+        remark("Heads are switched off in models of one stack of layers alone; this one is an encoder–decoder.")
+        return [Panel(attention, head)]
     text = attention.text
     st.markdown(f"{inference.listed(off)} switched off ({what.where.how}) in the second panel.")
     future = inference.without(catalog.resolve(attention.model), text.text, text.pair, off, what.where.how)

@@ -205,7 +205,7 @@ def test_a_model_of_one_stack_shows_none_of_it() -> None:
 
 def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
     page = visit("pages/20_compare.py", show="off", off="L0H0", target=TARGET)
-    assert "this one is an encoder–decoder" in page.said
+    assert "No head is switched off." in page.said
     assert len(panels(page)["panels"]) == 1
 
 

@@ -135,8 +135,8 @@ def read_by(
     by an encoder–decoder of the part that ``of`` names; None, with a word on why, where there is none."""
     try:
         if where is not None and where.quantity != DEFAULTS["shown"]:
-            part = {"part": of.part, "target": of.text} if of.part else {}
-            return _shown(model, text, replace(where, pair=pair, off=(), **part))
+            target, part = of if of.part else (where.target, where.part)
+            return _shown(model, text, replace(where, pair=pair, off=(), target=target, part=part))
         return _await(model, text, pair, of)
     except MhaVizError as error:
         complain(error)

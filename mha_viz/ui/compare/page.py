@@ -323,14 +323,12 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
 
 def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The head in the whole model, and while the heads of the URL are off."""
-    off = tuple(one for one in what.where.off if one in attention.every_head())
+    may = () if two_stacks.is_part(attention) else attention.every_head()
+    off = tuple(one for one in what.where.off if one in may)
     if not off:
         with st.container(horizontal=True, vertical_alignment="center"):
             remark("No head is switched off.")
             st.page_link(navigation.page("switch_off"), label="Choose heads to switch off", query_params=address.now())
-        return [Panel(attention, head)]
-    if two_stacks.is_part(attention):
-        remark("Heads are switched off in models of one stack of layers alone; this one is an encoder–decoder.")
         return [Panel(attention, head)]
     text = attention.text
     st.markdown(f"{inference.listed(off)} switched off ({what.where.how}) in the second panel.")

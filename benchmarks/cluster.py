@@ -105,7 +105,8 @@ class _Measured:
 
     def _processor(self) -> float:
         """Of the workers and of this process, in which the scheduler runs."""
-        return time.process_time() + sum(self._client.run(time.process_time).values())
+        of_workers: dict[str, float] = self._client.run(time.process_time)
+        return time.process_time() + sum(of_workers.values())
 
     def memory_rows(self, what: str) -> Iterator[Row]:
         """The largest memory of a worker, and whether it grows."""

@@ -87,7 +87,8 @@ def join(parent: nn.Module, names: Sequence[str]) -> None:
     layers = [getattr(parent, name) for name in names]
     if not available() or any(type(layer) is not nn.Linear or layer.bias is None for layer in layers):
         return
-    whole = PackedLinear(*(torch.cat([getattr(layer, part) for layer in layers]) for part in ("weight", "bias")))
+    weight, bias = (torch.cat([getattr(layer, part) for layer in layers]) for part in ("weight", "bias"))
+    whole = PackedLinear(weight, bias)
     stop = 0
     for name, layer in zip(names, layers, strict=True):
         start, stop = stop, stop + layer.out_features

@@ -46,8 +46,8 @@ class Straight:
 def _through(layer: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
     """What leaves a layer that is given x, both [sentence, n, d_model]."""
     attention, after, wide, narrow = layer.attention.self, layer.attention.output, layer.intermediate, layer.output
-    projected = _projected(attention, x, tap)
-    heads, _ = capture.capture(attention, *projected, None, scaling=attention.scaling)
+    query, key, value = _projected(attention, x, tap)
+    heads, _ = capture.capture(attention, query, key, value, None, scaling=attention.scaling)
     x = after.LayerNorm(after.dense(heads.reshape(*x.shape[:-1], -1)) + x)
     between = wide.intermediate_act_fn(wide.dense(x))
     normalised: torch.Tensor = narrow.LayerNorm(narrow.dense(between) + x)

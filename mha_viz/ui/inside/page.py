@@ -71,7 +71,7 @@ def show(what: PageRequest) -> None:
     attention = inference.requested_reading(what.text, what.where)
     if attention is None:
         return
-    inference.say_cut(attention, what.where)
+    inference.say_cut(attention, what.where, what.sentence)
     inference.say_unknown(attention)
     head = _head(what, attention)
     entitle(f"Inside {head}", quoted(what.sentence))

@@ -62,6 +62,11 @@ def diagram(page: PageSession) -> dict[str, Any]:
     return content
 
 
+def formulas_stand_on_one_line(page: PageSession) -> bool:
+    """The browser draws a formula of two lines as an error."""
+    return all(line.count("$$") % 2 == 0 for line in page.said.splitlines())
+
+
 def select(page: PageSession, name: str, value: int) -> None:
     page.at.selectbox(key=f"inside_{name}").set_value(value).run()
     page.check()
@@ -85,6 +90,7 @@ def test_the_page_begins_with_x_and_the_first_example() -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_has_text_shapes_and_charts(step: str) -> None:
     page = visit(step=step)
+    assert formulas_stand_on_one_line(page)
     assert diagram(page)["step"] == step
     assert "### " in page.said
     assert "inside-shapes" in "".join(e.proto.body for e in page.at.get("html"))
@@ -113,6 +119,7 @@ def test_places_turn_q_and_k_in_a_step_of_their_own(
     assert f"is **{decimal(trace.q[3, 7, 0], 3)}**" in page.said.replace("= **", "is **")
     assert f"with them it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
     assert ("Of the 8 numbers only the first" in page.said) is (family in ("gpt_neox", "phi") and trace.d_k == 8)
+    assert formulas_stand_on_one_line(page)
     assert ("(RMSNorm)" in page.said) is (family in ("gemma3_text", "qwen3"))
     before, apart = charts(page)
     drawn = [trace.before_turn[0][3, 7], trace.q[3, 7], trace.before_turn[1][3, 3], trace.k[3, 3]]
@@ -226,7 +233,9 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in page_text
     assert f"gives **{share:.1%}** of its attention" in page_text
     assert "This is the matrix\nthat Explore draws" in page_text
-    page_text = visit(step="softmax", divide="no").said
+    undivided = visit(step="softmax", divide="no")
+    assert formulas_stand_on_one_line(undivided)
+    page_text = undivided.said
     assert "This is the matrix" not in page_text
     assert "the model's own differs" not in page_text
     assert r"A = \mathrm{softmax}" not in page_text

@@ -267,8 +267,7 @@ def _as_shares_undivided(o: Opened, share: float) -> str:
     return rf"""### Scores become shares, here without the division
 Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
 
-$$\mathrm{{softmax}}\left(q k^\top\right) \qquad \text{{in place of}} \qquad
-\mathrm{{softmax}}\left({_scaled(t)}\right)$$
+$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
 The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
 {o.word(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.

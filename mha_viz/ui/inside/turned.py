@@ -27,8 +27,9 @@ So far q and k do not say where their tokens stand. In this model position enter
 of a query are taken as a point in a plane, which is **turned about 0** by an angle that grows with the token's place m,
 faster for small i and slower for large i:
 
-$$q'_i = q_i \cos m\theta_i - q_{{i+{_half(t)}}} \sin m\theta_i \qquad
-q'_{{i+{_half(t)}}} = q_i \sin m\theta_i + q_{{i+{_half(t)}}} \cos m\theta_i$$
+$$q'_i = q_i \cos m\theta_i - q_{{i+{_half(t)}}} \sin m\theta_i$$
+
+$$q'_{{i+{_half(t)}}} = q_i \sin m\theta_i + q_{{i+{_half(t)}}} \cos m\theta_i$$
 
 Keys are turned in the same way ({ROTARY}), values are not.{_partly(t, rotation)}{_normed(rotation)}
 

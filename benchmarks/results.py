@@ -180,7 +180,12 @@ def _comparable(row: dict[str, Any]) -> float:
 
 def summary(folder: Path) -> str:
     """The Markdown page over all JSON files in ``folder`` that hold rows; others are only named."""
-    lines = ["# Results", "", "Medians (smallest–largest) of repeated runs; `python -m benchmarks --full` writes this page.", ""]
+    lines = [
+        "# Results",
+        "",
+        "Medians (smallest–largest) of repeated runs; `python -m benchmarks --full` writes this page.",
+        "",
+    ]
     files = sorted(folder.glob("*.json"))
     benchmarks = {file.name: json.loads(file.read_text("utf-8")) for file in files}
     shown = {

@@ -140,6 +140,7 @@ def _models(model: Model) -> tuple[Encoder, Encoder]:
 @lru_cache(maxsize=2)
 def _opened(model: Model) -> tuple[Encoder, Encoder]:
     process.prepare()
+    process.keep_memory()
     if model.folder and Path(model.folder).is_dir():
         encoder = Encoder.from_folder(Path(model.folder), name=model.name, revision=model.revision, device=model.device)
     else:

@@ -30,7 +30,9 @@ def words_of(visitor: BrowserTab) -> list[str]:
 def columns_of(visitor: BrowserTab) -> list[str]:
     """The columns of the table of weights."""
     visitor.page.get_by_text("These weights as a table").click()
-    return visitor.page.locator(".tablebox thead th").all_inner_texts()
+    columns = visitor.page.locator(".tablebox thead th")
+    expect(columns.first).to_be_visible()  # a tab behind another one draws it late
+    return columns.all_inner_texts()
 
 
 def test_pasted_words_and_typed_words_stay_with_those_who_asked(newcomer: Callable[..., BrowserTab]) -> None:

@@ -28,10 +28,10 @@ def words_of(visitor: BrowserTab) -> list[str]:
 
 
 def columns_of(visitor: BrowserTab) -> list[str]:
-    """The columns of the table of weights."""
+    """The columns of the table of weights, which is filled as soon as it is open."""
     visitor.page.get_by_text("These weights as a table").click()
     columns = visitor.page.locator(".tablebox thead th")
-    expect(columns.first).to_be_visible()  # a tab behind another one draws it late
+    expect(columns.first).to_be_visible()
     return columns.all_inner_texts()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -41,12 +42,16 @@ def _choose(label: str, *options: str) -> Act:
     return act
 
 
+def _settled(page: Page) -> None:
+    page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
+
+
 def _own_file_and_back(page: Page, _: int) -> None:
     """Without a file the page has no other control, so what was published is chosen again, once all has changed."""
     for corpus, shown in (("your own file", "CoNLL-U allows all measures"), ("published corpora", "What the 72 heads")):
         page.get_by_role("radio", name=corpus).click()
         page.get_by_text(shown).wait_for()
-        page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
+        _settled(page)
 
 
 def _next_head(page: Page, _: int) -> None:
@@ -57,12 +62,57 @@ def _next_head(page: Page, _: int) -> None:
 
 def _move_slider(page: Page, step: int) -> None:
     """Another experiment asks first what is expected; its slider comes after that."""
-    page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
+    _settled(page)
     skip = page.get_by_role("button", name="Skip")
     page.get_by_role("slider").or_(skip).first.wait_for()
     if skip.count():
         skip.click()
     page.get_by_role("slider").press("ArrowLeft" if step % 3 else "ArrowRight")
+
+
+def _search_and_leave(page: Page, step: int) -> None:
+    field = page.get_by_role("searchbox", name="Find a head")
+    field.fill(("pronoun", "L3H1")[step % 2])
+    page.get_by_role("region", name="Heads that answer").get_by_role("link").first.wait_for()
+    for _ in range(3):  # the answers, the words, the field
+        page.keyboard.press("Escape")
+
+
+def _keys(page: Page, _: int) -> None:
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    page.keyboard.press("Escape")
+
+
+def _open_task(page: Page, step: int) -> None:
+    """The other of the first two tasks; a click on the open one closes it."""
+    page.get_by_role("radiogroup").get_by_role("radio", name=str(step % 2 + 1), exact=True).first.click()
+
+
+def _answer(page: Page, step: int) -> None:
+    """An answer is asked for only below a task."""
+    _settled(page)
+    heads = page.get_by_role("radio", name=re.compile(r"^L\dH"))
+    if not heads.count():
+        _open_task(page, step)
+        heads.first.wait_for()
+    page.locator("label:has(input[type=radio])").nth(step % 4).click()
+
+
+def _path(url: str) -> str:
+    return url.partition("?")[0]
+
+
+def _there_and_back(link: str) -> Act:
+    def act(page: Page, _: int) -> None:
+        here = _path(page.url)
+        page.get_by_role("link", name=link).first.click()
+        page.wait_for_url(lambda url: _path(url) != here)
+        page.go_back()
+        page.wait_for_url(lambda url: _path(url) == here)
+        _settled(page)
+
+    return act
 
 
 def _take_away(page: Page, _: int) -> None:
@@ -136,6 +186,25 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "random": lambda page, _: page.get_by_role("button", name="at random").click(),
             "uniform": _check("uniform"),
             "zero": _check("zero"),
+        },
+    ),
+    "/questions": (
+        ".st-key-question_0",
+        {
+            "task": _open_task,
+            "answer": _answer,
+            "search": _search_and_leave,
+            "keys": _keys,
+            "experiment": _there_and_back("→ "),
+        },
+    ),
+    "/about": (
+        ".st-key-about_figure",
+        {
+            "explore": _there_and_back("Open it in Explore"),
+            "search": _search_and_leave,
+            "keys": _keys,
+            "roles": _there_and_back("Roles"),
         },
     ),
 }

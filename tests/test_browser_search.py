@@ -114,6 +114,16 @@ def test_escape_closes_one_thing_at_a_time(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_contain_text("Strongest link")
 
 
+def test_the_same_words_are_answered_again(visitor: BrowserTab) -> None:
+    page = visitor.visit("/questions")
+    for _ in range(2):
+        seek(page, "pronoun")
+        expect(answer(page, "L2H4")).to_be_visible()
+        for _ in range(3):
+            page.keyboard.press("Escape")
+        expect(field(page)).to_have_value("")
+
+
 def test_no_key_is_taken_from_somebody_who_types(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.field.click()

@@ -149,6 +149,18 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     )
 
 
+def test_a_shipped_profile_is_named_by_its_model_unless_a_folder_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert replicate(Path("toy"), treebank(tmp_path, 1)) == 0
+    assert "of 11 roles of grammar hold on 1.conllu" in capsys.readouterr().out
+    assert replicate(Path("../toy"), treebank(tmp_path, 1)) == 3
+    (tmp_path / "toy").mkdir()
+    assert replicate(Path("toy"), treebank(tmp_path, 1)) == 3
+    assert "holds no profile" in capsys.readouterr().err
+
+
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = treebank(tmp_path, 1)
     assert profile(corpus, tmp_path / "one") == 0

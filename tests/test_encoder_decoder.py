@@ -126,20 +126,23 @@ def test_a_target_is_written_as_transformers_writes_it(
 
 
 @families
-def test_a_reading_of_a_written_target_is_that_of_the_same_typed(
-    family: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+def test_a_reading_of_a_written_target_equals_transformers(
+    family: str, opened: Opened, plain: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mha_viz.models.encoder_decoder.MOST", 8)
     encoder = opened(family)
     written = encoder.encode(SENTENCE)
     assert written.made == ("typed", "cross-attention", "target generated")
     check_text(written.queries)
-    text = written.queries.text
-    typed = encoder.encode(SENTENCE, target=text)
+    source, target = encoder._read(SENTENCE).ids, encoder._written(encoder._read(SENTENCE)).ids
+    with torch.no_grad():
+        theirs = plain(family)(
+            input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target]), output_attentions=True
+        )
+    assert np.abs(written.weights - torch.cat(theirs.cross_attentions).numpy()).max() <= EQUAL
+    typed = encoder.encode(SENTENCE, target=written.queries.text)
     assert typed.made == ("typed", "cross-attention")
     assert written.key != typed.key
-    if encoder._typed_target(text).ids == encoder._written(encoder._read(SENTENCE)).ids:
-        np.testing.assert_allclose(written.weights, typed.weights, atol=EQUAL)
 
 
 # ---- What a reading is -----------------------------------------------------------------------------------
@@ -419,14 +422,15 @@ def test_a_reading_from_transformers_own_tensors_is_the_same(opened: Opened, pla
     assert len(other.keys) == len(ours.keys)
 
 
+@pytest.mark.parametrize("bound", ["MAX_ADDED", "MAX_ADDED_CHARACTERS"])
 def test_codes_of_languages_are_bounded(
-    folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bound: str, folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = tmp_path / "many"
     shutil.copytree(folder("marian"), many)
     numbers = json.loads((many / "vocab.json").read_text("utf-8"))
     numbers |= {f">>{code}<<": len(numbers) + code for code in range(2)}
     (many / "vocab.json").write_text(json.dumps(numbers), "utf-8")
-    monkeypatch.setattr("mha_viz.models.marian.MAX_ADDED", 1)
+    monkeypatch.setattr(f"mha_viz.models.marian.{bound}", 1)
     with pytest.raises(ModelUnsupported, match="more codes than there are languages"):
         mv.load(str(many))

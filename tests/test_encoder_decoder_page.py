@@ -115,6 +115,27 @@ def test_a_view_of_this_reading_is_taken(part: str, visit: Visit) -> None:
     assert (page.url["head"], page.url["pin"]) == ("L1H1", "q1")
 
 
+@pytest.mark.parametrize("part", ["decoder", "cross"])
+def test_a_view_of_the_target_before_says_nothing_of_this_one(part: str, visit: Visit) -> None:
+    page = visit(part=part, target=TARGET)
+    before = page.shown().header["of"]
+    page.at.text_input(key=f"target_{TARGET}").set_value("Es schlief.").run()
+    page.send("mha_explorer", "view", {"of": before, "pin": "q3"})
+    assert "pin" not in page.url
+    page.view(pin="q1")
+    assert page.url["pin"] == "q1"
+
+
+@pytest.mark.parametrize("part", ["decoder", "cross"])
+def test_a_source_that_was_cut_is_told_whatever_the_part(part: str, visit: Visit) -> None:
+    page = visit(text=f"{SOURCE} " * 20, part=part, target=TARGET)
+    assert "is longer than the model can read" in page.said
+    assert page.said.count(" ✂ ") == 1
+    page.view(head="L1H1")
+    assert page.url["head"] == "L1H1"
+    assert "is longer than" not in visit(text=f"  {SOURCE} ", part=part, target=TARGET).said
+
+
 def test_a_link_between_the_texts_ranks_heads(visit: Visit) -> None:
     page = visit(target=TARGET, link="2-1", pin="q2k1")
     assert "could not be used" not in page.said
@@ -205,7 +226,7 @@ def test_a_model_of_one_stack_shows_none_of_it() -> None:
 
 def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
     page = visit("pages/20_compare.py", show="off", off="L0H0", target=TARGET)
-    assert "No head is switched off." in page.said
+    assert "in models of one stack of layers alone" in page.said
     assert len(panels(page)["panels"]) == 1
 
 

@@ -17,14 +17,16 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 import torch
-from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
+from transformers import GPT2Config, GPT2Model
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Array, Parameters, Trace, traced
 from mha_viz.figures import inside as draw
 from mha_viz.figures.inside import DRAWN, from_the_start, in_view
 from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.turned import apart, distances
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
@@ -33,15 +35,17 @@ from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import Office
 from mha_viz.ui.inside.by_hand import softmax_row
 from mha_viz.ui.inside.page import strongest
-from mha_viz.ui.inside.steps import STEPS
+from mha_viz.ui.inside.steps import STEPS as EVERY_STEP
 from mha_viz.ui.parts import plain
 from tests import hostile, tiny_models
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
+DRAWN_FAMILIES = [name for name in tiny_models.TRACED if not FAMILIES[name].rotary or name in ("llama", "modernbert")]
 PAGE = "pages/40_inside_a_head.py"
-CHARTS = {"linear": 2, "output": 3}  # one chart in every other step
+CHARTS = {"linear": 2, "turn": 2, "output": 3}  # one chart in every other step
+STEPS = [step for step in EVERY_STEP if step != "turn"]  # of the default model
 
 
 def visit(**url: Any) -> PageSession:
@@ -56,6 +60,11 @@ def diagram(page: PageSession) -> dict[str, Any]:
     drawn = next(c.proto for c in page.at.get("bidi_component") if c.proto.component_name == "mha_block")
     content: dict[str, Any] = json.loads(drawn.json)
     return content
+
+
+def formulas_stand_on_one_line(page: PageSession) -> bool:
+    """The browser draws a formula of two lines as an error."""
+    return all(line.count("$$") % 2 == 0 for line in page.said.splitlines())
 
 
 def select(page: PageSession, name: str, value: int) -> None:
@@ -81,6 +90,7 @@ def test_the_page_begins_with_x_and_the_first_example() -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_has_text_shapes_and_charts(step: str) -> None:
     page = visit(step=step)
+    assert formulas_stand_on_one_line(page)
     assert diagram(page)["step"] == step
     assert "### " in page.said
     assert "inside-shapes" in "".join(e.proto.body for e in page.at.get("html"))
@@ -89,12 +99,73 @@ def test_every_step_has_text_shapes_and_charts(step: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("family", {FAMILIES[name]: name for name in tiny_models.TRACED}.values())
+@pytest.mark.parametrize("family", {FAMILIES[name]: name for name in DRAWN_FAMILIES}.values())
 def test_every_step_of_every_family(family: str, step: str, tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder(family)), step=step, head="L2H3", text="One dog barks.")
-    assert len(charts(page)) == CHARTS.get(step, 1)
-    if step == "mask":
+    normalised_first = step == "x" and FAMILIES[family].pre_norm is not False
+    assert len(charts(page)) == CHARTS.get(step, 1) + normalised_first
+    if step == "mask" and family != "modernbert":  # which sees a window in some layers
         assert ("nothing is masked" in page.said) == (family not in tiny_models.CAUSAL)
+
+
+@pytest.mark.parametrize("family", ["gemma3_text", "gpt_neox", "llama", "modernbert", "phi", "qwen3"])
+def test_places_turn_q_and_k_in_a_step_of_their_own(
+    family: str, tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path]
+) -> None:
+    trace = tiny(family).trace(SENTENCE, layer=2)
+    page = visit(model=str(tiny_folder(family)), step="turn", head="L2H3", text=SENTENCE, q="7", k="3")
+    assert [step["name"] for step in diagram(page)["steps"]] == list(EVERY_STEP)
+    assert "Places turn q and k" in page.said
+    assert f"is **{decimal(trace.q[3, 7, 0], 3)}**" in page.said.replace("= **", "is **")
+    assert f"with them it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
+    assert ("Of the 8 numbers only the first" in page.said) is (family in ("gpt_neox", "phi") and trace.d_k == 8)
+    assert formulas_stand_on_one_line(page)
+    assert ("(RMSNorm)" in page.said) is (family in ("gemma3_text", "qwen3"))
+    before, apart = charts(page)
+    drawn = [trace.before_turn[0][3, 7], trace.q[3, 7], trace.before_turn[1][3, 3], trace.k[3, 3]]
+    for bars, numbers in zip(before["data"], drawn, strict=True):
+        same(numbers_of(bars["y"]), numbers)
+    scores = dict(zip(numbers_of(apart["data"][0]["x"]), numbers_of(apart["data"][0]["y"]), strict=True))
+    assert scores[4] == pytest.approx(trace.scores[3, 7, 3], rel=1e-4)
+    assert (min(scores) < 0) is (family == "modernbert")  # which sees what comes later
+
+
+def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> None:
+    one = made(causal=True)
+    angles = np.outer(np.arange(one.n), [1, 0.1, 1, 0.1])  # of both numbers of a pair
+    rotation = Rotation(
+        np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32), np.zeros((0, 0), np.float32)
+    )
+    of = (one.model, one.revision, one.layer, one.text, np.tile(one.x[:1], (one.n, 1)), one.parameters, one.mask)
+    trace = traced(*of, heads=3, scaling=0.5, rotation=rotation)  # the same vector everywhere: only places differ
+    other = apart(trace, rotation, 1, 5, 4)
+    assert other.places == list(range(one.n))
+    for place, score in zip(other.places, other.scores, strict=True):
+        for key in range(one.n - place):
+            assert score == pytest.approx(trace.scores[1, key + place, key], abs=1e-4)
+    figure = distances(trace, rotation, 1, 5, 4, LIGHT)
+    assert [colour == LIGHT.heads[1] for colour in figure.data[0].marker.color] == [place == 1 for place in range(7)]
+
+
+def test_a_model_without_turns_has_no_such_step() -> None:
+    page = visit(step="turn")
+    assert diagram(page)["step"] == "x"
+    assert "turn" not in [step["name"] for step in diagram(page)["steps"]]
+
+
+def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> None:
+    page = visit(model=str(tiny_folder("llama")), step="linear", head="L1H3", text="One dog barks.")
+    assert "$W_V$ have columns for 2 of them only. Heads 2 to 3 have one k and v" in page.said
+    frames = [shape["x0"] for shape in charts(page)[0]["layout"]["shapes"]]
+    assert frames == [23.5, 7.5, 7.5]  # the fourth queries, the second keys and values
+    assert charts(page)[0]["layout"]["xaxis2"]["ticktext"] == ["H0–H1", "H2–H3"]
+    assert "384, 12" not in page.said
+    assert "share keys and values" not in visit(step="linear").said
+
+
+def test_a_window_is_named_as_the_reason_of_the_mask(tiny_folder: Callable[[str], Path]) -> None:
+    page = visit(model=str(tiny_folder("mistral")), step="mask", head="L1H0", text=SENTENCE)
+    assert "no token may look at a later one; this layer sees a window of the text" in page.said
 
 
 def test_steps_are_gone_through_in_order() -> None:
@@ -162,7 +233,9 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in page_text
     assert f"gives **{share:.1%}** of its attention" in page_text
     assert "This is the matrix\nthat Explore draws" in page_text
-    page_text = visit(step="softmax", divide="no").said
+    undivided = visit(step="softmax", divide="no")
+    assert formulas_stand_on_one_line(undivided)
+    page_text = undivided.said
     assert "This is the matrix" not in page_text
     assert "the model's own differs" not in page_text
     assert r"A = \mathrm{softmax}" not in page_text
@@ -240,8 +313,15 @@ BLOCKS = {  # OPT of 125 million parameters normalises before its attention, tha
     "gpt2": "h.1",
     "opt": "decoder.layers.1",
     "opt behind": "decoder.layers.1",
+    "llama": "layers.1",
+    "gpt_neox": "layers.1",
 }
-NORMS = {"gpt2": "ln_1", "opt": "self_attn_layer_norm"}
+NORMS = {
+    "gpt2": "ln_1",
+    "opt": "self_attn_layer_norm",
+    "llama": "input_layernorm",
+    "gpt_neox": "input_layernorm",
+}
 
 
 @pytest.mark.parametrize("family", BLOCKS)
@@ -256,13 +336,15 @@ def test_x_is_called_normalised_where_the_layer_does_so_first(family: str, tiny_
     hook.remove()
     first = family in NORMS
     assert trace.pre_norm is first
+    if trace.entered is not None:
+        same(trace.entered, entered[0].reshape(trace.x.shape))
     with torch.no_grad():
         expected = block.get_submodule(NORMS[family])(entered[0]) if first else entered[0]
     assert trace.x == pytest.approx(expected.reshape(trace.x.shape).numpy(), abs=1e-5)
     assert first is not np.allclose(trace.x, entered[0].reshape(trace.x.shape).numpy(), atol=1e-2)
     page = visit(model=str(folder), step="x", head="L1H0", text="One dog barks.")
     assert "enters the layer as 32 numbers" in page.said
-    assert ("**normalise first**" in page.said) is first
+    assert ("**normalises first**" in page.said) is first
     page = visit(model=str(folder), step="output", head="L1H0", text="One dog barks.")
     assert "Then what entered the layer is added" in page.said
     assert ("not x, but what x was before it was normalised" in page.said) is first
@@ -391,13 +473,9 @@ def test_the_strongest_link_of_a_head_is_shown_first() -> None:
 # ---- Models that cannot be opened -----------------------------------------------------------------------
 
 
-def test_a_model_whose_steps_cannot_be_told_apart_says_why(tmp_path: Path) -> None:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    folder = tiny_models.saved(
-        LlamaModel(LlamaConfig(**sizes, vocab_size=400, max_position_embeddings=64)), tmp_path / "llama"
-    )
-    page = visit(model=str(folder))
-    assert "turns queries and keys by their position" in page.said
+def test_a_model_whose_steps_cannot_be_told_apart_says_why(tiny_folder: Callable[[str], Path]) -> None:
+    page = visit(model=str(tiny_folder("bloom")))
+    assert "adds to q · k a number for the distance" in page.said
     assert "Choose a model such as BERT" in page.said
     assert "What it costs" in page.said
     assert not charts(page)

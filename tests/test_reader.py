@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -26,7 +27,7 @@ from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, U
 from mha_viz.models import catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder
-from mha_viz.reader import Reader, client
+from mha_viz.reader import Reader, client, wire
 from mha_viz.reader.__main__ import Models
 from mha_viz.reader.wire import Array, Json
 from mha_viz.study.pointers import point
@@ -78,6 +79,19 @@ def test_the_inside_of_a_layer_arrives_as_the_model_made_it(reader: Reader, mini
                     np.testing.assert_array_equal(mine, theirs)
             else:
                 assert one == other, field.name
+
+
+def test_turned_queries_arrive_as_the_model_made_them(tiny: Callable[[str], Encoder]) -> None:
+    here = tiny("qwen3").trace(TEXT, layer=1)
+    heading, arrays = wire.packed_trace(here)
+    arrived = wire.trace_of(json.loads(json.dumps(heading)), arrays)
+    assert arrived.entered is not None
+    assert arrived.rotation is not None
+    np.testing.assert_array_equal(arrived.entered, here.entered)
+    for one, other in zip(arrived.rotation, here.rotation or (), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert arrived.loop_difference == here.loop_difference
+    assert arrived.bytes == here.bytes
 
 
 def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:

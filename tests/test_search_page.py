@@ -48,7 +48,7 @@ def test_every_page_answers_plain_words(name: str) -> None:
 
 def test_nothing_is_answered_before_something_is_typed() -> None:
     content = json.loads(visit("explore")._drawn()["mha_search"].json)
-    assert content == {"typed": "", "problem": "", "groups": []}
+    assert content == {"number": 0, "typed": "", "problem": "", "groups": []}
 
 
 @pytest.mark.parametrize(

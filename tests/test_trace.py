@@ -17,6 +17,7 @@ from transformers import AutoModel
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import trace
+from mha_viz.attention.rotary import Rotation, turn
 from mha_viz.attention.trace import Parameters, Trace, split, traced
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models import capture, linear
@@ -31,6 +32,8 @@ from tests.oracles import EQUAL, SECOND, SENTENCE
 Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
 families = pytest.mark.parametrize("family", tiny_models.TRACED)
+WIDTHS = {"qwen3": 16}  # d_k of the tiny models, where it is not 8
+WINDOWS = ("mistral", "modernbert")  # of layer 1; that of Gemma 3 sees the whole text
 layers = pytest.mark.parametrize("layer", range(tiny_models.LAYERS))
 
 
@@ -63,9 +66,10 @@ def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny) 
     assert isinstance(tap, Seen)
     trace = tiny(family).trace(SENTENCE, layer=layer)
     before = trace.scaling if family == "opt" else 1.0  # OPT scales its queries before the product
-    for ours, theirs in zip((trace.q * before, trace.k, trace.v, trace.context), tap.layers[layer], strict=True):
+    seen = [np.repeat(vectors, trace.heads // len(vectors), axis=0) for vectors in tap.layers[layer]]
+    for ours, theirs in zip((trace.q * before, trace.k, trace.v, trace.context), seen, strict=True):
         assert np.abs(ours - theirs).max() <= EQUAL * max(1.0, float(np.abs(theirs).max()))
-    q, k = tap.layers[layer][:2]
+    q, k = seen[:2]
     scaled = q @ k.transpose(0, 2, 1) * (trace.scaling / before)
     assert np.abs(trace.scaled - scaled).max() <= EQUAL * np.abs(trace.scaled).max()
     assert np.abs(trace.weights - attention.weights[layer]).max() <= EQUAL
@@ -97,7 +101,8 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
 @families
 def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
     trace = tiny(family).trace(SENTENCE, layer=1)
-    h, n, d, d_k = tiny_models.HEADS, len(trace.text), tiny_models.WIDTH, tiny_models.WIDTH // tiny_models.HEADS
+    h, n, d, d_k = tiny_models.HEADS, len(trace.text), tiny_models.WIDTH, WIDTHS.get(family, 8)
+    g = tiny(family).config.to_dict().get("num_key_value_heads") or h
     assert (trace.heads, trace.n, trace.d_model, trace.d_k) == (h, n, d, d_k)
     assert trace.x.shape == trace.output.shape == trace.contribution(2).shape == (n, d)
     assert trace.q.shape == trace.k.shape == trace.v.shape == trace.context.shape == (h, n, d_k)
@@ -105,8 +110,13 @@ def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
     assert trace.concatenation.shape == (n, h * d_k)
     assert trace.w_o_of(0).shape == (d_k, d)
     assert split(trace.parameters.w_q, h).shape == (h, d, d_k)
+    assert split(trace.parameters.w_k, g).shape == split(trace.parameters.w_v, g).shape == (g, d, d_k)
+    assert trace.key_heads == g
+    assert trace.pre_norm is (FAMILIES[family].pre_norm is not False)
     assert trace.divides
-    assert trace.masked == (family in tiny_models.CAUSAL)
+    assert trace.causal == (family in tiny_models.CAUSAL)
+    assert trace.windowed == (family in WINDOWS)
+    assert trace.masked == (trace.causal or trace.windowed)
     assert trace.bytes >= sum(p.nbytes for p in trace.parameters)
 
 
@@ -208,6 +218,78 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
     assert all(reading.result() for reading in readings)
 
 
+# ---- Places ----------------------------------------------------------------------------------------------
+
+ROTARY = [family for family in tiny_models.TRACED if FAMILIES[family].rotary]
+rotary = pytest.mark.parametrize("family", ROTARY)
+
+
+@rotary
+def test_queries_and_keys_before_the_turn_are_the_projections(family: str, tiny: Tiny) -> None:
+    trace = tiny(family).trace(SENTENCE, layer=1)
+    assert trace.rotation is not None
+    p, shared = trace.parameters, trace.heads // trace.key_heads
+    for head in range(trace.heads):
+        for which, (number, w, b) in enumerate(((head, p.w_q, p.b_q), (head // shared, p.w_k, p.b_k))):
+            columns = slice(number * trace.d_k, (number + 1) * trace.d_k)
+            expected = (trace.x @ w[:, columns] + b[columns]).astype(np.float64)
+            if trace.rotation.has_norms:
+                expected /= np.sqrt((expected**2).mean(axis=1, keepdims=True) + trace.rotation.eps)
+                expected *= trace.rotation.norms[which]
+            assert np.abs(trace.before_turn[which][head] - expected).max() <= 1e-4
+
+
+@rotary
+def test_the_turn_keeps_lengths_and_the_first_token(family: str, tiny: Tiny) -> None:
+    trace = tiny(family).trace(SENTENCE, layer=1)
+    for before, after in zip(trace.before_turn, (trace.q, trace.k), strict=True):
+        assert np.abs(before[:, 0] - after[:, 0]).max() <= EQUAL  # place 0: no angle
+        assert np.abs(before[:, 1:] - after[:, 1:]).max() > 0.01
+        lengths = [np.linalg.norm(each, axis=-1) for each in (before, after)]
+        assert np.abs(lengths[0] - lengths[1]).max() <= 1e-4
+
+
+def test_phi_turns_half_of_the_numbers(tiny: Tiny) -> None:
+    trace = tiny("phi").trace(SENTENCE, layer=1)
+    assert trace.rotation is not None
+    assert (trace.rotation.turned, trace.d_k) == (4, 8)
+    assert np.array_equal(trace.q[..., 4:], trace.before_turn[0][..., 4:])
+
+
+def test_queries_and_keys_are_normalised_where_the_model_does_so(tiny: Tiny) -> None:
+    normed = {family: tiny(family).trace(SENTENCE).rotation for family in ROTARY}
+    assert {family for family, rotation in normed.items() if rotation and rotation.has_norms} == {
+        "gemma3_text",
+        "qwen3",
+    }
+    assert normed["qwen3"] is not None
+    assert np.allclose(normed["qwen3"].norms, 1, atol=1e-5)  # as they are made
+    assert normed["gemma3_text"] is not None
+    assert np.allclose(normed["gemma3_text"].norms, 1, atol=1e-5)  # a weight of 0: Gemma multiplies by 1 + its weight
+
+
+def test_a_first_layer_that_normalises_nothing_says_so(tiny: Tiny) -> None:
+    assert not tiny("modernbert").trace(SENTENCE, layer=0).pre_norm  # its embeddings are normalised already
+    assert tiny("modernbert").trace(SENTENCE, layer=1).pre_norm
+
+
+def test_a_turn_by_hand() -> None:
+    quarter, none = np.array([[0, 0]], np.float32), np.array([[1, 1]], np.float32)
+    vectors = np.array([[1, 2, 3]], np.float32)  # the third number is not turned
+    assert turn(vectors, quarter, none).tolist() == [[-2, 1, 3]]  # (1, 2) by a right angle is (−2, 1)
+    assert turn(vectors, none, quarter).tolist() == [[1, 2, 3]]
+    rotation = Rotation(none, quarter, np.array([[1, 1], [10, 1]], np.float32), eps=0.5)
+    assert rotation.normalised(np.array([[1, 2]], np.float32), 1)[0] == pytest.approx([10 / 3**0.5, 2 / 3**0.5])
+    assert Rotation(none, quarter, np.zeros((0, 0), np.float32)).normalised(vectors, 0) is vectors
+
+
+def test_a_sliding_window_masks_keys_that_are_far_away(tiny: Tiny) -> None:
+    trace = tiny("mistral").trace(SENTENCE, layer=1)
+    far = np.subtract.outer(np.arange(trace.n), np.arange(trace.n))
+    assert (trace.mask == ((far < 0) | (far >= 8))).all()
+    assert trace.weights[:, trace.mask].max() == 0
+
+
 # ---- By hand ---------------------------------------------------------------------------------------------
 
 
@@ -255,10 +337,13 @@ def test_norm_weighted_attention_by_definition(family: str, tiny: Tiny) -> None:
     trace = tiny(family).trace(SENTENCE, layer=1)
     p, h, d_k = trace.parameters, 2, trace.d_k
     columns = slice(h * d_k, (h + 1) * d_k)
+    at = h * trace.key_heads // trace.heads
+    of_value = slice(at * d_k, (at + 1) * d_k)
     expected = np.empty((trace.n, trace.n))
     for i in range(trace.n):
         for j in range(trace.n):
-            vector = trace.weights[h, i, j] * (trace.x[j] @ p.w_v[:, columns] + p.b_v[columns]) @ p.w_o[columns]
+            value = trace.x[j] @ p.w_v[:, of_value] + p.b_v[of_value]
+            vector = trace.weights[h, i, j] * value @ p.w_o[columns]
             expected[i, j] = np.sqrt((vector.astype(np.float64) ** 2).sum())
     assert np.abs(trace.norm_weighted(h) - expected).max() <= EQUAL * max(1.0, expected.max())
 

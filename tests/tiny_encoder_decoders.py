@@ -4,6 +4,7 @@ the decoder, so that neither can be taken for the other."""
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -137,6 +138,13 @@ ENCODER_DECODERS: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = Mapping
 )
 
 
+def _not_words(tokenizer: Any) -> list[int]:
+    """The pieces that no target is written with: trained in another order each time, random weights would now and then
+    write a target without a word."""
+    numbers: dict[str, int] = tokenizer.numbers if isinstance(tokenizer, _Spm) else tokenizer.get_vocab()
+    return [number for piece, number in numbers.items() if piece[0] == "<" or not re.search("[a-z]", piece)]
+
+
 def build(family: str, folder: Path, seed: int = 0) -> Path:
     """Write a model of ``family`` into ``folder``: config.json, generation_config.json, model.safetensors,
     tokenizer."""
@@ -148,6 +156,7 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
                 parameter.normal_(0, 0.3)  # heads look somewhere, not everywhere
         for bias in biases(model):
             bias.normal_(0, 0.1)
+        model.get_output_embeddings().weight[_not_words(tokenizer)] = 0
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

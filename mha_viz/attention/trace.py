@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.attention.rotary import Rotation
 from mha_viz.errors import ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.text import TokenizedText
@@ -25,15 +26,19 @@ A = TypeVar("A", Array, Mask)
 
 
 class Parameters(NamedTuple):
-    """What one layer's attention has learned. The heads' matrices lie side by side, as models store them."""
+    """What one layer's attention has learned. The heads' matrices lie side by side, as models store them.
+
+    Where heads share keys and values, as in Llama, there are g < h of those, each for h / g heads (Ainslie et al. 2023,
+    "GQA"); elsewhere g = h.
+    """
 
     w_q: Array  # [d_model, h · d_k]
-    w_k: Array  # [d_model, h · d_k]
-    w_v: Array  # [d_model, h · d_k]
+    w_k: Array  # [d_model, g · d_k]
+    w_v: Array  # [d_model, g · d_k]
     w_o: Array  # [h · d_k, d_model]
     b_q: Array  # [h · d_k]; zeros where the model has no bias
-    b_k: Array  # [h · d_k]
-    b_v: Array  # [h · d_k]
+    b_k: Array  # [g · d_k]
+    b_v: Array  # [g · d_k]
     b_o: Array  # [d_model]
 
 
@@ -48,8 +53,10 @@ class Agreement(NamedTuple):
 class Trace:
     """One layer's attention over one text, step by step. Every array is float32 and read-only.
 
-    ``scaling`` is what the products are multiplied with: 1 / √d_k in the paper and in almost every model. ``pre_norm``
-    is True where a layer normalises what enters it and gives its attention the result.
+    ``scaling`` is what the products are multiplied with: 1 / √d_k in the paper and in almost every model. ``entered``:
+    what enters the layer where the layer normalises it and gives its attention the result, x. ``rotation``: what turns
+    queries and keys by their places, where the model does so: ``q`` and ``k`` are then turned, and ``before_turn`` has
+    them as they were.
     """
 
     model: str
@@ -61,13 +68,14 @@ class Trace:
     x: Array  # [n, d_model]: what W_Q, W_K and W_V meet, the same for every head; normalised where layers do so first
     mask: Mask  # [query, key]: True where the query may not look
     q: Array  # [h, n, d_k]
-    k: Array  # [h, n, d_k]
+    k: Array  # [h, n, d_k]; of heads that share one, the same numbers
     v: Array  # [h, n, d_k]
     scores: Array  # [h, query, key]: q · k
     weights: Array  # [h, query, key]: softmax(scores · scaling), rows sum to 1
     context: Array  # [h, n, d_k]: the weighted sum of the values
     agreement: Agreement
-    pre_norm: bool = False
+    entered: Array | None = None  # [n, d_model]
+    rotation: Rotation | None = None
 
     @property
     def heads(self) -> int:
@@ -90,6 +98,24 @@ class Trace:
         return int(self.q.shape[2])
 
     @property
+    def key_heads(self) -> int:
+        """Number of keys, and of values, in the layer: fewer than heads where these share them."""
+        return int(self.parameters.w_k.shape[1]) // self.d_k
+
+    @property
+    def pre_norm(self) -> bool:
+        """True where a layer normalises what enters it and gives its attention the result."""
+        return self.entered is not None
+
+    @cached_property
+    def before_turn(self) -> tuple[Array, Array]:
+        """Queries and keys before their places turn them, [h, n, d_k] each; elsewhere ``q`` and ``k``."""
+        if self.rotation is None:
+            return self.q, self.k
+        q, k, _ = projected(self.x, self.parameters, self.heads)
+        return _read_only(self.rotation.normalised(q, 0)), _read_only(self.rotation.normalised(k, 1))
+
+    @property
     def divides(self) -> bool:
         """True when the products are divided by √d_k, and by nothing else."""
         return math.isclose(self.scaling, 1 / math.sqrt(self.d_k), rel_tol=1e-6)
@@ -98,6 +124,16 @@ class Trace:
     def masked(self) -> bool:
         """True when some query may not look at some key."""
         return bool(self.mask.any())
+
+    @property
+    def causal(self) -> bool:
+        """True when no query may look at a later key."""
+        return self.n > 1 and bool(self.mask[np.triu_indices(self.n, 1)].all())
+
+    @property
+    def windowed(self) -> bool:
+        """True when some query may not look at a key before it: it is too far away."""
+        return bool(np.tril(self.mask).any())
 
     @property
     def scaled(self) -> Array:
@@ -118,7 +154,9 @@ class Trace:
     def bytes(self) -> int:
         """Memory of the arrays."""
         arrays = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
-        return sum(array.nbytes for array in (*arrays, *self.parameters))
+        more = [] if self.entered is None else [self.entered]
+        turns = [] if self.rotation is None else [self.rotation.cos, self.rotation.sin, self.rotation.norms]
+        return sum(array.nbytes for array in (*arrays, *self.parameters, *more, *turns))
 
     def number(self, head: int | AnyHead) -> int:
         """The number of a head within the layer: 1 of 1, "L3H1" or (3, 1). Raises UnknownHead for a head of another
@@ -155,7 +193,7 @@ class Trace:
     @cached_property
     def loop_difference(self) -> float:
         """The largest difference between the heads computed together and one after the other."""
-        alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads)
+        alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation)
         return float(np.abs(self.context - alone).max())
 
 
@@ -170,17 +208,21 @@ def traced(
     *,
     heads: int,
     scaling: float,
-    pre_norm: bool = False,
+    entered: Array | None = None,
+    rotation: Rotation | None = None,
     of_model: tuple[Array, Array] | None = None,
 ) -> Trace:
-    """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model.
+    """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model;
+    ``entered`` and ``rotation`` as of :class:`Trace`.
 
     Raises ShapeError when the heads do not divide the columns of W_Q.
     """
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
     p = parameters
-    q, k, v = (split(x @ w + b, heads) for w, b in ((p.w_q, p.b_q), (p.w_k, p.b_k), (p.w_v, p.b_v)))
+    q, k, v = projected(x, p, heads)
+    if rotation is not None:
+        q, k = (rotation.turn(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one product of matrices for all heads
     weights = softmax(scores * np.float32(scaling), mask)
     context = weights @ v  # [h, n, d_k]
@@ -191,19 +233,38 @@ def traced(
         _read_only(array)
     return Trace(
         *(model, revision, layer, text, scaling, p, x, _read_only(mask)),
-        *(q, k, v, scores, weights, context, agreement, pre_norm),
+        *(q, k, v, scores, weights, context, agreement),
+        entered,
+        rotation,
     )
 
 
-def one_by_one(x: Array, p: Parameters, mask: Mask, scaling: float, heads: int) -> Array:
+def projected(x: Array, p: Parameters, heads: int) -> tuple[Array, Array, Array]:
+    """Queries, keys and values, [h, n, d_k] each: those that heads share are repeated."""
+    d_k = p.w_q.shape[1] // heads
+    q, k, v = (split(x @ w + b, w.shape[1] // d_k) for w, b in ((p.w_q, p.b_q), (p.w_k, p.b_k), (p.w_v, p.b_v)))
+    return q, shared_by(heads, k), shared_by(heads, v)
+
+
+def shared_by(heads: int, vectors: Array) -> Array:
+    """Keys or values [g, n, d_k] as those of each head, [h, n, d_k]."""
+    return vectors if len(vectors) == heads else np.repeat(vectors, heads // len(vectors), axis=0)
+
+
+def one_by_one(
+    x: Array, p: Parameters, mask: Mask, scaling: float, heads: int, rotation: Rotation | None = None
+) -> Array:
     """The same heads in a loop, each with its own slices of the matrices: context [h, n, d_k]."""
     d_k = p.w_q.shape[1] // heads
+    shared = heads * d_k // p.w_k.shape[1]  # heads that have one key and value
     outputs = []
     for head in range(heads):
-        columns = slice(head * d_k, (head + 1) * d_k)
+        columns, common = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // shared))
         q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
-        k = x @ p.w_k[:, columns] + p.b_k[columns]
-        v = x @ p.w_v[:, columns] + p.b_v[columns]
+        k = x @ p.w_k[:, common] + p.b_k[common]
+        v = x @ p.w_v[:, common] + p.b_v[common]
+        if rotation is not None:
+            q, k = rotation.turn(rotation.normalised(q, 0)), rotation.turn(rotation.normalised(k, 1))
         outputs.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
     return np.stack(outputs)
 

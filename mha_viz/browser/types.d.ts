@@ -580,6 +580,8 @@ interface SearchAnswer {
 }
 
 interface SearchData {
+  /** How many searches there were: the same words are answered again. */
+  number: number;
   typed: string;
   problem: string;
   groups: { title: string; note: string; answers: SearchAnswer[] }[];

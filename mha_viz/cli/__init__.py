@@ -55,6 +55,7 @@ EXAMPLES = """examples:
   mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
+  mha-viz replicate minilm treebank.conllu
   mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz replicate profile/ third.conllu --format csv | head
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from pathlib import Path
 
 from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.replication import replicate
@@ -16,18 +17,29 @@ from mha_viz.cli.profile import corpus_option, measure, measuring_options, name_
 from mha_viz.cli.terminal import warnings_as_lines
 from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
+from mha_viz.files.assets import asset
 
 
 def options(replicate: Parser) -> None:
     """Add the options of the command."""
     replicate.add_argument(
-        "profile", type=folder_name, metavar="PROFILE", help="folder that `mha-viz profile` has written"
+        "profile",
+        type=_profile_folder,
+        metavar="PROFILE",
+        help='folder that `mha-viz profile` has written; or "minilm" or "toy", whose profiles come with the app',
     )
     corpus_option(replicate)
     name_option(replicate)
     output_options(replicate, TABLES, required=False)
     measuring_options(replicate)
     cluster_options(replicate)
+
+
+def _profile_folder(value: str) -> Path:
+    """A folder, or where there is none the first shipped profile of the model that ``value`` names."""
+    folder = folder_name(value)
+    shipped = [asset("profiles") / value / corpus for corpus in ("ewt", "grammar")] if folder.name == value else []
+    return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -38,13 +38,14 @@ def along(plots: Plots, tokens: Sequence[int], *axes: str) -> None:
     plots.layout(meta={"tokens": [int(token) for token in tokens], "axes": list(axes)})
 
 
-def head_axis(heads: int, per_head: int) -> dict[str, Any]:
-    """At most eight heads by name, each at the middle of its ``per_head`` columns."""
+def head_axis(heads: int, per_head: int, shared: int = 1) -> dict[str, Any]:
+    """At most eight heads by name, each at the middle of its ``per_head`` columns; where ``shared`` heads have the same
+    columns, the first and the last of them: "H0–H3"."""
     every = range(0, heads, -(-heads // 8))
     middle = [h * per_head + (per_head - 1) / 2 for h in every]
     return {
         "tickvals": middle,
-        "ticktext": [f"H{h}" for h in every],
+        "ticktext": [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in every],
         "showgrid": False,
         "zeroline": False,
         "tickangle": 0,
@@ -81,7 +82,17 @@ def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) 
     }
 
 
+<<<<<<< HEAD
 def sized_cells(cells: Array, theme: Theme) -> dict[str, Any]:
+=======
+def signed_bars(numbers: Array, theme: Theme) -> go.Bar:
+    """A bar for each number of a vector, blue below zero and orange above."""
+    colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
+    return go.Bar(y=numbers, marker={"color": colours}, hovertemplate="number %{x}: %{y:.3f}<extra></extra>")
+
+
+def sized_cells(cells: Array, theme: Theme) -> go.Heatmap:
+>>>>>>> main
     """Sizes from 0 as cells of one hue."""
     colours = {"zmin": 0, "zmax": float(np.percentile(cells, 99.5)), "colorscale": colorscale(theme.ramp)}
     return {"type": "heatmap", "z": cells, **colours, "showscale": False, "hoverinfo": "skip"}

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.encoder_decoder import read_back
+from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
@@ -220,19 +220,17 @@ def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
-def _read_as(attention: Attention) -> str:
-    """What a view of these rows belongs to: the text, or of an encoder–decoder, whose target the page may not know, the
-    part."""
-    made, _ = read_back(attention.made)
-    text = attention.queries
-    return text_key(text.text, text.pair, text.given) if made is None else text_key("", made.part)
+def belongs_to(attention: Attention) -> str:
+    """What a view of a reading belongs to: its text, and of an encoder–decoder the source, the target and the part."""
+    request, text = request_of(attention), attention.queries
+    return text_key(text.text, text.pair, text.given) if request is None else text_key(*request)
 
 
 def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:
     text = attention.queries
     return {
         "key": attention.key,
-        "of": _read_as(attention),
+        "of": belongs_to(attention),
         "start": asdict(start),
         "model": attention.model,
         "layers": attention.layers,

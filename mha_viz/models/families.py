@@ -52,6 +52,7 @@ class Family(NamedTuple):
     straight into the memory of the result. ``pre_norm``: a layer normalises what enters it and gives its attention the
     result. ``final_norm``: the path of the module that normalises the last states, where what a layer's heads put out
     is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token attends to a later one.
+    ``rotary``: queries and keys are turned by their tokens' places, by the cosines and sines that ``holder`` is given.
     ``parallel``: the feed-forward part does not see what the attention of its own layer puts out. ``gelu``: a linear
     layer and the activation after it, which become one operation where that is the exact GELU. ``opaque``: why the
     steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all three head by head,
@@ -75,11 +76,12 @@ class Family(NamedTuple):
     interleaved: bool = False
     probabilities: str = ""
     per_head: str = ""
+    rotary: bool = False
 
 
 _SEPARATE = ("query", "key", "value")
 _PROJECTED = ("q_proj", "k_proj", "v_proj")
-_ROTARY = "it turns queries and keys by their position after W_Q and W_K, so that q is not x W_Q"
+_CAPPED = "it bends large q · k towards a limit before the softmax"
 _DISTANCE = "it adds to q · k a number for the distance of the two tokens"
 _DISENTANGLED = "it adds to q · k what queries and keys score with the distance of the two tokens"
 _NARROW = "its queries and keys are made from a narrower vector than its values, so that there is no one x"
@@ -99,8 +101,8 @@ _LLAMA = Family(
     "layers.{0}.self_attn.o_proj",
     pre_norm=True,
     causal=True,
-    opaque=_ROTARY,
     final_norm="norm",
+    rotary=True,
 )
 
 FAMILIES = MappingProxyType(  # by "model_type" in config.json
@@ -141,7 +143,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         ),
         "electra": _BERT,
         "gemma": _LLAMA._replace(final_norm=""),  # its norm scales by 1 + weight
-        "gemma2": _LLAMA._replace(final_norm=""),  # it normalises what W_O gives before it adds it
+        "gemma2": _LLAMA._replace(final_norm="", opaque=_CAPPED),  # it normalises what W_O gives before it adds it
         "gemma3_text": _LLAMA._replace(final_norm="", causal="not use_bidirectional_attention"),
         "gpt2": Family(
             "h.{0}.attn",
@@ -160,14 +162,14 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             pre_norm=True,
             causal=True,
             parallel="use_parallel_residual",
-            opaque=_ROTARY,
             final_norm="final_layer_norm",
             interleaved=True,
+            rotary=True,
         ),
         "llama": _LLAMA,
         "mistral": _LLAMA,
         "mobilebert": _BERT._replace(plain=False, causal=False, opaque=_NARROW),
-        "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, opaque=_ROTARY),
+        "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, rotary=True),
         "mpnet": Family(
             "encoder.layer.{0}.attention.attn",
             ("q", "k", "v"),

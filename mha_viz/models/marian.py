@@ -17,7 +17,7 @@ from tokenizers.models import Unigram
 from transformers import PreTrainedTokenizerFast
 
 from mha_viz.errors import ModelBroken, ModelUnsupported
-from mha_viz.models.pipeline import MAX_ADDED, MAX_PIECE
+from mha_viz.models.pipeline import MAX_ADDED, MAX_ADDED_CHARACTERS, MAX_PIECE
 from mha_viz.models.protobuf import fields
 from mha_viz.quotes import quoted
 
@@ -83,7 +83,7 @@ def _bytes(value: int | bytes) -> bytes:
 def _made(model: _SentencePiece, numbers: list[str]) -> Any:
     least = min(model.scores.values())
     codes = [piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")]  # of target languages
-    if len(codes) > MAX_ADDED:
+    if len(codes) > MAX_ADDED or sum(map(len, codes)) > MAX_ADDED_CHARACTERS:
         raise NotImplementedError("with more codes than there are languages")
     named = {UNKNOWN, END, PADDING, *codes}
     vocabulary = [

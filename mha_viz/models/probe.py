@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,15 @@ import torch
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
-from mha_viz.attention.trace import Array, Parameters, Trace, traced
+from mha_viz.attention.rotary import Rotation
+from mha_viz.attention.trace import Array, Mask, Parameters, Trace, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
-from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.families import FAMILIES, Family, holds
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
+MASKED = -1e30  # what is added to the score of a masked position is less
 TOLERANCE = 1e-3  # a family that does something else besides differs by much more
 
 
@@ -30,12 +33,13 @@ class Place:
     holder: Any
     inputs: tuple[Any, ...]  # one, or three
     output: Any
+    block: Any  # what holds it: in pre-norm families the layer
 
 
 class Opened:
     """One layer of a model, ready to be listened to: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
 
-    The two hooks stand on modules that other threads use too; they take only what this thread's pass brings.
+    The hooks stand on modules that other threads use too; they take only what this thread's pass brings.
     """
 
     def __init__(self, model: Any, name: str, layer: int, layers: int) -> None:
@@ -49,7 +53,7 @@ class Opened:
         self._thread = 0
         self._tap: Tap | None = None
         self._hooks: list[Any] = []
-        self._heard: dict[str, torch.Tensor] = {}
+        self._heard: dict[str, Any] = {}
 
     def __enter__(self) -> Opened:
         self._thread = threading.get_ident()
@@ -57,7 +61,14 @@ class Opened:
             self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, takes=_entered)),
             self._place.output.register_forward_hook(self._hook("output", self._layer + 1, takes=_left)),
         ]
+        if holds(self._family.pre_norm, self._model.config):
+            self._hooks.append(self._hook_before(self._place.block, "entered", _first))
+        if self._family.rotary:
+            self._hooks.append(self._hook_before(self._place.holder, "turns", _turns))
         return self
+
+    def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
+        return module.register_forward_pre_hook(self._hook(name, self._layer, takes), with_kwargs=True)
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
@@ -69,31 +80,79 @@ class Opened:
         self._tap.stop_after_last = False
         return self._tap
 
-    def _hook(self, name: str, after: int, takes: Callable[[Any, Any], torch.Tensor]) -> Callable[..., None]:
-        """Keeps a tensor when ``after`` layers have shown their attention: ALBERT runs one module many times."""
+    def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
+        """Keeps a tensor when ``after`` layers have shown their attention: ALBERT runs one module many times. What
+        ``takes`` is given second is the result of the module or, before it runs, its arguments by name."""
 
-        def hook(_: Any, arguments: Any, result: Any) -> None:
+        def hook(_: Any, arguments: Any, more: Any) -> None:
             if threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after:
-                self._heard[name] = takes(arguments, result)
+                self._heard[name] = takes(arguments, more)
 
         return hook
 
     def trace(self, revision: str, text: TokenizedText, weights: Weights) -> Trace:
         """What was heard, computed once more step by step. Raises ModelUnsupported when that gives something else."""
-        config = self._model.config
-        causal = holds(self._family.causal, config)
-        x, output = (_array(self._heard[name].reshape(len(text), -1)) for name in ("x", "output"))
+        config, n = self._model.config, len(text)
+        x, output = (_array(self._heard[name].reshape(n, -1)) for name in ("x", "output"))
         trace = traced(
-            *(self._name, revision, self._layer, text, x, _parameters(self._place)),
-            np.triu(np.full((len(text), len(text)), causal), 1),
+            *(self._name, revision, self._layer, text, x, _parameters(self._place, self._family, config)),
+            self._mask(n),
             heads=config.num_attention_heads,
             scaling=_scaling(self._place.holder, config),
-            pre_norm=holds(self._family.pre_norm, config),
+            entered=self._entered(x),
+            rotation=_rotation(self._place.holder, self._heard["turns"]) if self._family.rotary else None,
             of_model=(weights[self._layer], output),
         )
         if max(trace.agreement) > TOLERANCE:
             raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
         return trace
+
+    def _entered(self, x: Array) -> Array | None:
+        """What the layer normalised; None where it gives its attention what enters: ModernBERT's first layer does."""
+        if "entered" not in self._heard:
+            return None
+        entered = _array(self._heard["entered"].reshape(x.shape))
+        return None if np.array_equal(entered, x) else entered
+
+    def _mask(self, n: int) -> Mask:
+        """[query, key]: the one that the layer was given, where it was given one with its turns: a layer may see but a
+        window of the text."""
+        given = self._heard["turns"].mask if self._family.rotary else None
+        if given is None:
+            return np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
+        return _array(given).reshape(n, n) < MASKED
+
+
+class _Turns(NamedTuple):
+    """What a layer is given to turn its queries and keys, and what is added to its scores before the softmax."""
+
+    cos: torch.Tensor  # [1, n, r]
+    sin: torch.Tensor
+    mask: torch.Tensor | None  # [1, 1, n, n]
+
+
+def _turns(_: Any, named: dict[str, Any]) -> _Turns:
+    cos, sin = named["position_embeddings"]
+    return _Turns(cos, sin, named["attention_mask"])
+
+
+def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
+    return (arguments[0] if arguments else named["hidden_states"]).clone()
+
+
+def _rotation(holder: Any, turns: _Turns) -> Rotation:
+    cos, sin = (_array(numbers[0]) for numbers in turns[:2])
+    norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
+    if not norms:
+        return Rotation(cos, sin, np.zeros((0, 0), np.float32))
+    eps = float(getattr(norms[0], "variance_epsilon", None) or norms[0].eps)
+    return Rotation(cos, sin, np.stack([_scale(norm, eps) for norm in norms]), eps)
+
+
+def _scale(norm: Any, eps: float) -> Array:
+    """What an RMSNorm multiplies with: its weight or, in Gemma, 1 + its weight. What it makes of ones says which."""
+    with torch.inference_mode():
+        return _array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
 
 
 def _scaling(holder: Any, config: Any) -> float:
@@ -115,25 +174,36 @@ def place(model: Any, layer: int) -> Place:
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)
-    return Place(holder, inputs, model.get_submodule(family.output.format(*numbers)))
+    block = model.get_submodule(family.holder.rpartition(".")[0].format(*numbers))
+    return Place(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
 
 
 def _unsupported(name: str, why: str) -> ModelUnsupported:
     return ModelUnsupported(
         f"The inside of {quoted(name)} cannot be shown: {why}.",
-        "Choose a model such as BERT, DistilBERT, RoBERTa, ELECTRA, ALBERT or GPT-2.",
+        "Choose a model such as BERT, RoBERTa, GPT-2, Llama or Qwen.",
     )
 
 
-def _parameters(place: Place) -> Parameters:
+def _parameters(place: Place, family: Family, config: Any) -> Parameters:
     matrices = [_array(matrix(module)) for module in place.inputs]
     biases = [_bias(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
-    if len(matrices) == 1:  # GPT-2: one matrix [d_model, 3 · h · d_k]
-        matrices, biases = np.split(matrices[0], 3, axis=1), np.split(biases[0], 3)
     w_o = _array(matrix(place.output))
+    if len(matrices) == 1:
+        keys = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+        cut = partial(_cut, heads=config.num_attention_heads, keys=keys, interleaved=family.interleaved)
+        matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
     return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, _bias(place.output, w_o.shape[1]))
+
+
+def _cut(joined: Array, wide: int, heads: int, keys: int, interleaved: bool) -> list[Array]:
+    """Of queries, keys and values side by side, […, all columns], the columns of each; ``wide``: those of queries."""
+    if interleaved:
+        by_head = joined.reshape(*joined.shape[:-1], heads, 3, wide // heads)
+        return [by_head[..., which, :].reshape(*joined.shape[:-1], wide) for which in range(3)]
+    return np.split(joined, [wide, wide + keys * wide // heads], axis=-1)
 
 
 def matrix(module: Any) -> torch.Tensor:

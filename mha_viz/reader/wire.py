@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import IO, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mha_viz import errors
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention
 from mha_viz.attention.answers import Answer, Question
+from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Agreement, Parameters, Trace
 from mha_viz.errors import MhaVizError
 from mha_viz.text import parse_text
@@ -26,6 +28,7 @@ from mha_viz.text import parse_text
 Array = npt.NDArray[Any]
 Json = dict[str, Any]
 
+_TRACE_FACTS = ("model", "revision", "layer", "scaling")
 _TRACE_ARRAYS = ("x", "mask", "q", "k", "v", "scores", "weights", "context")
 
 
@@ -82,18 +85,24 @@ def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
 
 def packed_trace(trace: Trace) -> tuple[Json, list[Array]]:
     """The trace of a layer as a heading and arrays."""
-    heading = {"model": trace.model, "revision": trace.revision, "layer": trace.layer, "scaling": trace.scaling}
-    heading |= {"text": asdict(trace.text), "agreement": trace.agreement, "pre_norm": trace.pre_norm}
-    return heading, [*(getattr(trace, name) for name in _TRACE_ARRAYS), *trace.parameters]
+    heading = {name: getattr(trace, name) for name in _TRACE_FACTS}
+    heading |= {"text": asdict(trace.text), "agreement": trace.agreement, "entered": trace.entered is not None}
+    arrays = [*(getattr(trace, name) for name in _TRACE_ARRAYS), *trace.parameters]
+    arrays += [] if trace.entered is None else [trace.entered]
+    if trace.rotation is not None:
+        heading |= {"eps": trace.rotation.eps}
+        arrays += [trace.rotation.cos, trace.rotation.sin, trace.rotation.norms]
+    return heading, arrays
 
 
 def trace_of(heading: Json, arrays: Sequence[Array]) -> Trace:
     """The trace that :func:`packed_trace` packed."""
-    count = len(_TRACE_ARRAYS)
-    fields: Json = {name: heading[name] for name in ("model", "revision", "layer", "scaling", "pre_norm")}
-    fields |= dict(zip(_TRACE_ARRAYS, arrays[:count], strict=True))
-    agreement, parameters = Agreement(*heading["agreement"]), Parameters(*arrays[count:])
-    return Trace(**fields, text=parse_text(heading["text"]), parameters=parameters, agreement=agreement)
+    given = iter(arrays)
+    fields: Json = {name: heading[name] for name in _TRACE_FACTS} | {name: next(given) for name in _TRACE_ARRAYS}
+    fields["parameters"] = Parameters(*islice(given, len(Parameters._fields)))
+    fields["entered"] = next(given) if heading["entered"] else None
+    fields["rotation"] = Rotation(next(given), next(given), next(given), heading["eps"]) if "eps" in heading else None
+    return Trace(**fields, text=parse_text(heading["text"]), agreement=Agreement(*heading["agreement"]))
 
 
 def packed_pointers(pointers: Sequence[Pointers | None]) -> tuple[Json, list[Array]]:

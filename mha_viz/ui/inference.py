@@ -15,10 +15,13 @@ import streamlit as st
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import FIRST, Ablation, Question
+from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
+from mha_viz.models.families import DECODER
+from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
@@ -254,13 +257,16 @@ def _go_back(name: str | None) -> None:
 # ---- What is said of a text ---------------------------------------------------------------------------
 
 
-def say_cut(attention: Attention, where: Address) -> None:
-    """Where a text was cut, and how much of it was read."""
-    read = attention.keys  # of cross-attention the source, which alone may be cut
-    texts = (read.text, read.pair)
+def say_cut(attention: Attention, where: Address, sentence: str) -> None:
+    """Where the ``sentence`` of the URL or its pair was cut, and how much of it was read."""
+    read, request = attention.keys, request_of(attention)  # a target is never cut
+    source = request.text if request is not None and request.part == DECODER else None
+    texts = (read.text, read.pair) if source is None else (clean(sentence), "")
     if where.typed:
         limits = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
         remark(f"{sum(where.typed):,} characters were typed; a link holds {limits}.")
+    if source is not None and (rest := texts[0][len(source) :]).strip():
+        remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {rest[:40]}…")
     cut = read.cut
     if cut is None:
         return

@@ -27,7 +27,7 @@ LONGEST = 80  # characters of what is typed
 PATIENCE = 20  # seconds for the reading of the sentence
 STAYS = ("explore", "roles", "inside a head")  # pages that show the head that the URL names; others lead to Explore
 OPENED = "heads_opened"  # how often a head was opened from here: the drawing then follows the URL
-_QUERY, _CHOICE = "search_query", "search_choice"
+_QUERY, _CHOICE, _COUNT = "search_query", "search_choice", "search_count"
 
 
 @st.fragment
@@ -37,12 +37,14 @@ def show(here: str) -> None:
     if isinstance(chosen, Answer):
         _open(chosen, here)
     typed = st.session_state.pop(_QUERY, "")
-    search(_content(typed, here), KEY, _on_query, _on_open)
+    number = st.session_state.get(_COUNT, 0)  # the browser is told nothing that it was told just before
+    search({**_content(typed, here), "number": number}, KEY, _on_query, _on_open)
 
 
 @guarded()
 def _on_query() -> None:
     st.session_state[_QUERY] = _typed(sent(KEY, "query"))
+    st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
 
 
 @guarded()

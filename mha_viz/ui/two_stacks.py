@@ -54,7 +54,7 @@ def beside(model: catalog.Model, attention: Attention, where: Address) -> Target
 def controls(where: Address) -> None:
     """The choice of a part and the target, for an encoder–decoder."""
     with suppress(MhaVizError):
-        if not has_two(_model(where)):
+        if not has_two(model_of(where)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
             key = f"part_{where.part}"  # another value in the URL is another widget: Back changes both
@@ -81,7 +81,8 @@ def controls(where: Address) -> None:
                 )
 
 
-def _model(where: Address) -> catalog.Model:
+def model_of(where: Address) -> catalog.Model:
+    """The model that the URL names, else the default one. Raises as ``catalog.resolve``."""
     return catalog.resolve(where.model) if where.model else catalog.default()
 
 
@@ -126,7 +127,7 @@ def is_part(attention: Attention) -> bool:
 def refused(where: Address, what: str) -> bool:
     """Whether the model is an encoder–decoder, with a word on ``what`` needs one stack of layers."""
     try:
-        model = _model(where)
+        model = model_of(where)
     except MhaVizError:  # said where its reading is asked for
         return False
     if not has_two(model):

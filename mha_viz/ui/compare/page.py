@@ -314,17 +314,18 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None)  # it is read here, and not asked for
-        other = inference.read_by(
-            _model(what), second, what.where.pair, where, two_stacks.target_of(_model(what), where)
-        )
+        model = two_stacks.model_of(where)
+        other = inference.read_by(model, second, where.pair, where, two_stacks.target_of(model, where))
         panels += [Panel(other, head)] if other is not None else []
     return panels
 
 
 def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The head in the whole model, and while the heads of the URL are off."""
-    may = () if two_stacks.is_part(attention) else attention.every_head()
-    off = tuple(one for one in what.where.off if one in may)
+    if two_stacks.is_part(attention):
+        remark("Heads are switched off in models of one stack of layers alone.")
+        return [Panel(attention, head)]
+    off = tuple(one for one in what.where.off if one in attention.every_head())
     if not off:
         with st.container(horizontal=True, vertical_alignment="center"):
             remark("No head is switched off.")
@@ -338,7 +339,7 @@ def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
 
 def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The sentence in another model, by the head there that does most nearly the same with the words."""
-    current_model = _model(what)
+    current_model = two_stacks.model_of(what.where)
     others = [m for m in catalog.offered() if m.name != current_model.name]
     if not others:
         remark("This server offers one model only.")
@@ -366,10 +367,6 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
 @guarded()
 def _on_model() -> None:
     address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
-
-
-def _model(what: PageRequest) -> catalog.Model:
-    return catalog.resolve(what.where.model) if what.where.model else catalog.default()
 
 
 def _draw(

@@ -10,11 +10,11 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
-from mha_viz.figures.packet import Link, Start, text_key
+from mha_viz.figures.packet import Link, Start, belongs_to
 from mha_viz.models import catalog
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
 from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import Annotated, annotated, words_of
+from mha_viz.ui.annotated import Annotated, annotated
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import averages, case, gold, measuring
@@ -22,6 +22,8 @@ from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint, sent
 from mha_viz.ui.request import PageRequest, opened_first, page_request
 from mha_viz.ui.tray import Pin
+
+DRAWN = "explorer_drawn"  # in the session: what was asked for, and what a view of the drawing says that it belongs to
 
 
 def introduction(what: PageRequest) -> str:
@@ -47,7 +49,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     queries, keys = len(attention.queries), len(attention.keys)
     n = max(queries, keys)
     odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
-    inference.say_cut(attention, where)
+    inference.say_cut(attention, where, what.sentence)
     inference.say_unknown(attention)
     if odd:
         remark(f"Part of this link could not be used ({', '.join(odd)}).")
@@ -64,6 +66,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     if where.quantity == "gradient":
         _ask(attention, where)
     step, opened = st.query_params.get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
+    st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     explorer(
         office().packet(attention, wanted, link, begin),
         badges(attention, annotation.sentence if annotation else None, step, opened),
@@ -132,17 +135,14 @@ def _on_view() -> None:
     """The person changed the view. A view of the text that stood there before says nothing of this one."""
     view = message("explorer", "view")
     what = page_request()
-    if view.get("of") == _belongs_to(what):
+    if st.session_state.get(DRAWN) == (_requested(what), view.get("of")):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
 
 
-def _belongs_to(what: PageRequest) -> str:
-    """What the packet of the reading that is asked for says that a view belongs to."""
-    with suppress(MhaVizError):
-        if two_stacks.has_two(catalog.resolve(inference.shown_model(what.where) or catalog.default().name)):
-            return text_key("", what.where.part)
-    return text_key(what.sentence, what.where.pair, () if what.where.pair else words_of(what.text) or ())
+def _requested(what: PageRequest) -> tuple[str, ...]:
+    """Of what is asked for, all that makes other tokens or other heads of an encoder–decoder."""
+    return what.text, what.where.pair, what.where.target, what.where.part
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from mha_viz.analysis.costs import PAPER, Costs, costs
 from mha_viz.attention import Attention
+from mha_viz.attention.trace import Trace
 from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError
 from mha_viz.models import catalog
@@ -59,6 +60,11 @@ def show(attention: Attention, d_model: int) -> list[Chart]:
             _table(columns)
     st.markdown(CONVOLUTION, width=900)
     return [_chart(columns)] if columns else []
+
+
+def is_like_the_paper_s(trace: Trace) -> bool:
+    """True where each head has its own key and value and d_k = d_model / h, which the table's numbers assume."""
+    return trace.key_heads == trace.heads and trace.heads * trace.d_k == trace.d_model
 
 
 def _settings_in_url() -> tuple[int, int, int]:

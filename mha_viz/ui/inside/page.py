@@ -21,7 +21,7 @@ from mha_viz.ui.components.pointed import follow
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
 from mha_viz.ui.inside.step_parts import Opened
-from mha_viz.ui.inside.steps import STEPS
+from mha_viz.ui.inside.steps import STEPS, steps_of
 from mha_viz.ui.parts import (
     complain,
     control_number,
@@ -71,7 +71,7 @@ def show(what: PageRequest) -> None:
     attention = inference.requested_reading(what.text, what.where)
     if attention is None:
         return
-    inference.say_cut(attention, what.where)
+    inference.say_cut(attention, what.where, what.sentence)
     inference.say_unknown(attention)
     head = _head(what, attention)
     entitle(f"Inside {head}", quoted(what.sentence))
@@ -82,7 +82,7 @@ def show(what: PageRequest) -> None:
         complain(error)
         charts = []
     else:
-        d_model = trace.d_model
+        d_model = trace.d_model if calculator.is_like_the_paper_s(trace) else 0
         charts = _inside(what, trace, attention, head)
     below_the_step = st.container()
     costs = calculator.show(attention, d_model)
@@ -94,7 +94,7 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
     """The map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
     _choices(attention, head, query, key)
-    step = _step()
+    step = _step(trace)
     _map(trace, head, step)
     if step == COST:
         return []
@@ -106,7 +106,7 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
         text = STEPS[step].show(opened)
         follow(tokens, theme().heads[2])
     with text:
-        _onward(step)
+        _onward(step, trace)
     return opened.charts
 
 
@@ -116,7 +116,7 @@ def _code(attention: Attention, head: Head, query: int) -> str:
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     return (
         f"import mha_viz as mv\n\nt = mv.load({attention.model!r}).trace({typed}, layer={head.layer})\n"
-        f"t.weights[{head.head}, {query}]  # and t.x, t.q, t.k, t.v, t.scores, t.context, t.output\n"
+        f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
     )
 
 
@@ -187,9 +187,9 @@ def _first_given(first: int | None, second: int | None) -> int | None:
     return second if first is None else first
 
 
-def _step() -> str:
+def _step(trace: Trace) -> str:
     wanted_step = st.query_params.get("step", "")
-    return wanted_step if wanted_step in (*STEPS, COST) else next(iter(STEPS))
+    return wanted_step if wanted_step in (*steps_of(trace), COST) else next(iter(STEPS))
 
 
 def _divided() -> bool:
@@ -245,7 +245,7 @@ def _map(trace: Trace, head: Head, step: str) -> None:
     content = {
         "steps": [
             {"name": name, "label": f"{i}  {one.label}", "shape": one.shape(trace), "inside": one.inside}
-            for i, (name, one) in enumerate(STEPS.items(), 1)
+            for i, (name, one) in enumerate(steps_of(trace).items(), 1)
         ],
         "step": step,
         "heads": [theme().heads[i % len(theme().heads)] for i in range(trace.heads)],
@@ -268,8 +268,8 @@ def _on_chip() -> None:
         _open(control_number("inside_layer"), chosen)
 
 
-def _onward(step: str) -> None:
-    names = list(STEPS)
+def _onward(step: str, trace: Trace) -> None:
+    names = list(steps_of(trace))
     at = names.index(step)
     with st.container(horizontal=True):
         for label, to in (("←", at - 1), ("→", at + 1)):

@@ -10,29 +10,50 @@ from mha_viz.attention.trace import Trace
 from mha_viz.ui.inside.step_parts import Opened
 from mha_viz.ui.inside.to_output import concatenation, output, values
 from mha_viz.ui.inside.to_weights import linear, mask, products, scale, softmax, vectors
+from mha_viz.ui.inside.turned import turn
+
+
+def _always(_: Trace) -> bool:
+    return True
 
 
 class Step(NamedTuple):
-    """One step: its name on the map, the shape of what it makes, whether each head does it, and its page, which leaves
-    the column of its text for what follows.
+    """One step: its name on the map, the shape of what it makes, whether each head does it, its page, which leaves the
+    column of its text for what follows, and whether a model does it at all.
     """
 
     label: str
     shape: Callable[[Trace], str]
     inside: bool
     show: Callable[[Opened], Any]
+    done_by: Callable[[Trace], bool] = _always
+
+
+def _turned(t: Trace) -> str:
+    return f"{t.rotation.turned if t.rotation else 0} of {t.d_k}"
+
+
+def _sight(t: Trace) -> str:
+    """What the mask leaves open, in two words or three."""
+    return "a window" if t.windowed else "left to right" if t.masked else "none here"
 
 
 STEPS: Mapping[str, Step] = MappingProxyType(
     {
         "x": Step("x", lambda t: f"{t.n} × {t.d_model}", False, vectors),
         "linear": Step("Linear", lambda t: "W_Q  W_K  W_V", False, linear),
+        "turn": Step("Turn q, k", _turned, True, turn, lambda t: t.rotation is not None),
         "products": Step("q · k", lambda t: f"{t.d_k} products", True, products),
         "scale": Step("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, scale),
-        "mask": Step("Mask", lambda t: "left to right" if t.masked else "none here", True, mask),
+        "mask": Step("Mask", lambda t: _sight(t), True, mask),
         "softmax": Step("Softmax", lambda t: f"{t.n} × {t.n}", True, softmax),
         "values": Step("× v", lambda t: f"{t.n} × {t.d_k}", True, values),
         "concat": Step("Concat", lambda t: f"{t.n} × {t.heads * t.d_k}", False, concatenation),
         "output": Step("Linear", lambda t: "W_O", False, output),
     }
 )
+
+
+def steps_of(trace: Trace) -> dict[str, Step]:
+    """The steps that the model takes, in order."""
+    return {name: step for name, step in STEPS.items() if step.done_by(trace)}

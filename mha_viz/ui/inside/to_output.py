@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import percent, small
 from mha_viz.ui.inside.step_parts import ALL_HEADS, Opened, chart, halves, say_left_out, shapes
@@ -48,7 +49,7 @@ def concatenation(o: Opened) -> Any:
         st.markdown(
             f"""### The heads side by side
 Each of the {t.heads} heads has computed {t.d_k} numbers for {o.word(o.query)}. They are placed side by side:
-{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers, as wide as x was. Columns {first} to {first + t.d_k - 1} are head
+{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers{_width(t)}. Columns {first} to {first + t.d_k - 1} are head
 {o.head}'s. Nothing is mixed yet: each colour is one head.
 
 This is also where training tells the heads apart: the gradient of a head comes back through its own columns
@@ -59,6 +60,10 @@ and the rows of $W_O$ that multiply them.
     alt = f"The outputs of {t.heads} heads side by side"
     chart(charts, o, "concat", alt, lambda theme: draw.concatenation(t, o.head, o.query, theme))
     return text
+
+
+def _width(t: Trace) -> str:
+    return ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
 
 
 def output(o: Opened) -> Any:

@@ -24,8 +24,7 @@ def vectors(o: Opened) -> Any:
     t = o.trace
     tokens = draw.from_the_start(t, o.query, o.key)
     normed = (
-        f" The layers of this model **normalise first** (layer norm): x is the normalised form of what enters, again "
-        f"{t.d_model} numbers."
+        f" This layer **normalises first**: x is the normalised form of what enters, again {t.d_model} numbers."
         if t.pre_norm
         else ""
     )
@@ -43,6 +42,9 @@ x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
         if len(tokens) < t.n:
             remark(f"Only the first {draw.DRAWN} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
+    if t.pre_norm:
+        before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
+        chart(charts, o, "entered", before, lambda theme: draw.entered(t, tokens, o.query, o.key, theme))
     chart(charts, o, "x", alt, lambda theme: draw.vectors(t, tokens, o.query, o.key, theme))
     return text
 
@@ -62,16 +64,11 @@ numbers: all {t.d_model} numbers of x enter each of them.
 
 $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 
-{ALL_HEADS}; models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
-{decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(t.q[o.head, o.query, 0], 3)}**.
-"""
+{ALL_HEADS}; most models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
+{decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(product + p.b_q[first], 3)}**.
+{_shared(o)}"""
         )
-        every = t.heads * t.d_k
-        shapes(
-            f"x {t.n} × {t.d_model}",
-            f"x W {t.n} × {every}",
-            f"q, k, v {t.heads} heads × {t.n} × {t.d_k}",
-        )
+        _shapes_of_products(t)
         _together(t)
         remark(
             "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
@@ -82,6 +79,30 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
     chart(charts, o, "stacked", whole, lambda theme: draw.stacked(t, o.head, theme))
     chart(charts, o, "slices", f"The three matrices of head {o.head}", lambda theme: draw.slices(t, o.head, theme))
     return text
+
+
+def _shared(o: Opened) -> str:
+    """What heads have in common whose keys and values are the same; empty where each has its own."""
+    t = o.trace
+    if t.key_heads == t.heads:
+        return ""
+    size = t.heads // t.key_heads
+    first = o.head // size * size
+    return (
+        f"\n**Heads share keys and values here** ([Ainslie et al. 2023](https://arxiv.org/abs/2305.13245)): $W_K$ and "
+        f"$W_V$ have columns for {t.key_heads} of them only. Heads {first} to {first + size - 1} have one k and v, "
+        "and queries of their own.\n"
+    )
+
+
+def _shapes_of_products(t: Trace) -> None:
+    each = f"{t.n} × {t.d_k}"
+    if t.key_heads == t.heads:
+        made, wide = f"q, k, v {t.heads} heads × {each}", f"{t.heads * t.d_k}"
+    else:
+        made = f"q {t.heads} heads × {each}; k, v {t.key_heads} × {each}"
+        wide = f"{t.heads * t.d_k} or {t.key_heads * t.d_k}"
+    shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {wide}", made)
 
 
 def _together(t: Trace) -> None:
@@ -101,11 +122,12 @@ def products(o: Opened) -> Any:
     score = float(t.scores[o.head, o.query, o.key])
     parts = t.q[o.head, o.query] * t.k[o.head, o.key]
     largest = int(np.abs(parts).argmax())
+    turned = " Both are turned by their places." if t.rotation else ""
     with text:
         st.markdown(
             rf"""### How well a query and a key agree
-The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds here.
-Number by number they are multiplied, and the {t.d_k} products are summed:
+The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds
+here.{turned} Number by number they are multiplied, and the {t.d_k} products are summed:
 
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 
@@ -173,8 +195,8 @@ def mask(o: Opened) -> Any:
     text, charts = halves()
     hidden = int(t.mask.sum())
     sentence = (
-        f"This model reads left to right, so no token may look at a later one: **{hidden} of the {t.n * t.n}** cells "
-        "are masked. Their scores become −∞ before the softmax, which makes their weights exactly 0."
+        f"{_why_masked(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
+        "softmax, which makes their weights exactly 0."
         if t.masked
         else "This model reads in both directions, and one text stands here alone, without padding: **nothing is "
         "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, masks the "
@@ -187,6 +209,12 @@ def mask(o: Opened) -> Any:
     alt = f"Which keys each query may look at; {hidden} cells are masked"
     chart(charts, o, "mask", alt, lambda theme: draw.mask(t, o.tokens, o.query, o.key, theme))
     return text
+
+
+def _why_masked(t: Trace) -> str:
+    reasons = ["This model reads left to right, so no token may look at a later one"] if t.causal else []
+    reasons += ["This layer sees a window of the text, so no token may look at one far away"] if t.windowed else []
+    return "; t".join([reasons[0], *(reason[1:] for reason in reasons[1:])])
 
 
 def softmax(o: Opened) -> Any:
@@ -239,8 +267,7 @@ def _as_shares_undivided(o: Opened, share: float) -> str:
     return rf"""### Scores become shares, here without the division
 Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
 
-$$\mathrm{{softmax}}\left(q k^\top\right) \qquad \text{{in place of}} \qquad
-\mathrm{{softmax}}\left({_scaled(t)}\right)$$
+$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_scaled(t)}\right)$$
 
 The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
 {o.word(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.

@@ -55,7 +55,7 @@ def show(what: PageRequest) -> None:
     attention = inference.requested_reading(what.sentence, what.where)
     if attention is None:
         return
-    inference.say_cut(attention, what.where)
+    inference.say_cut(attention, what.where, what.sentence)
     off = _existing(attention, what.where)
     model = catalog.resolve(attention.model)
     left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first

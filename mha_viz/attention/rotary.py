@@ -1,0 +1,56 @@
+"""Rotary positions: queries and keys are turned by an angle that grows with their token's place (Su et al. 2021,
+"RoFormer", section 3.2.2), in some models after a norm of their own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float32]
+
+
+class Rotation(NamedTuple):
+    """What turns the queries and keys of a layer over one text.
+
+    The first r of a head's d_k numbers are turned, the others are left as they are. Numbers i and i + r/2 are a point
+    in a plane, which is turned about 0; the paper pairs 2i and 2i + 1, which is the same up to the order of columns.
+    """
+
+    cos: Array  # [n, r]; some models for long texts multiply both by one number
+    sin: Array  # [n, r]
+    norms: Array  # [2, d_k]: queries, then keys, are divided by their RMS and multiplied by this; [0, 0] without such
+    eps: float = 0.0  # is added to the mean square below the root
+
+    @property
+    def turned(self) -> int:
+        """How many numbers of a query or key are turned, r."""
+        return int(self.cos.shape[1])
+
+    @property
+    def has_norms(self) -> bool:
+        """True where queries and keys are normalised before they are turned."""
+        return len(self.norms) > 0
+
+    def normalised(self, vectors: Array, which: int) -> Array:
+        """Queries (``which`` 0) or keys (1), […, d_k], after their RMSNorm, where the model has one (Zhang and
+        Sennrich 2019, equation 4)."""
+        if not self.has_norms:
+            return vectors
+        size = np.sqrt((vectors * vectors).mean(axis=-1, keepdims=True) + np.float32(self.eps))
+        scaled: Array = vectors / size * self.norms[which]
+        return scaled
+
+    def turn(self, vectors: Array) -> Array:
+        """Queries or keys of all tokens, [..., n, d_k], turned by their places."""
+        return turn(vectors, self.cos, self.sin)
+
+
+def turn(vectors: Array, cos: Array, sin: Array) -> Array:
+    """Vectors [..., d_k] turned by angles whose cosines and sines are given, [..., r] each."""
+    r = cos.shape[-1]
+    first, second = vectors[..., : r // 2], vectors[..., r // 2 : r]
+    across = np.concatenate([-second, first], axis=-1)
+    moved: Array = np.concatenate([vectors[..., :r] * cos + across * sin, vectors[..., r:]], axis=-1)
+    return moved

@@ -1,0 +1,89 @@
+"""The step that rotary positions add: queries and keys before and after their places turn them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.attention.rotary import Rotation
+from mha_viz.attention.trace import Trace
+from mha_viz.figures import turned as draw
+from mha_viz.numerals import decimal
+from mha_viz.ui.inside.step_parts import Opened, chart, halves, shapes
+
+ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
+
+
+def turn(o: Opened) -> Any:
+    t, rotation = o.trace, o.trace.rotation
+    assert rotation is not None  # other models have no such step
+    text, charts = halves()
+    with text:
+        st.markdown(
+            rf"""### Places turn q and k
+So far q and k do not say where their tokens stand. In this model position enters here: numbers i and i + {_half(t)}
+of a query are taken as a point in a plane, which is **turned about 0** by an angle that grows with the token's place m,
+faster for small i and slower for large i:
+
+$$q'_i = q_i \cos m\theta_i - q_{{i+{_half(t)}}} \sin m\theta_i$$
+
+$$q'_{{i+{_half(t)}}} = q_i \sin m\theta_i + q_{{i+{_half(t)}}} \cos m\theta_i$$
+
+Keys are turned in the same way ({ROTARY}), values are not.{_partly(t, rotation)}{_normed(rotation)}
+
+{_by_hand(o, rotation)}
+
+**What counts is how far apart they stand.** The product of a query turned by m and a key turned by n depends on
+m − n alone. {_without(o)} The last chart shows what this query and this key would score at other distances.
+"""
+        )
+        shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, turned")
+    alt = "q and k before and after their places turn them"
+    here = (o.head, o.query, o.key)
+    chart(charts, o, "turn", alt, lambda theme: draw.before_and_after(t, *here, theme))
+    far = "The score of this query and this key at every distance"
+    chart(charts, o, "distances", far, lambda theme: draw.distances(t, rotation, *here, theme))
+    return text
+
+
+def _half(t: Trace) -> int:
+    return t.rotation.turned // 2 if t.rotation else 0
+
+
+def _partly(t: Trace, rotation: Rotation) -> str:
+    if rotation.turned == t.d_k:
+        return ""
+    return f" Of the {t.d_k} numbers only the first {rotation.turned} are turned; the others say nothing about places."
+
+
+def _normed(rotation: Rotation) -> str:
+    if not rotation.has_norms:
+        return ""
+    return (
+        " Before that, this model divides every query and key by its root mean square and multiplies its numbers by "
+        "learned ones (RMSNorm)."
+    )
+
+
+def _by_hand(o: Opened, rotation: Rotation) -> str:
+    """The first pair of numbers of the query, turned."""
+    half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
+    after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
+    return (
+        f"For q of {o.word(o.query)}, at place {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
+        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_factor(before[half])} × {_factor(sin)} = "
+        f"**{decimal(after[0], 3)}**."
+    )
+
+
+def _factor(number: float) -> str:
+    return decimal(number, 3) if number >= 0 else f"({decimal(number, 3)})"
+
+
+def _without(o: Opened) -> str:
+    q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
+    score = float(o.trace.scores[o.head, o.query, o.key])
+    plain = float(np.dot(q, k))
+    return f"Here q · k would be {decimal(plain)} without the turns; with them it is **{decimal(score)}**."

@@ -58,16 +58,6 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
     """x: one row per token, as every head gets it."""
-<<<<<<< HEAD
-    shown = trace.x[list(tokens)]
-    hover = "number %{x}: %{z:.3f}<extra></extra>"
-    plots = Plots()
-    plots.add({**signed_cells(shown, colour_limit(shown), theme, bar=True), "hovertemplate": hover})
-    plots.x(title={"text": f"the {trace.d_model} numbers of a token’s x"}, side="bottom")
-    plots.y(**token_axis(trace, tokens, (query, key)), autorange="reversed")
-    along(plots, tokens, "y")
-    return finished(plots, theme, 90 + 20 * len(tokens), left=95)
-=======
     return _rows(trace, trace.x, f"the {trace.d_model} numbers of a token’s x", tokens, (query, key), theme)
 
 
@@ -83,46 +73,31 @@ def _rows(
     trace: Trace, numbers: Array, title: str, tokens: Sequence[int], marked: Sequence[int], theme: Theme
 ) -> go.Figure:
     shown = numbers[list(tokens)]
-    figure = go.Figure(signed_cells(shown, colour_limit(shown), theme, bar=True))
-    figure.update_traces(hovertemplate="number %{x}: %{z:.3f}<extra></extra>")
-    figure.update_xaxes(title_text=title, side="bottom")
-    figure.update_yaxes(**token_axis(trace, tokens, marked), autorange="reversed")
-    along(figure, tokens, "y")
-    return finished(figure, theme, 90 + 20 * len(tokens), left=95)
->>>>>>> main
+    hover = "number %{x}: %{z:.3f}<extra></extra>"
+    plots = Plots()
+    plots.add({**signed_cells(shown, colour_limit(shown), theme, bar=True), "hovertemplate": hover})
+    plots.x(title={"text": title}, side="bottom")
+    plots.y(**token_axis(trace, tokens, marked), autorange="reversed")
+    along(plots, tokens, "y")
+    return finished(plots, theme, 90 + 20 * len(tokens), left=95)
 
 
 def stacked(trace: Trace, head: int, theme: Theme) -> go.Figure:
     """W_Q, W_K and W_V whole: the columns of one head are framed. A cell is the size (RMS) of a block of numbers."""
     p = trace.parameters
-<<<<<<< HEAD
-    names = [
-        f"{name}  {trace.d_model} × {p.w_q.shape[1]}" for name in ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
-    ]
-    plots = Plots(1, 3, names, across=0.04)
-    for column, matrix in enumerate((p.w_q, p.w_k, p.w_v), 1):
-        cells, per_head = pooled(matrix, trace.heads)
-        plots.add(sized_cells(cells, theme), (1, column))
-        plots.x((1, column), **head_axis(trace.heads, per_head))
-        edges = {"x0": head * per_head - 0.5, "x1": (head + 1) * per_head - 0.5, "y0": -0.5, "y1": len(cells) - 0.5}
-        plots.frame((1, column), **edges, line=head_line(theme, head))
-    plots.y(visible=False, autorange="reversed")
-    return finished(plots, theme, 300, top=34)
-=======
     matrices = dict(zip(NAMES, (p.w_q, p.w_k, p.w_v), strict=True))
     names = [f"{name}  {trace.d_model} × {matrix.shape[1]}" for name, matrix in matrices.items()]
-    figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
+    plots = Plots(1, 3, names, across=0.04)
     for column, matrix in enumerate(matrices.values(), 1):
         heads = matrix.shape[1] // trace.d_k
         at = head * heads // trace.heads  # heads that share a key share its columns
         cells, per_head = pooled(matrix, heads)
-        figure.add_trace(sized_cells(cells, theme), 1, column)
-        figure.update_xaxes(**head_axis(heads, per_head, trace.heads // heads), row=1, col=column)
-        figure.update_yaxes(visible=False, autorange="reversed", row=1, col=column)
-        frame = {"x0": at * per_head - 0.5, "x1": (at + 1) * per_head - 0.5, "y0": -0.5, "y1": len(cells) - 0.5}
-        figure.add_shape(type="rect", **frame, line=head_line(theme, head), row=1, col=column)
-    return finished(figure, theme, 300, top=34)
->>>>>>> main
+        plots.add(sized_cells(cells, theme), (1, column))
+        plots.x((1, column), **head_axis(heads, per_head, trace.heads // heads))
+        edges = {"x0": at * per_head - 0.5, "x1": (at + 1) * per_head - 0.5, "y0": -0.5, "y1": len(cells) - 0.5}
+        plots.frame((1, column), **edges, line=head_line(theme, head))
+    plots.y(visible=False, autorange="reversed")
+    return finished(plots, theme, 300, top=34)
 
 
 def slices(trace: Trace, head: int, theme: Theme) -> go.Figure:
@@ -133,12 +108,8 @@ def slices(trace: Trace, head: int, theme: Theme) -> go.Figure:
         split(matrix, count)[head * count // trace.heads]
         for matrix, count in zip((p.w_q, p.w_k, p.w_v), counts, strict=True)
     ]
-<<<<<<< HEAD
-    plots = Plots(1, 3, names, across=0.04)
-=======
     names = [f"{name} of head {head}  {trace.d_model} × {trace.d_k}" for name in NAMES]
-    figure = make_subplots(1, 3, subplot_titles=names, horizontal_spacing=0.04)
->>>>>>> main
+    plots = Plots(1, 3, names, across=0.04)
     limit = max(colour_limit(matrix) for matrix in parts)
     hover = "row %{y}, column %{x}: %{z:.4f}<extra></extra>"
     for column, matrix in enumerate(parts, 1):
@@ -162,19 +133,11 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
     }
     plots = Plots(3, 1, list(rows), shared_x=True, down=0.11)
     for row, numbers in enumerate(rows.values(), 1):
-<<<<<<< HEAD
-        plots.add(_bars(numbers, theme), (row, 1))
+        plots.add(signed_bars(numbers, theme), (row, 1))
     plots.x((3, 1), title={"text": f"i, from 0 to {trace.d_k - 1}"})
     plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
     plots.notes(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
     return finished(plots, theme, 470, top=34, left=45)
-=======
-        figure.add_trace(signed_bars(numbers, theme), row, 1)
-    figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=3, col=1)
-    figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
-    figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
-    return finished(figure, theme, 470, top=34, left=45)
->>>>>>> main
 
 
 def both_softmaxes(
@@ -287,8 +250,8 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
         plots.add({**bars, "hovertemplate": f"head {other}, column %{{x}}: %{{y:.3f}}<extra></extra>"})
         middle = {"x": start + (trace.d_k - 1) / 2, "y": 1.0, "yref": "paper", "yanchor": "bottom"}
         plots.note(**middle, text=f"<b>H{other}</b>" if other == head else f"H{other}", font={"color": colour})
-    edges = {"x0": head * trace.d_k - 0.5, "x1": (head + 1) * trace.d_k - 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-    plots.frame(**edges, line=head_line(theme, head), fillcolor=head_colour(theme, head), opacity=0.12)
+    edges: dict[str, Any] = {"x0": head * trace.d_k - 0.5, "x1": (head + 1) * trace.d_k - 0.5, "y0": 0, "y1": 1}
+    plots.frame(**edges, yref="paper", line=head_line(theme, head), fillcolor=head_colour(theme, head), opacity=0.12)
     ticks = [h * trace.d_k for h in range(trace.heads + 1)]
     plots.x(tickvals=ticks, title={"text": "column of the concatenation"})
     plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=6)
@@ -357,14 +320,5 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
 # ---- Parts ------------------------------------------------------------------------------------------------
 
 
-<<<<<<< HEAD
-def _bars(numbers: Array, theme: Theme) -> dict[str, Any]:
-    colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
-    hover = "number %{x}: %{y:.3f}<extra></extra>"
-    return {"type": "bar", "y": numbers, "marker": {"color": colours}, "hovertemplate": hover}
-
-
-=======
->>>>>>> main
 def _scaling(trace: Trace) -> str:
     return f"q · k / √{trace.d_k}" if trace.divides else f"q · k × {trace.scaling:.3g}"

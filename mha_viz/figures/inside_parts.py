@@ -82,17 +82,14 @@ def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) 
     }
 
 
-<<<<<<< HEAD
-def sized_cells(cells: Array, theme: Theme) -> dict[str, Any]:
-=======
-def signed_bars(numbers: Array, theme: Theme) -> go.Bar:
+def signed_bars(numbers: Array, theme: Theme) -> dict[str, Any]:
     """A bar for each number of a vector, blue below zero and orange above."""
     colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
-    return go.Bar(y=numbers, marker={"color": colours}, hovertemplate="number %{x}: %{y:.3f}<extra></extra>")
+    hover = "number %{x}: %{y:.3f}<extra></extra>"
+    return {"type": "bar", "y": numbers, "marker": {"color": colours}, "hovertemplate": hover}
 
 
-def sized_cells(cells: Array, theme: Theme) -> go.Heatmap:
->>>>>>> main
+def sized_cells(cells: Array, theme: Theme) -> dict[str, Any]:
     """Sizes from 0 as cells of one hue."""
     colours = {"zmin": 0, "zmax": float(np.percentile(cells, 99.5)), "colorscale": colorscale(theme.ramp)}
     return {"type": "heatmap", "z": cells, **colours, "showscale": False, "hoverinfo": "skip"}

@@ -15,7 +15,7 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
-from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement
+from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement, TokenChanges
 
 
 class _Role(NamedTuple):
@@ -53,8 +53,9 @@ def used_roles(
         raise SettingError(f"The profile is of {profile.model}, not of {encoder.name}.", "Give its own model.")
     opened, roles = open_corpus(corpus), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
+    states: TokenChanges = {}  # which roles of one layer have in common
     for number, (role, heads) in enumerate(roles.items()):
-        run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most)
+        run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most, states=states)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
         rows += _rows(role, run)

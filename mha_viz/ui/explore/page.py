@@ -80,8 +80,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     say_complaint()
     _beside_gold(what, attention, annotation, wanted[0])
     shown = [] if is_part else averages.show(what, attention.model)
-    view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
-    takeaway.of_reading(attention, wanted, view, shown)
+    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n), shown)
 
 
 def _say_coarse(attention: Attention) -> None:

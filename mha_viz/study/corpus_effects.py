@@ -269,11 +269,11 @@ class Measurement:
 
     def _of_tokens(self, case: Case) -> Numbers:
         """[variant, token]: the change of each token's last state; variants that were measured before are not read."""
-        known = self._states.setdefault(tuple(case.words), {})
-        new = [off for off in self._off if off not in known]
+        measured = self._states.setdefault(tuple(case.words), {})
+        new = [off for off in self._off if off not in measured]
         if new:
-            known.update(zip(new, lost_each(self._encoder, new, case).tokens, strict=True))
-        return np.stack([known[off] for off in self._off])
+            measured.update(zip(new, lost_each(self._encoder, new, case).tokens, strict=True))
+        return np.stack([measured[off] for off in self._off])
 
     @property
     def _off(self) -> list[tuple[Head, ...]]:

@@ -174,7 +174,7 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.Capt
         "nowhere” does not exist. Give the folder": (tmp_path / "nowhere", corpus),
         "profile.json, which a study writes last, is missing": (tmp_path, corpus),
         "has no role": (empty, corpus),
-        "“.xlsx” is not a format of tables. Use one of .csv, .json": (
+        "“.xlsx” is not a table format. Use one of .csv, .json": (
             tmp_path / "one",
             corpus,
             "--out",
@@ -199,4 +199,4 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved(
     assert replicate(tmp_path / "one", treebank(tmp_path, 2)) == 130
     assert "Stopped. Nothing is saved without --out FILE." in capsys.readouterr().err
     assert replicate(tmp_path / "one", treebank(tmp_path, 2), "--out", str(tmp_path / "o.csv")) == 130
-    assert "Stopped. Nothing was done yet." in capsys.readouterr().err
+    assert "Stopped. Nothing has been measured yet." in capsys.readouterr().err

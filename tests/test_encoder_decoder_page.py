@@ -226,11 +226,11 @@ def test_a_model_of_one_stack_shows_none_of_it() -> None:
 
 def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
     page = visit("pages/20_compare.py", show="off", off="L0H0", target=TARGET)
-    assert "in models of one stack of layers alone" in page.said
+    assert "only in models with one stack of layers" in page.said
     assert len(panels(page)["panels"]) == 1
 
 
 def test_pinned_heads_of_two_parts_keep_their_parts_in_another_quantity(model: str, visit: Visit) -> None:
     pins = [Pin(SOURCE, "", model, Head(0, 0), part=part) for part in ("encoder", "decoder")]
     page = visit("pages/20_compare.py", tray=tray.write(tuple(pins)), shown="rollout", part="encoder")
-    assert "takes in the source" in page.said
+    assert "also reads the source" in page.said

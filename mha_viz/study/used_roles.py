@@ -50,7 +50,9 @@ def used_roles(
 
     encoder = model or load(profile.model, device)
     if encoder.name != profile.model:
-        raise SettingError(f"The profile is of {profile.model}, not of {encoder.name}.", "Give its own model.")
+        raise SettingError(
+            f"The profile is of {profile.model}, not of {encoder.name}.", "Give the model of the profile."
+        )
     opened, roles = open_corpus(corpus), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
     for number, (role, heads) in enumerate(roles.items()):

@@ -24,10 +24,11 @@ def unpack(raw: bytes) -> Unpacked:
     n, full = header["n"], header["full"]
     keys = header.get("keys", header)
     start = 4 + length + 8 * n * len(full)
-    end = start + 2 * n * keys["n"] * len(full)
+    kind = "u1" if header.get("coarse") else "<u2"
+    end = start + np.dtype(kind).itemsize * n * keys["n"] * len(full)
     scales = np.frombuffer(raw[4 + length : start], "<f4").reshape(len(full), n, 2)
-    levels = np.frombuffer(raw[start:end], "<u2").reshape(len(full), n, keys["n"])
-    zero = np.float32(32768 if header.get("signed") else 0)
+    levels = np.frombuffer(raw[start:end], kind).reshape(len(full), n, keys["n"])
+    zero = np.float32(2 ** (8 * levels.itemsize - 1) if header.get("signed") else 0)
     cells = (levels - zero) * scales[:, :, keys["special"]]
     bins = header.get("bins", {"starts": []})
     sides = [len(axis["starts"]) for axis in (bins, bins.get("keys", bins))]

@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from transformers import GPT2Config, GPT2Model
 
 import mha_viz as mv
+from mha_viz.figures.packet import packet
+from mha_viz.models.opening import piece_limit
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, TextPieces
 from mha_viz.reader import Reader
 from mha_viz.text import Cut
+from tests import tiny_models
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
 
 Tiny = Callable[[str], "Encoder"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "heads", "megabytes", "limit"),
+    [
+        (512, 72, "", 512),  # the model's own
+        (8192, 144, "", 1024),  # no drawing shows more
+        (8192, 1024, "", 391),  # √(600 · 2²⁰ / (4 · 1024))
+        (1024, 144, "100", 426),
+        (None, 144, "", 1024),  # a model without positions of its own
+    ],
+)
+def test_the_limit_of_a_model_is_bounded_by_the_bytes_of_its_weights(
+    positions: int | None, heads: int, megabytes: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MHA_VIZ_WEIGHTS_MB", megabytes)
+    config = SimpleNamespace(max_position_embeddings=positions)
+    model = SimpleNamespace(config=config, named_modules=lambda: iter(()))
+    assert piece_limit(model, SimpleNamespace(model_max_length=10**9), heads) == limit
+
+
+def test_a_gpt2_reads_a_thousand_pieces(tmp_path: Path) -> None:
+    config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=1024, vocab_size=400)  # type: ignore[call-arg]
+    folder = tiny_models.saved(GPT2Model(config), tmp_path / "gpt2")
+    with pytest.warns(mv.TextCutWarning, match="reads at most 1,024 pieces"):
+        attention = mv.load(str(folder)).encode("dog " * 3000)
+    assert attention.weights.shape == (2, 4, 1024, 1024)
+    assert len(packet(attention, [mv.Head(1, 1)])) < 1_500_000
 
 
 def test_a_text_that_just_fits_is_whole(minilm: Encoder) -> None:

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz.analysis import metrics
 from mha_viz.analysis.metrics import METRICS, mass_at, measure_all
 from mha_viz.attention import Attention, Weights
 from mha_viz.text import Token, TokenizedText
+from tests.readings import reading
 
 # Rows and columns: [CLS] a . [SEP]
 BY_HAND = [
@@ -72,6 +74,13 @@ def test_a_head_that_looks_everywhere() -> None:
     assert values["entropy"][0, 0] == pytest.approx(math.log(4), abs=1e-6)
     assert values["punctuation"][0, 0] == 0.0
     assert values["same"][0, 0] == pytest.approx(0.25)
+
+
+def test_entropy_is_the_same_however_many_cores_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    attention = reading(3, 5, (2, 1, 3))
+    alone = metrics.entropy(attention)
+    monkeypatch.setattr(metrics, "MANY", 0)
+    assert np.array_equal(metrics.entropy(attention), alone)
 
 
 def test_rows_of_special_tokens_count_for_delimiters_but_not_for_positions() -> None:

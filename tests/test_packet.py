@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from mha_viz.figures.packet import (
     Start,
     bins,
     full_heads,
+    is_coarse,
     link_weights,
     packet,
     quantised,
@@ -139,6 +141,42 @@ def test_a_long_text_travels_in_less_than_a_megabyte(layers: int, heads: int, n:
     raw = packet(long_reading(layers, heads, n), [Head(0, 1)])
     assert len(raw) < ONE_MEGABYTE
     assert unpack(raw).thumbs.shape[0] == layers * heads
+
+
+LARGEST = [(32, 32, 256), (12, 12, 1024)]  # layers, heads, pieces
+
+
+@pytest.mark.slow  # 604 MB
+@pytest.mark.parametrize(("layers", "heads", "n"), LARGEST)
+def test_the_largest_readings_travel_in_a_megabyte_and_a_half(layers: int, heads: int, n: int) -> None:
+    raw = packet(long_reading(layers, heads, n), [Head(1, 1), Head(2, 3), Head(2, 4)])
+    assert len(raw) < 1_500_000
+    assert unpack(raw).thumbs.shape[0] == layers * heads
+
+
+@pytest.mark.parametrize("n", [774, 775, 1024])
+def test_a_large_matrix_takes_a_byte_a_weight(n: int) -> None:
+    attention = long_reading(1, 2, n)
+    raw = packet(attention, [Head(0, 1)])
+    sent, tops = unpack(raw), attention.weights[0, 1].max(axis=1, keepdims=True)
+    assert len(raw) < 1_300_000 + THUMB_BYTES
+    assert is_coarse(attention) is sent.header.get("coarse", False) is (n > 774)
+    assert (np.abs(sent.matrices[1] - attention.weights[0, 1]) / tops).max() <= (1 / 500 if n > 774 else STEP)
+
+
+def test_javascript_reads_a_byte_a_weight() -> None:
+    attention = long_reading(1, 1, 780)
+    raw = packet(attention, [Head(0, 0)])
+    (drawn,) = ask_packet({"packet": raw, "ask": "block", "head": 0, "query": "links=all"})
+    assert np.abs(matrix(drawn) - unpack(raw).matrices[0]).max() <= 1e-6
+
+
+def test_a_signed_matrix_of_one_byte_a_weight_keeps_its_zero() -> None:
+    one = long_reading(1, 1, 800)
+    signed = replace(one, weights=one.weights - one.weights.mean(axis=-1, keepdims=True), quantity="gradient")
+    sent = unpack(packet(signed, [Head(0, 0)])).matrices[0]
+    tops = np.abs(signed.weights[0, 0]).max(axis=1, keepdims=True)
+    assert (np.abs(sent - signed.weights[0, 0]) / tops).max() <= 1 / 250
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

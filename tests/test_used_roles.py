@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,11 @@ def test_the_profile_of_another_model_and_a_corpus_without_cases_are_refused(pro
         used_roles(profile, "nowhere.conllu", load("toy"))
 
 
+def test_the_corpus_of_the_profile_keeps_the_name_that_it_has_there(profile: Profile) -> None:
+    named = replace(profile, facts={**profile.facts, "corpus": "mine"})
+    assert set(used_roles(named, "grammar", load("toy"), most=2).tables["used"]["corpus"]) == {"mine"}
+
+
 def test_the_command_writes_and_prints_the_table(
     profile: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,4 +96,19 @@ def test_the_card_of_a_head_says_what_was_measured(profile: Profile) -> None:
     for row in rows.itertuples(index=False):
         assert not math.isnan(row.effect)
         assert ("**used**" in page.said) or not row.used
-    assert "Is it used?" not in PageSession({"model": "minilm", "head": "L3H1"}, "pages/30_roles.py").said
+    assert "Is it used?" not in PageSession({"model": "minilm", "head": "L0H2"}, "pages/30_roles.py").said
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.app
+def test_roles_of_the_default_model_are_judged_too() -> None:
+    shipped = read_profile(asset("profiles") / "minilm" / "ewt")
+    roles = {(f.head.layer, f.head.head, f.detail) for f in shipped.findings() if f.role == "syntax"}
+    table = shipped.tables["used"]
+    assert {tuple(row) for row in table[["layer", "head", "detail"]].itertuples(index=False)} == roles
+    assert set(table["corpus"]) == {shipped.corpus}
+    rows: Any = table.itertuples(index=False)
+    assert all(row.more_low > 0 for row in rows if row.used)
+    page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/30_roles.py")
+    assert "to its head: **used**" in page.said
+    assert "**no effect was found** beyond that of other heads of its layer" in page.said

@@ -7,7 +7,9 @@ number means the same whatever is on screen. The docstring of a metric is its he
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,6 +22,8 @@ from mha_viz.analysis.roles import share
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.text import is_punctuation
+
+MANY = 20_000_000  # weights, whose logarithms all cores take
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]
 Measure = Callable[[Attention], PerHead]
@@ -136,9 +140,13 @@ def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
     if not QUANTITIES[attention.quantity].is_share:  # rows that are not shares have no entropy
         return _undefined(attention)
-    flat = attention.weights.reshape(attention.layers, attention.heads, -1)
-    nats = [nats_of(layer) for layer in flat]  # a layer at a time: the logarithms are as large as the weights
-    return _shared(attention, np.stack(nats))
+    flat = attention.weights.reshape(attention.layers * attention.heads, -1)
+    if flat.size < MANY:  # a layer at a time: the logarithms are as large as the weights
+        nats = [nats_of(layer) for layer in flat.reshape(attention.layers, attention.heads, -1)]
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            nats = list(pool.map(nats_of, flat))
+    return _shared(attention, np.stack(nats).reshape(attention.layers, attention.heads))
 
 
 def measure_all(attention: Attention) -> dict[str, PerHead]:

@@ -1,7 +1,6 @@
 // Numbers and positions only: no page, no colours. Tested by `node --test`.
 import { LONG, defaultsOf, patternsOf } from "./view.js";
 
-const ZERO = 32768; // the level of 0 among numbers with a sign
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
 export function unpack(bytes) {
@@ -11,14 +10,13 @@ export function unpack(bytes) {
   const { n, full } = reading;
   const { n: m, special } = keysOf(reading);
   const scales = new Float32Array(body, 0, 2 * n * full.length);
-  const levels = new Uint16Array(body, scales.byteLength, n * m * full.length);
+  const Levels = reading.coarse ? Uint8Array : Uint16Array;
+  const levels = new Levels(body, scales.byteLength, n * m * full.length);
+  const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the level in the middle
   reading.matrices = new Map(
     full.map((head, i) => {
       const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [
-        head,
-        decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, reading.signed ? ZERO : 0),
-      ];
+      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, zero)];
     }),
   );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
@@ -30,7 +28,7 @@ export function unpack(bytes) {
 export const keysOf = (reading) => reading.keys ?? reading;
 
 // Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
-/** @type {(levels: Uint16Array, scales: Float32Array, special: number[], zero: number) => Float32Array} */
+/** @type {(levels: Uint8Array | Uint16Array, scales: Float32Array, special: number[], zero: number) => Float32Array} */
 function decoded(levels, scales, special, zero) {
   const m = special.length;
   const weights = new Float32Array(levels.length);

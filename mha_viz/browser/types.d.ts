@@ -125,6 +125,7 @@ interface TypedAxis extends Axis {
  * `request`, what an encoder–decoder was given. */
 interface Reading extends TypedAxis {
   keys?: TypedAxis;
+  coarse?: boolean; // levels of one byte
   request?: { text: string; target: string; part: string };
   quantity?: string;
   signed?: boolean;

@@ -9,6 +9,5 @@ from __future__ import annotations
 
 import pandas  # noqa: F401 (first, and whole)
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-__all__ = ["go", "make_subplots"]
+__all__ = ["go"]

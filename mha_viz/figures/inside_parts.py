@@ -10,6 +10,7 @@ import numpy as np
 
 from mha_viz.attention.trace import Array, Trace
 from mha_viz.figures.charts import go
+from mha_viz.figures.plots import Plots
 from mha_viz.figures.theme import Theme, colorscale, paper
 
 POOLED = 96  # rows and columns of a large matrix
@@ -32,9 +33,9 @@ def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> di
     return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
 
 
-def along(figure: go.Figure, tokens: Sequence[int], *axes: str) -> go.Figure:
-    """The chart, which now says which tokens stand along which of its axes: the browser marks them in all charts."""
-    return figure.update_layout(meta={"tokens": [int(token) for token in tokens], "axes": list(axes)})
+def along(plots: Plots, tokens: Sequence[int], *axes: str) -> None:
+    """Has the chart say which tokens stand along which of its axes: the browser marks them in all charts."""
+    plots.layout(meta={"tokens": [int(token) for token in tokens], "axes": list(axes)})
 
 
 def head_axis(heads: int, per_head: int, shared: int = 1) -> dict[str, Any]:
@@ -67,43 +68,46 @@ def colour_limit(numbers: Array) -> float:
     return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
 
 
-def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> go.Heatmap:
+def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> dict[str, Any]:
     """Numbers as cells, blue below zero and orange above, strongest at ``limit``."""
-    return go.Heatmap(
-        z=numbers,
-        zmin=-limit,
-        zmax=limit,
-        colorscale=colorscale(theme.signed),
-        showscale=bar,
-        colorbar=colour_bar(),
-        hovertemplate="row %{y}, column %{x}: %{z:.3f}<extra></extra>",
-    )
+    return {
+        "type": "heatmap",
+        "z": numbers,
+        "zmin": -limit,
+        "zmax": limit,
+        "colorscale": colorscale(theme.signed),
+        "showscale": bar,
+        "colorbar": colour_bar(),
+        "hovertemplate": "row %{y}, column %{x}: %{z:.3f}<extra></extra>",
+    }
 
 
-def signed_bars(numbers: Array, theme: Theme) -> go.Bar:
+def signed_bars(numbers: Array, theme: Theme) -> dict[str, Any]:
     """A bar for each number of a vector, blue below zero and orange above."""
     colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
-    return go.Bar(y=numbers, marker={"color": colours}, hovertemplate="number %{x}: %{y:.3f}<extra></extra>")
+    hover = "number %{x}: %{y:.3f}<extra></extra>"
+    return {"type": "bar", "y": numbers, "marker": {"color": colours}, "hovertemplate": hover}
 
 
-def sized_cells(cells: Array, theme: Theme) -> go.Heatmap:
+def sized_cells(cells: Array, theme: Theme) -> dict[str, Any]:
     """Sizes from 0 as cells of one hue."""
-    top = float(np.percentile(cells, 99.5))
-    return go.Heatmap(z=cells, zmin=0, zmax=top, colorscale=colorscale(theme.ramp), showscale=False, hoverinfo="skip")
+    colours = {"zmin": 0, "zmax": float(np.percentile(cells, 99.5)), "colorscale": colorscale(theme.ramp)}
+    return {"type": "heatmap", "z": cells, **colours, "showscale": False, "hoverinfo": "skip"}
 
 
-def bars_rightward(numbers: Array, colours: str | Sequence[str], labels: Sequence[str], digits: int) -> go.Bar:
+def bars_rightward(numbers: Array, colours: str | Sequence[str], labels: Sequence[str], digits: int) -> dict[str, Any]:
     """A bar for each number, one below the other, with its label at its end."""
-    return go.Bar(
-        x=numbers,
-        y=list(range(len(numbers))),
-        orientation="h",
-        marker={"color": colours},
-        text=labels,
-        textposition="outside",
-        cliponaxis=False,
-        hovertemplate=f"%{{x:.{digits}f}}<extra></extra>",
-    )
+    return {
+        "type": "bar",
+        "x": numbers,
+        "y": list(range(len(numbers))),
+        "orientation": "h",
+        "marker": {"color": colours},
+        "text": labels,
+        "textposition": "outside",
+        "cliponaxis": False,
+        "hovertemplate": f"%{{x:.{digits}f}}<extra></extra>",
+    }
 
 
 def head_colour(theme: Theme, head: int) -> str:
@@ -121,19 +125,17 @@ def colour_bar() -> dict[str, Any]:
     return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
 
 
-def finished(
-    figure: go.Figure, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False
-) -> go.Figure:
+def finished(plots: Plots, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False) -> go.Figure:
     """The chart on its page: its size in pixels, its margins, and type of one size."""
-    figure.update_layout(
+    plots.layout(
         height=height,
         margin={"l": left, "r": 10, "t": top, "b": 40},
         **paper(theme),
         showlegend=legend,
         legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
     )
-    plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title_font": {"size": 13}}
-    figure.update_xaxes(**plain)
-    figure.update_yaxes(**plain)
-    figure.update_annotations(font={"size": 13})
-    return figure
+    plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title": {"font": {"size": 13}}}
+    plots.x(**plain)
+    plots.y(**plain)
+    plots.notes(font={"size": 13})
+    return plots.chart()

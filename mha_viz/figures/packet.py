@@ -9,6 +9,9 @@ hidden and the rest is rescaled. Thumbnails are uint8, 255 × √weight.
 The header's ``tokens`` and what goes with them are the rows, and the columns too unless it has ``keys``: then those are
 the columns, of the text that is attended to.
 
+Of a matrix of more than COARSE_BYTES levels are uint8, right to 0.2 % of the largest in their part of the row: the
+packet has ``coarse`` then, and stays under 1.5 MB.
+
 Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer
 where it fits) and the grid is drawn from max-pooled thumbnails: with one head open, a long text sends under 1 MB.
 """
@@ -38,8 +41,9 @@ FULL_BYTES = 1_250_000  # all heads in full up to here
 LAYER_BYTES = 500_000  # the opened layer in full up to here
 ALONE_BYTES = 24_000_000  # all heads in full up to here in a page that no server answers
 MATRIX_BYTES = 4_000_000  # of the heads that are drawn together
+COARSE_BYTES = 1_200_000  # one matrix in levels of 16 bits up to here
+COARSE_BITS = 8
 THUMB_BYTES = 200_000  # all thumbnails together
-ZERO = 32768  # the level of 0 among numbers with a sign
 ISOLATED_SPECIALS = 8  # special tokens with a thumbnail row of their own
 
 
@@ -116,11 +120,13 @@ def packet(
     """
     summary = summary or overview(attention)
     whole = everything and _total_bytes(attention) <= ALONE_BYTES
+    if not everything and is_coarse(attention):
+        bits = COARSE_BITS
     full = attention.every_head() if whole else full_heads(attention, wanted)
     special = [t.special for t in attention.keys.tokens]
     signed = QUANTITIES[attention.quantity].is_signed
     parts = [*quantised(np.stack([attention[head] for head in full]), special, bits, signed), summary.thumbs]
-    header = _header(attention, full, start or Start(), summary)
+    header = _header(attention, full, start or Start(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
     if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
         header["hidden"] = [_five_decimals(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:
@@ -150,6 +156,11 @@ def _matrix_bytes(attention: Attention) -> int:
     return 2 * len(attention.queries) * len(attention.keys)
 
 
+def is_coarse(attention: Attention) -> bool:
+    """Whether the weights of one head are so many that a browser is sent a byte of each."""
+    return _matrix_bytes(attention) > COARSE_BYTES
+
+
 def _total_bytes(attention: Attention) -> int:
     return _matrix_bytes(attention) * attention.layers * attention.heads
 
@@ -161,18 +172,21 @@ def _all_fit(attention: Attention) -> bool:
 def quantised(
     matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16, signed: bool = False
 ) -> list[bytes]:
-    """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16.
+    """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16, with
+    COARSE_BITS as uint8.
 
-    A weight is its level × the scale of its part of the row; of numbers with a sign, its level less ZERO.
+    A weight is its level × the scale of its part of the row; of numbers with a sign, its level less the one in the
+    middle, 32,768 or 128.
     """
     part = np.array(special, dtype=int)
     tops = [np.abs(matrices[..., part == p]).max(axis=2, initial=0) for p in (0, 1)]
-    step = 2 ** (16 - bits)  # of levels: their low bits stay 0
-    zero = ZERO if signed else 0
-    highest = (65535 - zero) // step * step
+    width = COARSE_BITS if bits == COARSE_BITS else 16
+    step = 2 ** (width - bits)  # of levels: their low bits stay 0
+    zero = 2 ** (width - 1) if signed else 0
+    highest = (2**width - 1 - zero) // step * step
     scales = (np.stack(tops, axis=2) / highest).astype("<f4")
     levels = np.rint(matrices / (np.maximum(scales, np.float32(1e-38)) * np.float32(step))[..., part]) * step
-    return [scales.tobytes(), (np.clip(levels, -highest, highest) + zero).astype("<u2").tobytes()]
+    return [scales.tobytes(), (np.clip(levels, -highest, highest) + zero).astype(f"<u{width // 8}").tobytes()]
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:

@@ -8,8 +8,9 @@ import numpy as np
 
 from mha_viz.attention.rotary import Rotation, turn
 from mha_viz.attention.trace import Array, Trace
-from mha_viz.figures.charts import go, make_subplots
+from mha_viz.figures.charts import go
 from mha_viz.figures.inside_parts import finished, signed_bars, token_name
+from mha_viz.figures.plots import Plots
 from mha_viz.figures.theme import Theme, grid_colour
 
 
@@ -30,16 +31,16 @@ def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme
         f"k of {token_name(trace, key)}, before": k[head, key],
         f"k at place {key}": trace.k[head, key],
     }
-    figure = make_subplots(4, 1, subplot_titles=list(rows), shared_xaxes=True, vertical_spacing=0.08)
+    plots = Plots(4, 1, list(rows), shared_x=True, down=0.08)
     for row, numbers in enumerate(rows.values(), 1):
-        figure.add_trace(signed_bars(numbers, theme), row, 1)
+        plots.add(signed_bars(numbers, theme), (row, 1))
         pair = list(rows.values())[(row - 1) // 2 * 2 :][:2]  # before and after have one scale
         limit = 1.08 * max(1e-6, *(float(np.abs(each).max()) for each in pair))
-        figure.update_yaxes(range=[-limit, limit], row=row, col=1)
-    figure.update_xaxes(title_text=f"i, from 0 to {trace.d_k - 1}", row=4, col=1)
-    figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
-    figure.update_annotations(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
-    return finished(figure, theme, 560, top=34, left=45)
+        plots.y((row, 1), range=[-limit, limit])
+    plots.x((4, 1), title={"text": f"i, from 0 to {trace.d_k - 1}"})
+    plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
+    plots.notes(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
+    return finished(plots, theme, 560, top=34, left=45)
 
 
 def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> Apart:
@@ -58,14 +59,9 @@ def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int,
     """The score of this pair at every distance; where the two stand in this text is filled."""
     other = apart(trace, rotation, head, query, key)
     colours = [theme.heads[1] if place == query - key else theme.muted for place in other.places]
-    figure = go.Figure(
-        go.Bar(
-            x=other.places,
-            y=other.scores,
-            marker={"color": colours},
-            hovertemplate="%{x} tokens apart: %{y:.2f}<extra></extra>",
-        )
-    )
-    figure.update_xaxes(title_text="tokens from the key on to the query")
-    figure.update_yaxes(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=5, title_text="q · k")
-    return finished(figure, theme, 260, left=55)
+    bars = {"type": "bar", "x": other.places, "y": other.scores, "marker": {"color": colours}}
+    plots = Plots()
+    plots.add({**bars, "hovertemplate": "%{x} tokens apart: %{y:.2f}<extra></extra>"})
+    plots.x(title={"text": "tokens from the key on to the query"})
+    plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=5, title={"text": "q · k"})
+    return finished(plots, theme, 260, left=55)

@@ -24,7 +24,10 @@ from mha_viz.quotes import quoted
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
 ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
 PROFILES_SETTING = "MHA_VIZ_DISK_MB"
-DEFAULTS = MappingProxyType({SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500})  # megabytes
+WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # of one reading, in memory: 2²⁰ bytes each
+DEFAULTS = MappingProxyType(  # megabytes
+    {SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
+)
 NOTE = "mha-viz.json"
 FRESH_SECONDS = 3600.0  # since its last use, in which a model is not removed
 NOTED_SECONDS = 60.0  # uses that are closer together are noted once

@@ -93,7 +93,7 @@ class Encoder:
         self.layers = layers(config)
         self.heads = int(config.num_attention_heads)
         self.d_model = int(config.hidden_size)
-        self.limit = piece_limit(model, tokenizer)  # pieces, special ones included
+        self.limit = piece_limit(model, tokenizer, self.layers * self.heads)  # pieces, special ones included
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
         self.folder: Path | None = None  # where its files lie

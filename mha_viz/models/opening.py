@@ -6,6 +6,7 @@ import copy
 import hashlib
 import inspect
 import json
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,12 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoToken
 from transformers.utils import logging as transformers_logging
 
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
-from mha_viz.models import capture, marian, pipeline
+from mha_viz.models import budget, capture, marian, pipeline
 from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.quotes import quoted
 
-MAX_PIECES = 512  # more than this no drawing can show
+MAX_PIECES = 1024  # more than this no drawing can show
+BYTES = 4  # of a weight
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 # What transformers reports while it opens a model belongs to its whole process, too: one thread at a time changes it.
 _one_opening = threading.Lock()
@@ -141,11 +143,14 @@ def weights_digest(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def piece_limit(model: Any, tokenizer: Any) -> int:
-    """The most pieces the model has positions for. RoBERTa and its like lose those up to the padding index."""
-    positions = int(getattr(model.config, "max_position_embeddings", MAX_PIECES))
+def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
+    """The most pieces of a text: those that the model has positions for, as long as the weights of all its ``heads``
+    fit into MHA_VIZ_WEIGHTS_MB. RoBERTa and its like lose positions up to the padding index. Raises SettingError."""
+    config = model.config
+    positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or MAX_PIECES
     table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
     padding = getattr(table, "padding_idx", None)
     if padding is not None:
         positions -= int(padding) + 1
-    return min(MAX_PIECES, positions, int(tokenizer.model_max_length))
+    most = math.isqrt(budget.megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES * heads))
+    return min(MAX_PIECES, most, int(positions), int(tokenizer.model_max_length))

@@ -101,6 +101,10 @@ class EffectSettings(NamedTuple):
     most: int = MOST
 
 
+# By the words of a sentence and the heads that are off, [token]: the change of the last states.
+TokenChanges = dict[tuple[str, ...], dict[tuple[Head, ...], Numbers]]
+
+
 class Taken(NamedTuple):
     """What was measured of some sentences: values [variant] of each case, its document and sentence; how many sentences
     were read, and how many words or sentences left out."""
@@ -115,7 +119,8 @@ class Measurement:
     """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`.
 
     Of a part of a corpus ``first`` is the number of the first sentence, and ``chosen`` which of the words that can be
-    masked is, in each sentence that has any. ``means``: of the heads' outputs, where they are at hand.
+    masked is, in each sentence that has any. ``means``: of the heads' outputs, where they are at hand. ``states``: what
+    measurements of the same corpus by the same method have found of last states, which this one adds to.
     """
 
     def __init__(
@@ -132,6 +137,7 @@ class Measurement:
         first: int = 0,
         chosen: Iterable[int] | None = None,
         means: Weights | None = None,
+        states: TokenChanges | None = None,
     ) -> None:
         self._corpus = _checked(corpus, relation, direction, most)
         off = ablation.existing(encoder, heads)
@@ -148,6 +154,7 @@ class Measurement:
         self._cases: list[Numbers] = []
         self._units: list[tuple[str, str]] = []  # of each case, document and sentence
         self._left_out = self._read = 0
+        self._states = {} if states is None else states
         self._first, self._random = first, Random(SEED)
         self._chosen = None if chosen is None else iter(chosen)
 
@@ -251,13 +258,22 @@ class Measurement:
     def _vectors(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, sentence.forms
         case = Case("", method=self._case.method, means=self._case.means, words=forms)
-        changes = lost_each(encoder, self._off, case)
         if words is None:
-            yield changes.sentence
+            yield lost_each(encoder, self._off, case).sentence
+        if not words:
             return
+        changes = self._of_tokens(case)
         pieces = encoder.read_words(forms).words
         for word in words:
-            yield changes.tokens[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
+            yield changes[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
+
+    def _of_tokens(self, case: Case) -> Numbers:
+        """[variant, token]: the change of each token's last state; variants that were measured before are not read."""
+        measured = self._states.setdefault(tuple(case.words), {})
+        new = [off for off in self._off if off not in measured]
+        if new:
+            measured.update(zip(new, lost_each(self._encoder, new, case).tokens, strict=True))
+        return np.stack([measured[off] for off in self._off])
 
     @property
     def _off(self) -> list[tuple[Head, ...]]:

@@ -12,10 +12,11 @@ from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
-from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement
+from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement, TokenChanges
 
 
 class _Role(NamedTuple):
@@ -53,10 +54,11 @@ def used_roles(
         raise SettingError(
             f"The profile is of {profile.model}, not of {encoder.name}.", "Give the model of the profile."
         )
-    opened, roles = open_corpus(corpus), _roles(profile.findings())
+    opened, roles = _named(open_corpus(corpus), profile), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
+    states: TokenChanges = {}  # which roles of one layer have in common
     for number, (role, heads) in enumerate(roles.items()):
-        run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most)
+        run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most, states=states)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
         rows += _rows(role, run)
@@ -66,6 +68,11 @@ def used_roles(
         )
     table = pd.DataFrame(rows, columns=list(HEADINGS["used"])).sort_values(["layer", "head"], kind="stable")
     return dataclasses.replace(profile, tables={**profile.tables, "used": table.reset_index(drop=True)})
+
+
+def _named(corpus: Corpus | Gap, profile: Profile) -> Corpus | Gap:
+    """The corpus under the name that it has in the profile, where it is the one that the profile was measured on."""
+    return dataclasses.replace(corpus, name=profile.corpus) if corpus.digest == profile.facts["sha256"] else corpus
 
 
 def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:

@@ -3,7 +3,7 @@
 It answers four questions about sentences in which some words are masked or changed: which word belongs here, which
 word precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
 predicted from the vectors of the last layer; no head is assigned a task, and the loss does not depend on attention
-weights.
+weights. Trained on hidden words alone, it is asked the first question only.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ FEED_FORWARD = 128
 POSITIONS = 40  # pieces; the longest sentence of the grammar has fewer
 STEPS = 10_000
 BATCH = 64
+QUESTIONS = ("previous", "antecedent", "predicate")  # beside the masked words
 POOL = 40_000  # sentences that are sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
 WARM_UP = 200  # steps
@@ -168,26 +169,25 @@ def config() -> Any:
 
 
 class _MultiTaskModel(nn.Module):
-    """The model with a linear classifier for each of the other three questions; only the model is saved."""
+    """The model with a linear classifier for each of the questions beside the masked words; only the model is saved."""
 
-    QUESTIONS = ("previous", "antecedent", "predicate")
-
-    def __init__(self, generator: torch.Generator) -> None:
+    def __init__(self, generator: torch.Generator, questions: Sequence[str]) -> None:
         super().__init__()
         self.model = BertForMaskedLM(config())
-        self.classifiers = nn.ModuleDict({name: nn.Linear(WIDTH, len(VOCABULARY)) for name in self.QUESTIONS})
+        self.classifiers = nn.ModuleDict({name: nn.Linear(WIDTH, len(VOCABULARY)) for name in questions})
         for name, weight in self.named_parameters():
             initialise(name, weight, generator)
 
     def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         """The mean loss of each question over the pieces where it is asked."""
-        ids, previous, antecedent, predicate, other_number, is_pronoun = batch
+        ids, *answers, other_number, is_pronoun = batch
         seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
         # [sentence, piece, width]
         vectors = self.model.bert(seen, attention_mask=(ids != _PAD).long()).last_hidden_state
         losses = {"masked": _loss(self.model.cls, vectors, masked)}
-        for name, answers in zip(self.QUESTIONS, (previous, antecedent, predicate), strict=True):
-            losses[name] = _loss(self.classifiers[name], vectors, answers)
+        of_question = dict(zip(QUESTIONS, answers, strict=True))
+        for name, classifier in self.classifiers.items():
+            losses[name] = _loss(classifier, vectors, of_question[name])
         return losses
 
 
@@ -216,8 +216,10 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     pool: int = POOL,
+    questions: Sequence[str] = QUESTIONS,
 ) -> Trained:
-    """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine.
+    """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine. Without
+    ``questions`` it learns from masked words alone, from the same weights at the start.
 
     Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
     """
@@ -225,7 +227,7 @@ def train(
         raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
     rng, generator = Random(seed), torch.Generator().manual_seed(seed)
     batches = _batches(_sample_examples(pool, rng, cancelled), rng)
-    learner = _MultiTaskModel(generator)
+    learner = _MultiTaskModel(generator, questions)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
     losses = lambda: learner.losses(next(batches), generator)  # noqa: E731

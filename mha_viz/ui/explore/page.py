@@ -10,7 +10,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
-from mha_viz.figures.packet import Link, Start, belongs_to
+from mha_viz.figures.packet import Link, Start, belongs_to, is_coarse
 from mha_viz.models import catalog
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
 from mha_viz.ui.address import Address
@@ -59,6 +59,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     link = Link(*where.link, words=where.words) if where.link and fits else None
     is_part = two_stacks.is_part(attention)
     two_stacks.say(attention)
+    _say_coarse(attention)
     annotation = None if is_part else what.gold()
     if not is_part:
         measuring.show(attention.model)
@@ -79,8 +80,16 @@ def draw(what: PageRequest, attention: Attention) -> None:
     say_complaint()
     _beside_gold(what, attention, annotation, wanted[0])
     shown = [] if is_part else averages.show(what, attention.model)
-    view = takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n)
-    takeaway.of_reading(attention, wanted, view, shown)
+    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n), shown)
+
+
+def _say_coarse(attention: Attention) -> None:
+    """How exact the numbers of a drawing are, where that is not three decimals."""
+    if is_coarse(attention):
+        remark(
+            "In a text as long as this one, numbers on the page are right to 0.2% of the largest in their row. Files "
+            "have them exactly."
+        )
 
 
 def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated | None, head: Head) -> None:

@@ -76,7 +76,7 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys
     assert "dep_to_head" not in stdout
     after = next(line for line in printed if "token → the one after" in line)
     assert after.split().count("none") == 2, "no baseline is defined for a threshold"
-    assert "Baseline “none”: by definition; position and delimiter heads go by a threshold." in stdout
+    assert "Baseline “none”: by definition; position and delimiter heads have a threshold." in stdout
     roles = len(both[0])
     assert printed[-1].startswith("toy: ")
     assert f" of {roles} roles of 1.conllu hold on 3.conllu." in printed[-1]

@@ -174,9 +174,9 @@ def test_sentences_with_annotation_and_several_lines_are_read_as_a_source(visit:
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ("pages/30_roles.py", "roles are measured for models of one stack"),
-        ("pages/40_inside_a_head.py", "the steps inside a head are shown for models of one stack"),
-        ("pages/60_switch_off.py", "heads are switched off for models of one stack"),
+        ("pages/30_roles.py", "roles are measured only for models with one stack"),
+        ("pages/40_inside_a_head.py", "the steps inside a head are shown only for models with one stack"),
+        ("pages/60_switch_off.py", "heads are switched off only for models with one stack"),
     ],
 )
 def test_other_pages_say_what_they_cannot_do(page: str, words: str, visit: Visit) -> None:

@@ -94,10 +94,10 @@ def _progress_words(model: catalog.Model, study: Job) -> str:
 
 def _upload(model: catalog.Model) -> None:
     st.markdown(
-        "CoNLL-U allows all measures: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
+        "CoNLL-U allows all measures: dependencies, and coreference if MISC has `Entity=` as in GUM. A GAP table "
         "allows pronouns and names. Plain text, one sentence per line, allows position, delimiters, entropy and "
-        "distances. At most 8 MB. Only numbers are stored, and which lines had to be left out; sentences of the file "
-        "and its name are shown to you alone, during this visit."
+        "distances. At most 8 MB. Only numbers are stored, and which lines had to be left out; the file’s "
+        "sentences and name are shown only to you, during this visit."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
     _earlier(model)

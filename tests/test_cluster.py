@@ -285,6 +285,14 @@ def test_time_left_is_told_by_what_is_measured_now(monkeypatch: pytest.MonkeyPat
     assert (seen[-1].rate, seen[-1].seconds_left) == (pytest.approx(5), pytest.approx(20))
 
 
+def test_workers_of_this_machine_spend_no_time_on_a_profile_of_themselves(client: Any) -> None:
+    import dask
+
+    setting = "distributed.worker.profile.enabled"
+    assert False in client.run(dask.config.get, setting).values()  # a worker that was killed begins with Dask's own
+    assert dask.config.get(setting) is True  # of this process, nothing has changed
+
+
 def test_the_dashboard_is_for_this_machine_alone(client: Any) -> None:
     import psutil
 

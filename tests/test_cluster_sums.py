@@ -227,6 +227,14 @@ def test_another_revision_of_the_model_is_refused(toy: Encoder, files: list[Path
         tasks.measure(order._replace(model=model))
 
 
+def test_dask_knows_how_large_sums_are(toy: Encoder, files: list[Path]) -> None:
+    from dask.sizeof import sizeof
+
+    part = tasks.measure(orders(toy, laid_out("b", files[1:2], 10**6))[0])
+    assert part.bytes > 30_000
+    assert part.bytes < sizeof(part) < part.bytes + 1000
+
+
 def test_labels_are_sorted_and_a_union_has_all() -> None:
     relations = Relations((), {"nsubj", "det"}, {"VERB", "DET"})
     assert (relations.names, relations.upos) == (("det", "nsubj"), ("DET", "VERB"))

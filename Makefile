@@ -11,9 +11,10 @@ PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # The package itself as it stands here, so that .venv/bin/mha-viz works.
 THIS := $(PIP) --no-deps --editable .
-# A worker begins with half of the files, so that what a file shares is made once, and takes from the other at the end.
-WORKERS := -n 2 --dist worksteal
-PYTEST_ARGS ?= $(WORKERS)
+# A worker begins with its share of the files, so that what a file shares is made once, and takes from others at the
+# end. Three keep two cores busy: pages, servers and other processes are waited for a quarter of the time.
+WORKERS := --dist worksteal -n
+PYTEST_ARGS ?= $(WORKERS) 3
 
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
@@ -29,7 +30,7 @@ test: $(VENV)/.dev-installed node_modules/.installed
 
 # The lane for every save: no pages, no servers, no second Python, no browser.
 test-unit: $(VENV)/.dev-installed
-	@$(PY) -m pytest $(WORKERS) -m "unit and not slow and not deploy" --ignore-glob='*/test_browser*' --ignore-glob='*_page.py'
+	@$(PY) -m pytest $(WORKERS) 2 -m "unit and not slow and not deploy" --ignore-glob='*/test_browser*' --ignore-glob='*_page.py'
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed

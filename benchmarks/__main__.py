@@ -1,39 +1,51 @@
-"""`python -m benchmarks [NAME …] [--quick]`: measure, print tables, write results/."""
+"""`python -m benchmarks [NAME …] [--full | --quick]`: measure, print tables, and what falls short of its target.
+
+Without --full the slow ones repeat less or are left out, and what is stored in results/ is what they are compared with.
+"""
 
 from __future__ import annotations
 
 import argparse
+import time
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.results import summary
+from benchmarks.results import compared, shortfalls, summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-NAMES = (
-    *("encode", "many", "effects", "grid", "head", "page", "figures", "standalone", "study", "cluster"),
-    *("load", "soak", "fuzz"),
-)
+SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "cluster")
+NAMES = (*SHORT, "effects", "load", "soak", "fuzz")
+FEW = frozenset(("grid", "figures", "standalone", "study"))  # of SHORT, those that repeat little without --full
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the named benchmarks, all without a name, one after the other."""
+    """Run the named benchmarks one after the other; without a name those of SHORT, with --full all."""
     process.prepare()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="few repetitions; results go to benchmarks/cache/quick")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--full", action="store_true", help="all of them, all repetitions; writes benchmarks/results")
+    length.add_argument("--quick", action="store_true", help="few repetitions of all; writes benchmarks/cache/quick")
     parser.add_argument("--minutes", type=float, help="how long the soak takes (default: 20)")
     chosen = parser.parse_args(arguments)
     wrong = [name for name in chosen.names if name not in NAMES]
     if wrong:
         parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join(NAMES)}.")
-    results = HERE / "cache" / "quick" if chosen.quick else HERE / "results"
+    stored = HERE / "results"
+    results = stored if chosen.full else HERE / "cache" / ("quick" if chosen.quick else "short")
     results.mkdir(parents=True, exist_ok=True)
-    for name in chosen.names or NAMES:
+    names = chosen.names or (NAMES if chosen.full else SHORT)
+    before = compared(stored, names)
+    for name in names:
+        began = time.monotonic()
         print(f"\n{name} …", flush=True)
         more = {"minutes": chosen.minutes} if name == "soak" and chosen.minutes else {}
-        import_module(f"benchmarks.{name}").main(results, chosen.quick, **more)
+        few = chosen.quick or (name in FEW and not chosen.full)
+        import_module(f"benchmarks.{name}").main(results, few, **more)
+        print(f"{name}: {(time.monotonic() - began) / 60:.1f} min", flush=True)
     (results / "README.md").write_text(summary(results), "utf-8")
+    print("\n".join(["", *shortfalls(results, names, before)]))
     print(f"\nWritten: {results / 'README.md'}")
 
 

@@ -9,12 +9,13 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 MET, SHORT = "met", "falls short"
+WORSE = 1.15  # of a ratio over the stored one: more is named
 MOST_VALUES = 200  # of a sample that are kept one by one
 NUMBERS = re.compile(r"\[\s+([-+.\deE,\s]*?)\s+\]")  # a list of numbers over several lines
 
@@ -141,9 +142,50 @@ def table(benchmark: dict[str, Any]) -> list[str]:
     return lines
 
 
+def compared(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
+    """What the rows of these benchmarks are as stored in a folder, by benchmark and row: for a row beside another tool
+    the ratio of the two, which does not depend on the machine, else the median."""
+    return {(name, row["what"]): _comparable(row) for name, row in _rows(folder, names)}
+
+
+def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
+    """The lines of one table: the rows in a folder that fall short of their target or are WORSE than ``before``."""
+    lines = []
+    for name, row in _rows(folder, names):
+        earlier = before.get((name, row["what"]))
+        change = _comparable(row) / earlier if earlier else None
+        worse = "other" in row and change is not None and change > WORSE
+        if row.get("verdict") == SHORT or worse:
+            cells = [name, row["what"], row.get("target", ""), _measured(row)]
+            cells += ["" if change is None else f"{_number(change)}× as long", row.get("verdict", "")]
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return ["Nothing falls short of its target, and nothing is slower than stored."]
+    heading = ["| benchmark | what | target | measured | beside the stored run | |", "|---|---|---|---|---|---|"]
+    return ["### What falls short, or takes longer than stored", "", *heading, *lines]
+
+
+def _rows(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in names:
+        file = folder / f"{name}.json"
+        stored = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        for row in stored.get("rows", ()) if isinstance(stored, dict) else ():
+            yield name, row
+
+
+def _comparable(row: dict[str, Any]) -> float:
+    ours, other = (row[side]["median"] if side in row else 1 for side in ("ours", "other"))
+    return float(ours / (other or 1))
+
+
 def summary(folder: Path) -> str:
     """The Markdown page over all JSON files in ``folder`` that hold rows; others are only named."""
-    lines = ["# Results", "", "Medians (smallest–largest) of repeated runs; `make bench` writes this page.", ""]
+    lines = [
+        "# Results",
+        "",
+        "Medians (smallest–largest) of repeated runs; `python -m benchmarks --full` writes this page.",
+        "",
+    ]
     files = sorted(folder.glob("*.json"))
     benchmarks = {file.name: json.loads(file.read_text("utf-8")) for file in files}
     shown = {

@@ -78,7 +78,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[None, None, None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None, None, None]:
     """Every test is in one lane, ``browser``, ``app`` or ``unit``: see the markers in pyproject.toml.
 
     What runs pages or servers is known by what its module imports; what else is ``app`` is marked in its place.
@@ -91,13 +91,13 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
         else:
             item.add_marker(pytest.mark.unit)
     yield  # -m chooses
-    items[:] = in_halves(items)
+    items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
-def in_halves(items: list[pytest.Function]) -> list[pytest.Function]:
-    """The order in which two workers take a half each. Modules that need the shared server or the browser are in the
-    first one, which starts them once; those that start processes of their own in the second. What is done at once comes
-    last in each, so that no worker waits for the other's last long test.
+def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
+    """The order in which workers take an equal share each. Modules that need the shared server or the browser are in
+    the first one, which starts them once; those that start processes of their own are dealt to the others. What is done
+    at once comes last in each, so that no worker waits for another's last long test.
     """
     kinds: dict[Path, str] = {}
     for item in items:
@@ -108,8 +108,15 @@ def in_halves(items: list[pytest.Function]) -> list[pytest.Function]:
     shared, app, unit = (
         [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "app", "unit")
     )
-    cut = max(0, len(items) // 2 - len(shared))
-    return [*shared, *unit[:cut], *app, *unit[cut:]]
+    modules = list(dict.fromkeys(item.path for item in app))
+    others = max(1, workers - 1)
+    dealt = [[item for item in app if modules.index(item.path) % others == number] for number in range(others)]
+    ordered: list[pytest.Function] = []
+    for first in (shared, *dealt):
+        room = max(0, len(items) // workers - len(first))
+        ordered += [*first, *unit[:room]]
+        del unit[:room]
+    return ordered + unit
 
 
 @pytest.fixture

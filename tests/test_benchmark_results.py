@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import MOST_VALUES, Row, Sample, Target, as_json, summary
+from benchmarks.results import MOST_VALUES, Row, Sample, Target, as_json, compared, shortfalls, summary, write
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 
@@ -27,6 +27,30 @@ def test_of_many_values_the_percentiles_are_kept_and_nothing_that_is_printed_cha
     assert (row["ours"]["count"], len(row["ours"]["percentiles"])) == (10 * MOST_VALUES, 101)
     assert (row["ours"]["median"], row["ours"]["p95"]) == (999.5, 1899)
     assert (row["ours"]["said"], row["verdict"]) == (many.in_words(), "falls short")
+
+
+def written(folder: Path, ours: float, other: float) -> None:
+    """One benchmark with two rows: one beside another tool, which may take twice as long, and one alone."""
+    both = Row("an action", Sample((ours,)), "ms", Sample((other,)), Target("faster", 2))
+    alone = Row("memory", Sample((ours,)), "MB", target=Target("below", 100))
+    write(folder, "page", "The page", "the other", [both, alone], "an engine")
+
+
+def test_one_table_says_what_falls_short_and_what_takes_longer_than_stored(tmp_path: Path) -> None:
+    written(tmp_path / "stored", 10, 40)
+    before = compared(tmp_path / "stored", ["page", "none"])
+    assert before == {("page", "an action"): 0.25, ("page", "memory"): 10}
+    written(tmp_path / "equal", 20, 80)  # a machine half as fast
+    assert shortfalls(tmp_path / "equal", ["page"], before)[0].startswith("Nothing falls short")
+    written(tmp_path / "worse", 15, 40)  # it keeps the promise, and no longer what it did
+    assert shortfalls(tmp_path / "worse", ["page"], before)[4:] == [
+        "| page | an action | ≥ 2× | 2.67× | 1.50× as long | met |"
+    ]
+    written(tmp_path / "short", 101, 101)
+    assert [line.rsplit("|", 2)[1] for line in shortfalls(tmp_path / "short", ["page"], before)[4:]] == [
+        *(" falls short ", " falls short ")
+    ]
+    assert shortfalls(tmp_path / "short", ["none"], before)[0].startswith("Nothing falls short")
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in RESULTS.glob("*.json")))

@@ -10,9 +10,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.cluster import engine
 from mha_viz.study.cluster.connection import connected, in_words
 from mha_viz.study.cluster.effects import ClusterMeasurement
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
@@ -240,13 +243,65 @@ def test_what_is_no_cluster_is_refused(
     assert "--name goes with one corpus" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("question", ["who_has", "nthreads", "submit"])
+def test_a_scheduler_that_goes_away_is_named_whatever_was_asked(
+    client: Any, toy: Encoder, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    import distributed
+
+    cluster = OnCluster(client, size=10**6)
+    layout = cluster.open(corpus)
+
+    def gone(*_: object, **__: object) -> None:
+        raise distributed.comm.CommClosedError("in <TCP (closed)>")
+
+    monkeypatch.setattr(client, question, gone)
+    with pytest.raises(ClusterError, match="stopped answering"):
+        cluster.study(toy, layout, tmp_path)
+
+
+def test_workers_that_join_have_work_at_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, running, submitted = OnCluster(client), Mock(), list[int]()
+    running.add, running.count, running.is_empty = submitted.append, lambda: len(submitted), lambda: not submitted
+    waiting = iter([partial(int, number) for number in range(9)])
+    for workers, expected in (({"a": 1}, 2), ({"a": 1, "b": 3}, 8), ({"b": 1}, 8), ({"a": 4, "b": 4}, 9)):
+        monkeypatch.setattr(client, "nthreads", lambda workers=workers: workers)
+        assert cluster._submit(waiting, running)
+        assert submitted == [*range(expected)]
+
+
+def test_time_left_is_told_by_what_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, seen = [0.0], list[Progress]()
+    monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
+    reporter = engine._Reporter(10_000, seen.append)
+    for _ in range(90):  # read from the folder, in a second
+        now[0] += 1 / 90
+        reporter.add("a", 100, 0)
+    assert seen[-1].rate > 8000
+    for _ in range(9):
+        now[0] += 20
+        reporter.add("b", 100, 0)
+    assert (seen[-1].done, seen[-1].by_worker) == (9900, {"a": 9000, "b": 900})
+    assert (seen[-1].rate, seen[-1].seconds_left) == (pytest.approx(5), pytest.approx(20))
+
+
+def test_the_dashboard_is_for_this_machine_alone(client: Any) -> None:
+    import psutil
+
+    port = int(client.dashboard_link.rsplit(":")[2].partition("/")[0])
+    at = {one.laddr.ip for one in psutil.Process().net_connections() if one.laddr and one.laddr.port == port}
+    assert at == {"127.0.0.1"}
+
+
 def test_faults_of_workers_are_errors_of_the_family() -> None:
     import distributed
 
     killed = distributed.KilledWorker("measure-1", None, 3)
     assert "ended its worker 4 times" in str(in_words(killed, "Kept."))
     assert in_words(CorpusError("a", "b"), "").problem == "a"
-    assert "stopped answering" in str(in_words(None, "Kept."))
+    cancelled = distributed.client.FutureCancelledError("measure-1", "scheduler-connection-lost")
+    for gone in (None, cancelled, distributed.client.ClosedClientError(), OSError()):
+        assert "stopped answering" in str(in_words(gone, "Kept."))
     fault = in_words(ModuleNotFoundError("No module named 'mha_viz'"), "")
     assert "No module named" in fault.problem
     assert "same version of mha-viz" in fault.remedy

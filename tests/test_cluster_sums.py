@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import unittest.mock
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -20,6 +24,7 @@ from mha_viz.study.plan import BATCH
 from mha_viz.study.run import PASSES, Run
 from mha_viz.study.tally import Tally
 from tests.conllu import conllu, line
+from tests.copies import Copy
 from tests.shards import laid_out, treebank
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -142,6 +147,58 @@ def test_damaged_sums_are_measured_again(toy: Encoder, files: list[Path], tmp_pa
     assert sums.read(path) is not None
 
 
+def test_no_damage_stops_a_study(toy: Encoder, files: list[Path], tmp_path: Path) -> None:
+    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    tasks.measure(order)
+    (path,) = tmp_path.glob("*.npz")
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 29):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        sums.read(path)
+
+
+def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
+    toy: Encoder, files: list[Path], tmp_path: Path
+) -> None:
+    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    part_sums = tasks.measure(order._replace(folder=""))
+    path = tmp_path / f"{order.content_key}.npz"
+
+    def half(file: BinaryIO, **_: object) -> None:
+        file.write(b"PK\x03\x04")
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def work() -> int:
+        with unittest.mock.patch.object(np, "savez_compressed", half):
+            sums.save(part_sums, path)
+        return 0
+
+    log = tmp_path.with_suffix(".log")
+    assert Copy(work, log).wait() == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.endswith(".part")
+    assert tasks.measure(order).counted["sentences"] == 5
+    assert sums.read(path) is not None
+    sums.remove_left(tmp_path)
+    assert left.exists()  # it may be written at this moment
+    os.utime(left, (0, 0))
+    sums.remove_left(tmp_path)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("name", ["DEFINITIONS", "FORMAT", "__version__", "SEED"])
+def test_sums_by_other_definitions_are_measured_again(
+    toy: Encoder, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    sums.save(tasks.measure(order._replace(folder="")), tmp_path / f"{order.content_key}.npz")
+    monkeypatch.setattr(tasks, name, 1000)
+    monkeypatch.setattr(tasks, "_measured", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tasks.measure(order)
+
+
 def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list[Path]) -> None:
     order = orders(toy, laid_out("a", files[:1], 10**6))[0]
     part, model = order.part, order.model
@@ -156,6 +213,11 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
     same = order._replace(batch=7, folder="/elsewhere", relations=("x",), number=9)
     assert same.content_key == order.content_key
     assert same.key != order.key
+    several = orders(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out have the name of their file
+    path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
+    assert order._replace(part=part._replace(shard=path)).content_key == order.content_key
+    renamed = several._replace(part=several.part._replace(shard=path))
+    assert len({order.content_key, several.content_key, renamed.content_key}) == 3
 
 
 def test_another_revision_of_the_model_is_refused(toy: Encoder, files: list[Path]) -> None:

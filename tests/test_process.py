@@ -160,3 +160,33 @@ def test_loading_a_model_leaves_the_reports_of_transformers_as_they_were(
         transformers_logging.set_verbosity(before[0])
         if not before[1]:
             transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+FAULTS = """
+import resource, sys
+from mha_viz import process
+
+if "keep" in sys.argv:
+    process.keep_memory()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(100):
+    bytearray(b"x") * 1_000_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc")
+def test_memory_is_fetched_once_whatever_dask_has_set() -> None:
+    fetched = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", FAULTS, *more],
+                env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"},
+                stdout=subprocess.PIPE,
+                check=True,
+                cwd=ROOT,
+            ).stdout
+        )
+        for more in ([], ["keep"])
+    ]
+    assert fetched[0] > 10 * fetched[1]  # pages: 245 of 4 kB each time, or once

@@ -6,13 +6,14 @@ import gzip
 import hashlib
 import io
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mha_viz.corpus import cutting, limits
+from mha_viz.corpus import cutting, limits, stored
 from mha_viz.corpus.cutting import content, cut
 from mha_viz.corpus.reading import CONLLU, PLAIN, read_part
 from mha_viz.corpus.sources import open_corpus
@@ -42,7 +43,7 @@ def sentences_in_parts(name: str, files: list[Path], size: int) -> list[Sentence
     return [sentence for part in laid_out(name, files, size).parts for sentence in corpus_of(part).sentences]
 
 
-def parquet(path: Path, **columns: list[object]) -> Path:
+def parquet(path: Path, **columns: object) -> Path:
     import pyarrow
     import pyarrow.parquet
 
@@ -144,6 +145,33 @@ def test_packed_files_hold_the_same(tmp_path: Path, size: int) -> None:
         assert cut(str(path), size).digest == opened(plain).digest
         assert sentences_in_parts("t", [path], size) == list(opened(plain).sentences)
     assert opened(packed[0]).name == "g.txt"
+
+
+def test_cells_of_parquet_are_lines_whatever_their_type(tmp_path: Path) -> None:
+    import pyarrow
+
+    cells = ["The dog barks.", None, "", "A cat — 猫 — sleeps.\r", "The dog barks."]
+    lines = "The dog barks.\n\n\nA cat — 猫 — sleeps.\r\nThe dog barks.\n"
+    types = [pyarrow.string(), pyarrow.large_string(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())]
+    for number, kind in enumerate(types):
+        path = parquet(tmp_path / f"{number}.parquet", id=[*range(5)], text=pyarrow.array(cells, kind))
+        with stored.opened(path) as stream:
+            assert stream.read().decode() == lines
+        assert sentences_in_parts("t", [path], 20) == list(opened(path).sentences)
+    with pytest.raises(CorpusError, match="is empty"):
+        cut(str(parquet(tmp_path / "nulls.parquet", text=pyarrow.array([None, None], pyarrow.string()))))
+
+
+def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "same.parquet", text=["x" * 500_000] * 100)
+    assert path.stat().st_size < 1_000_000
+    tracemalloc.start()
+    try:
+        with stored.opened(path) as stream:
+            assert sum(len(block) for block in iter(lambda: stream.read(stored.BLOCK), b"")) == 100 * 500_001
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from mha_viz.corpus import limits, stored
 from mha_viz.corpus.reading import CONLLU, GAP, kind_of
 from mha_viz.errors import CorpusError
 
-SIZES = {CONLLU: 2_000_000}  # bytes of a shard, at least: about 2,000 sentences
-SIZE = 250_000  # of text: about as many
+SIZES = {CONLLU: 1_000_000}  # bytes of a shard, at least: about 1,000 sentences
+SIZE = 125_000  # of text: about as many
 HEAD = 4_000_000  # bytes by which the kind of a file is told
 BOM = b"\xef\xbb\xbf"
 SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")

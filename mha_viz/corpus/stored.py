@@ -19,6 +19,7 @@ PARQUET = ".parquet"
 SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # of the files of a folder that are read
 TEXT_COLUMN = "text"
 BLOCK = 1 << 20  # bytes that are read at a time
+ROWS = 4096  # of a Parquet file that are read at a time, at most
 REMEDY = f"Name a file, a folder or a pattern, or {BUILT_IN} for the built-in corpus."
 _PATTERN = frozenset("*?[")
 
@@ -92,28 +93,43 @@ def _stream(path: Path) -> BinaryIO:
 
 
 class _Cells(io.RawIOBase):
-    """The text column of a Parquet file, a cell on a line, read some thousand rows at a time."""
+    """The text column of a Parquet file, a cell on a line. What is unpacked at a time is as large as BLOCK in the file,
+    unpacked: a cell that many rows repeat is there once."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
 
-        self._file = pyarrow.parquet.ParquetFile(path)
-        column = _text_column(self._file.schema_arrow, path)
-        self._batches = self._file.iter_batches(batch_size=4096, columns=[column])
-        self._rest = b""
+        column = _text_column(pyarrow.parquet.read_schema(path), path)
+        self._file = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
+        self._lines = self._read(column)
+        self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._rest:
-            batch = next(self._batches, None)
-            if batch is None:
+            line = next(self._lines, None)
+            if line is None:
                 return 0
-            self._rest = "".join(f"{cell or ''}\n" for cell in batch.column(0).to_pylist()).encode()
+            self._rest = memoryview(line)
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
+
+    def _read(self, column: str) -> Iterator[bytes]:
+        """The cells as lines."""
+        facts = self._file.metadata
+        at = facts.schema.names.index(column)
+        for group in range(facts.num_row_groups):
+            rows = facts.row_group(group).num_rows
+            row_bytes = facts.row_group(group).column(at).total_uncompressed_size / max(1, rows)
+            most = int(max(1, min(ROWS, BLOCK / max(1, row_bytes))))
+            for batch in self._file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
+                cells = batch.column(0).dictionary_encode()  # of what is encoded already, the same
+                distinct = [f"{cell or ''}\n".encode() for cell in cells.dictionary.to_pylist()]
+                for index in cells.indices.to_pylist():
+                    yield b"\n" if index is None else distinct[index]
 
     def close(self) -> None:
         if not self.closed and hasattr(self, "_file"):
@@ -123,10 +139,19 @@ class _Cells(io.RawIOBase):
 
 def _text_column(schema: Any, path: Path) -> str:
     """The column that holds the text: the one of that name, or the only one of strings. Raises CorpusError."""
-    columns = [field.name for field in schema if str(field.type) in ("string", "large_string", "string_view")]
+    columns = [field.name for field in schema if _is_text(field.type)]
     if TEXT_COLUMN in columns:
         return TEXT_COLUMN
     if len(columns) != 1:
         names = f"the columns of text {', '.join(columns[:8])}" if columns else "no column of text"
         raise CorpusError(f"{path.name} has {names}.", f"Name the column with the sentences {TEXT_COLUMN}.")
     return str(columns[0])
+
+
+def _is_text(kind: Any) -> bool:
+    """True for strings, as they are or as a dictionary of them (categories of pandas)."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 from mha_viz.errors import ExportError
@@ -29,6 +29,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def arrays_in(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file, by name. Raises OSError, and ValueError for a damaged one."""
+    import numpy as np
+
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError:
+        raise
+    except Exception as error:  # a header is read before its checksum: Python's own parser may meet anything
+        raise ValueError(f"{path.name} is damaged") from error
 
 
 @contextmanager

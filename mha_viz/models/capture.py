@@ -76,6 +76,12 @@ class Tap:
         """
         return output
 
+    def ends_with(self, index: int) -> bool:
+        """True where a pass ends with the weights of this layer, and nobody looks at what its heads put out."""
+        mine = type(self)
+        looked_at = mine.layer is not Tap.layer or mine.end_if_last is not Tap.end_if_last
+        return self.stop_after_last and index + 1 == len(self.weights) and not looked_at
+
     def take(self, weights: torch.Tensor) -> None:
         """Keep the weights of the next layer, [sentence, head, query, key]."""
         slot = self.slot(self.seen)
@@ -123,7 +129,11 @@ def capture(
     index = tap.seen
     if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
         tap.seen += 1
-        output, weights = _plain(tap.slot(index), query, key, value, attention_mask, options["scaling"])
+        weights = _plain(tap.slot(index), query, key, attention_mask, options["scaling"])
+        if tap.ends_with(index):
+            raise LastLayerSeen
+        output = _averaged(weights, value)
+        weights = weights.transpose(0, 1)
     else:
         output, weights = _eager_attention(module, query, key, value, attention_mask, **options)
         tap.take(weights)
@@ -146,20 +156,25 @@ def _plain(
     slot: torch.Tensor,
     query: torch.Tensor,
     key: torch.Tensor,
-    value: torch.Tensor,
     mask: torch.Tensor | None,
     scaling: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    # Head before sentence: the numbers of a head lie together. Q is scaled, not the scores: n·d products, not n·n.
+) -> torch.Tensor:
+    """The weights of a layer, [head, sentence, query, key]: the memory of ``slot``."""
+    # Head before sentence: the numbers of a head lie together.
     sentences, heads = query.shape[:2]
     scores = slot.view(-1, *slot.shape[-2:])  # [head · sentence, query, key]
-    torch.bmm(_flat(query) * scaling, _flat(key).transpose(1, 2), out=scores)
+    torch.baddbmm(scores, _flat(query), _flat(key).transpose(1, 2), beta=0, alpha=scaling, out=scores)
+    by_head = slot.view(heads, sentences, *slot.shape[-2:])
     if mask is not None:
-        slot.view(heads, sentences, *slot.shape[-2:]).add_(mask.transpose(0, 1))
+        by_head.add_(mask.transpose(0, 1))
     _softmax_(scores)
-    output = torch.bmm(scores, _flat(value))  # [head · sentence, query, d_head]
-    output = output.view(heads, sentences, *output.shape[-2:])
-    return output.permute(1, 2, 0, 3), scores.view(heads, sentences, *scores.shape[-2:]).transpose(0, 1)
+    return by_head
+
+
+def _averaged(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """What the heads put out, [sentence, query, head, d_head]."""
+    output = torch.bmm(weights.flatten(0, 1), _flat(value))  # [head · sentence, query, d_head]
+    return output.view(*weights.shape[:3], -1).permute(1, 2, 0, 3)
 
 
 def _softmax_(scores: torch.Tensor) -> None:

@@ -43,6 +43,7 @@ from mha_viz.models.opening import (
     weights_digest,
 )
 from mha_viz.models.probe import Opened, matrix, place
+from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.quotes import MOST_QUOTED, quoted
 from mha_viz.text import TokenizedText, WordPieces
@@ -97,6 +98,7 @@ class Encoder:
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
         self.folder: Path | None = None  # where its files lie
+        self._straight: Straight | None = None
         self._model = model.to(torch_device(device))
         self._tokenizer = Tokenizer(tokenizer, name, self.limit)
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
@@ -349,16 +351,17 @@ class Encoder:
         inputs: dict[str, Any] = {"input_ids": torch.tensor(ids, device=self.device)}
         if self._typed:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
-        if "use_cache" in self._accepts:
+        if "use_cache" in self._accepts and not self._straight:
             inputs["use_cache"] = False
         states: torch.Tensor = torch.empty(0)
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
-            states = self._model(**inputs).last_hidden_state
+            states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         return states
 
     def _prepare(self) -> None:
         """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""
         if self.device == "cpu":
+            self._straight = straight(self._model)
             linear.pack(self._model)
         listen(self._model)
         try:

@@ -49,22 +49,25 @@ class Family(NamedTuple):
     ``holder`` is the path of the module that has the linear layers ``inputs``: W_Q, W_K and W_V, or one that holds all
     three side by side; ``output`` is the path of W_O. "{0}" and "{1}" in a path stand for ``numbers(config, layer)``.
     ``plain``: its eager attention is softmax(Q Kᵀ · scaling + mask) V and nothing else, so that it can be computed
-    straight into the memory of the result. ``pre_norm``: a layer normalises what enters it and gives its attention the
-    result. ``final_norm``: the path of the module that normalises the last states, where what a layer's heads put out
-    is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token attends to a later one.
-    ``rotary``: queries and keys are turned by their tokens' places, by the cosines and sines that ``holder`` is given.
-    ``parallel``: the feed-forward part does not see what the attention of its own layer puts out. ``gelu``: a linear
-    layer and the activation after it, which become one operation where that is the exact GELU. ``opaque``: why the
-    steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all three head by head,
-    q, k and v of the first head before those of the second. ``probabilities``: where transformers lets nobody replace
-    the attention of the family, the path below ``holder`` of the module that is given the weights before they average
-    values; ``per_head``: the argument of such a holder that has a row for each head of each sentence.
+    straight into the memory of the result. ``straight``: its layers are those of BERT, by the same names, one after the
+    other, so that they can be run without transformers' own loop. ``pre_norm``: a layer normalises what enters it and
+    gives its attention the result. ``final_norm``: the path of the module that normalises the last states, where what a
+    layer's heads put out is added, times W_O, to what that module is given; empty elsewhere. ``causal``: no token
+    attends to a later one. ``rotary``: queries and keys are turned by their tokens' places, by the cosines and sines
+    that ``holder`` is given. ``parallel``: the feed-forward part does not see what the attention of its own layer puts
+    out. ``gelu``: a linear layer and the activation after it, which become one operation where that is the exact GELU.
+    ``opaque``: why the steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all
+    three head by head, q, k and v of the first head before those of the second. ``probabilities``: where transformers
+    lets nobody replace the attention of the family, the path below ``holder`` of the module that is given the weights
+    before they average values; ``per_head``: the argument of such a holder that has a row for each head of each
+    sentence.
     """
 
     holder: str
     inputs: tuple[str, ...]
     output: str
     plain: bool = False
+    straight: bool = False
     pre_norm: Setting = False
     causal: Setting = False
     parallel: Setting = False
@@ -91,10 +94,11 @@ _BERT = Family(
     _SEPARATE,
     "encoder.layer.{0}.attention.output.dense",
     plain=True,
+    straight=True,
     causal="is_decoder",
     gelu=("dense", "intermediate_act_fn"),
 )
-_DROPPING_BERT = _BERT._replace(plain=False, gelu=None, probabilities="dropout")
+_DROPPING_BERT = _BERT._replace(plain=False, straight=False, gelu=None, probabilities="dropout")
 _LLAMA = Family(
     "layers.{0}.self_attn",
     _PROJECTED,
@@ -168,7 +172,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         ),
         "llama": _LLAMA,
         "mistral": _LLAMA,
-        "mobilebert": _BERT._replace(plain=False, causal=False, opaque=_NARROW),
+        "mobilebert": _BERT._replace(plain=False, straight=False, causal=False, opaque=_NARROW),
         "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, rotary=True),
         "mpnet": Family(
             "encoder.layer.{0}.attention.attn",

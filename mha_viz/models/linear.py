@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -54,6 +55,45 @@ class PackedLinear(nn.Module):
         name, variant = self._then
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, name, [], variant)
         return y
+
+
+class Rows(nn.Module):
+    """Some rows of a product that several linear layers share, which are given the same vectors: one of these layers,
+    as long as somebody calls it by itself."""
+
+    def __init__(self, whole: PackedLinear, start: int, stop: int) -> None:
+        super().__init__()
+        self.whole, self._rows = whole, slice(start, stop)
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """W [out, in] in the ordinary layout; a new tensor at each call."""
+        return self.whole.weight[self._rows]
+
+    @property
+    def bias(self) -> torch.Tensor | None:
+        """b [out]."""
+        return None if self.whole.bias is None else self.whole.bias[self._rows]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[..., in] → [..., out]."""
+        part: torch.Tensor = self.whole(x)[..., self._rows]
+        return part
+
+
+def join(parent: nn.Module, names: Sequence[str]) -> None:
+    """Replace linear layers of ``parent``, which are given the same vectors, by rows of one product of them all;
+    nothing happens where oneDNN is missing."""
+    layers = [getattr(parent, name) for name in names]
+    if not available() or any(type(layer) is not nn.Linear or layer.bias is None for layer in layers):
+        return
+    weight, bias = (torch.cat([getattr(layer, part) for layer in layers]) for part in ("weight", "bias"))
+    whole = PackedLinear(weight, bias)
+    stop = 0
+    for name, layer in zip(names, layers, strict=True):
+        start, stop = stop, stop + layer.out_features
+        _page_out(layer.weight)
+        setattr(parent, name, Rows(whole, start, stop))
 
 
 class _Traced(torch.autograd.Function):

@@ -12,6 +12,9 @@ import os
 import sys
 from types import MappingProxyType
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_LARGEST_KEPT = 32 << 20  # bytes of an allocation: where glibc's own adjustment ends
+
 SETTINGS = MappingProxyType(
     {
         # Visitors must not use the tokens of the person who runs the server.
@@ -31,6 +34,16 @@ def prepare() -> None:
     """Set them for this process and those it starts, each unless the environment has a value already."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+def keep_memory() -> None:
+    """Have glibc keep what was freed for the next allocation, as it comes to do by itself. Dask starts its workers with
+    a setting (MALLOC_TRIM_THRESHOLD_) by which all that a batch needs is fetched from the system, zeroed, at every
+    batch: half as much processor time again for a study."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
+        mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST_KEPT)
 
 
 def give_back_memory() -> None:

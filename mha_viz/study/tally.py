@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.patterns import Patterns
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree
-from mha_viz.files import whole_file
+from mha_viz.files import arrays_in, whole_file
 
 CASES = "cases"  # of the evidence
 BY_DOCUMENT = ("syntax/correct", "coreference/correct", "coreference/n", "coreference/baseline")
@@ -146,13 +145,12 @@ class Tally:
     def resume(self, path: Path, key: Mapping[str, Any]) -> bool:
         """Add the sums of a file that :meth:`save` wrote with the same key; False when there is none."""
         try:
-            # opened here, for np.load leaves a damaged file open
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                if str(file["key"]) != json.dumps(key, sort_keys=True):
-                    return False
-                cases = None if self.selection is None else file[CASES]
-                arrays = {name: file[name] for name in file.files if name not in ("key", CASES)}
-                self.add_sums(arrays, self.present, cases)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            arrays = arrays_in(path)
+            if str(arrays.pop("key")) != json.dumps(key, sort_keys=True):
+                return False
+            cases = None if self.selection is None else arrays.pop(CASES)
+            arrays.pop(CASES, None)
+            self.add_sums(arrays, self.present, cases)
+        except (OSError, ValueError, KeyError):
             return False
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,11 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
             client = distributed.Client(
                 n_workers=workers,
                 threads_per_worker=1,
-                dashboard_address=":0",
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
                 set_as_default=False,
             )
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, TimeoutError, RuntimeError) as error:
         where = f"at {quoted(address)}" if address else "on this machine"
         raise ClusterError(
             f"No Dask scheduler answers {where}: {' '.join(str(error).split())[:120]}.",
@@ -84,7 +85,8 @@ def in_words(error: BaseException | None, saved: str) -> MhaVizError:
             f"A part of the corpus ended its worker {error.allowed_failures + 1} times.",
             f"The log of the worker says why; most often it needs more memory. {saved}",
         )
-    if error is None or isinstance(error, asyncio.CancelledError | OSError | TimeoutError | RuntimeError):
+    gone = (asyncio.CancelledError, CancelledError, distributed.client.ClosedClientError)
+    if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *gone)):
         return ClusterError("The cluster stopped answering.", f"Start it, and do the same again. {saved}")
     words = " ".join(f"{type(error).__name__}: {error}".split())
     return ClusterError(

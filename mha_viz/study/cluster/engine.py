@@ -7,8 +7,9 @@ and nothing is counted twice; sums of shards that lie in the folder for them are
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +25,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
 from mha_viz.study.cluster.layout import Layout, Part, documents_of, lay_out, rows_of, survey
-from mha_viz.study.cluster.sums import Sums, gold_of, merged, tally_of
+from mha_viz.study.cluster.sums import Sums, gold_of, merged, remove_left, tally_of
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import PASSES, SEED, Progress
 from mha_viz.study.tables import Measured, facts, tables
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SUMS_FOLDER = ".parts"  # beside the tables
 FAN = 8  # sums that are merged at a time
+RATE_SECONDS = 60
 AHEAD = 2  # tasks per thread that are submitted before one of them has ended
 COUNTED = ("sentences", "words", "pieces", "chunks", "anaphors")
 
@@ -74,6 +76,8 @@ class OnCluster:
         are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder``, for a further study."""
         passes = PASSES if control else PASSES[:1]
         self.folder = folder / SUMS_FOLDER if folder else None
+        if self.folder:
+            remove_left(self.folder)
         total = self.measure(self._orders(encoder, layout, passes), progress)
         if total.unsaved:
             parts = counted_in_words(total.counted["unsaved"], "part")
@@ -115,10 +119,14 @@ class OnCluster:
             for order in orders
         )
         for future in self._completed(submit):
-            worker = next(iter(self._where(future)), "")
-            reporter.add(worker, sentences[str(future.key).removeprefix("measure-")], self._lost_workers())
-            tree.add(future)
-        total: Sums = self._result(tree.root())
+            with self._reached():
+                worker, lost = next(iter(self._where(future)), ""), self._lost_workers()
+            reporter.add(worker, sentences[str(future.key).removeprefix("measure-")], lost)
+            with self._reached():
+                tree.add(future)
+        with self._reached():
+            root = tree.root()
+        total: Sums = self._result(root)
         return total
 
     def _sentences(self, layout: Layout, wanted: Sequence[Span]) -> tuple[Sentence, ...]:
@@ -157,26 +165,34 @@ class OnCluster:
     def _completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
         """The futures as they end; those that wait are at most AHEAD per thread of the cluster."""
         waiting = iter(submit)
+        running = connection.library().as_completed(loop=self.client.loop)
+        while self._submit(waiting, running):
+            with self._reached():
+                future = next(running)
+            if future.status != "finished":
+                raise connection.in_words(_error_of(future), self._saved())
+            yield future
+            del future
+
+    def _submit(self, waiting: Iterator[Callable[[], Future[Any]]], running: Any) -> bool:
+        """Submit as many as the cluster has room for, whose workers come and go; False when nothing is awaited."""
+        with self._reached():
+            room = AHEAD * max(1, sum(self.client.nthreads().values())) - running.count()
+            for one in islice(waiting, max(0, room)):
+                running.add(one())
+        return not running.is_empty()
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Within this block the client is asked something: what it raises is said as a ClusterError."""
         try:
-            most = AHEAD * max(1, sum(self.client.nthreads().values()))
-            futures = [one() for one in islice(waiting, most)]
-            running = connection.library().as_completed(futures, loop=self.client.loop)
-            del futures
-            for future in running:
-                if future.status != "finished":
-                    raise connection.in_words(_error_of(future), self._saved())
-                yield future
-                del future
-                for one in islice(waiting, 1):
-                    running.add(one())
-        except (OSError, TimeoutError, RuntimeError) as error:
+            yield
+        except Exception as error:
             raise connection.in_words(error, self._saved()) from error
 
     def _result(self, future: Future[Any]) -> Any:
-        try:
+        with self._reached():
             return future.result()
-        except Exception as error:
-            raise connection.in_words(error, self._saved()) from error
 
     def _where(self, future: Future[Any]) -> Sequence[str]:
         workers: Sequence[str] = self.client.who_has([future]).get(future.key, ())
@@ -220,18 +236,23 @@ class _Tree:
 
 
 class _Reporter:
-    """Says how far a study is."""
+    """Says how far a study is. The rate is that of the last RATE_SECONDS: sums that are read from the folder come much
+    faster than those that are measured after them."""
 
     def __init__(self, total: int, progress: Callable[[Progress], None]) -> None:
         self._total, self._progress = total, progress
         self._by_worker: Counter[str] = Counter()
-        self._began = time.monotonic()
+        self._recent = deque([(time.monotonic(), 0)])  # when so many were done
 
     def add(self, worker: str, sentences: int, lost: int) -> None:
         self._by_worker[worker] += sentences
-        done = self._by_worker.total()
-        rate = done / max(1e-9, time.monotonic() - self._began)
-        left = (self._total - done) / rate if done else None
+        done, now = self._by_worker.total(), time.monotonic()
+        self._recent.append((now, done))
+        while len(self._recent) > 2 and self._recent[1][0] < now - RATE_SECONDS:
+            self._recent.popleft()
+        began, before = self._recent[0]
+        rate = (done - before) / max(1e-9, now - began)
+        left = (self._total - done) / rate if rate else None
         self._progress(Progress(done, self._total, rate, left, dict(self._by_worker), lost))
 
 

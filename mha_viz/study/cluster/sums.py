@@ -7,9 +7,10 @@ of the cases the same ones are chosen (:mod:`mha_viz.analysis.evidence`).
 from __future__ import annotations
 
 import json
-import zipfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from mha_viz.analysis.evidence import best_cases, renumbered
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.syntax import Gold, Relations
-from mha_viz.files import whole_file
+from mha_viz.files import OLD_SECONDS, arrays_in, whole_file
 from mha_viz.study.run import PASSES, Run
 from mha_viz.study.tables import GoldCases, counts
 from mha_viz.study.tally import BY_DOCUMENT, Tally
@@ -207,14 +208,21 @@ def save(sums: Sums, path: Path) -> None:
         np.savez_compressed(file, **arrays)
 
 
+def remove_left(folder: Path) -> None:
+    """Remove what processes that were killed while they wrote left in a folder more than a day ago."""
+    for left in folder.glob(".*.part"):
+        with suppress(OSError):  # another process removes it, or may not be written here
+            if time.time() - left.stat().st_mtime > OLD_SECONDS:
+                left.unlink()
+
+
 def read(path: Path) -> Sums | None:
     """What :func:`save` wrote; None where there is nothing, or nothing whole."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = arrays_in(path)
         facts = json.loads(str(arrays.pop("facts")))
         lines = tuple((why, number, at, line) for why, number, at, line in facts["left_out"])
         labels = tuple(facts["relations"]), tuple(facts["upos"])
         return Sums(*labels, arrays.pop("documents"), arrays, facts["counted"], lines)
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, TypeError):
         return None

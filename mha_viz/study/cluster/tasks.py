@@ -24,6 +24,7 @@ from mha_viz.study.cluster import sums
 from mha_viz.study.cluster.layout import Part, Rows, corpus_of
 from mha_viz.study.cluster.sums import Sums
 from mha_viz.study.run import PASSES, SEED, Run
+from mha_viz.version import __version__
 
 FORMAT = 1  # of the sums on disk
 
@@ -62,10 +63,11 @@ class Order(NamedTuple):
     @property
     def content_key(self) -> str:
         """The digest of all that the sums of the part depend on: they do not depend on the corpus around it, but for
-        the number of its first sentence."""
+        the number of its first sentence and, of one file among several, the file's name."""
         part, model = self.part, self.model
-        what = [FORMAT, DEFINITIONS, SEED, self.passes, model.name, model.revision]
-        return digest([*what, part.shard.digest, part.kind, part.start.lines, part.first, self.rows.local, part.prefix])
+        what = [FORMAT, DEFINITIONS, __version__, SEED, self.passes, model.name, model.revision]
+        file = None if part.prefix is None else [part.prefix, Path(part.shard.path).name]
+        return digest([*what, part.shard.digest, part.kind, part.start.lines, part.first, self.rows.local, file])
 
     @property
     def key(self) -> str:
@@ -138,6 +140,7 @@ def _models(model: Model) -> tuple[Encoder, Encoder]:
 @lru_cache(maxsize=2)
 def _opened(model: Model) -> tuple[Encoder, Encoder]:
     process.prepare()
+    process.keep_memory()
     if model.folder and Path(model.folder).is_dir():
         encoder = Encoder.from_folder(Path(model.folder), name=model.name, revision=model.revision, device=model.device)
     else:

@@ -125,18 +125,23 @@ class EncoderDecoder(Encoder):
 
     def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
         """The text of pieces, and where each of them stands in it: up to where the text with it grows."""
-        decode = self._target_vocabulary.backend_tokenizer.decode
-        special = frozenset(self._target_vocabulary.all_special_ids)
-        text = decode(ids, skip_special_tokens=True)
+        unknown = self._target_vocabulary.unk_token_id  # which stands for a word
+        special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
+
+        def decode(some: Sequence[int]) -> str:
+            plain = [token for token in some if token not in special]
+            return str(self._target_vocabulary.backend_tokenizer.decode(plain, skip_special_tokens=False))
+
+        text = decode(ids)
         pieces: list[Piece] = []
         end, word = 0, -1
         for count, token in enumerate(ids, 1):
             if token in special:
                 pieces.append(self._special(token))
                 continue
-            start, end = end, max(end, len(decode(ids[:count], skip_special_tokens=True).rstrip("\ufffd")))
+            start, end = end, max(end, len(decode(ids[:count]).rstrip("\ufffd")))
             word += word < 0 or text[start:end][:1].isspace()
-            pieces.append(Piece(self._named(token), start, end, word, 0))
+            pieces.append(Piece(self._named(token), start, end, word, 0, token != unknown))
         return text, pieces
 
     def _beginning(self) -> list[int]:

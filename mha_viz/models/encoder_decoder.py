@@ -65,7 +65,10 @@ class EncoderDecoder(Encoder):
         "decoder", from the target to itself and what is before; "encoder", from the source to itself, for which no
         target is needed. ``target``: empty, and the model writes it: at each step the most probable next token, at most
         64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a target
-        is predicted and never read.
+        is predicted and never read. Of the settings of generation_config.json, those that name the first tokens, the
+        last one and single tokens that are never written are obeyed; others, such as min_length, suppress_tokens,
+        no_repeat_ngram_size and repetition_penalty, are not. mBART reads both texts with its tokenizer's default
+        language code, "en_XX" where the files name none.
 
         A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText where there is nothing to read
         or the model writes nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,

@@ -363,7 +363,7 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
 def test_direct_contributions_that_cannot_be_read_off_are_refused(family: str, tiny: Tiny) -> None:
     encoder = tiny(f"{family} words")
     question = question_about(encoder, sentence(family))
-    with pytest.raises(ModelUnsupported, match="cannot be read off"):
+    with pytest.raises(ModelUnsupported, match="cannot be computed"):
         direct(encoder, question, sentence(family))
 
 

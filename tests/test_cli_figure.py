@@ -87,11 +87,11 @@ TWO = ("--head", "L3H1", "--head", "L0H2")
 WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--head", "L3H1"], "exactly one output"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "exactly one output"),
-    (["heatmap", TIRED, "--head", "L3H1", "--out", "f.bmp"], "not a format of figures"),
+    (["heatmap", TIRED, "--head", "L3H1", "--out", "f.bmp"], "not a figure format"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f"], "The file has no suffix"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.sgv"], "Did you mean .svg?"),
     (["grid", TIRED, "--out", "-"], "stdout has no suffix"),
-    (["grid", TIRED, "--out", "-", "--format", "bmp"], "not a format of figures"),
+    (["grid", TIRED, "--out", "-", "--format", "bmp"], "not a figure format"),
     (["links", TIRED, "--all-heads", "d", "--format", "sgv"], "Did you mean .svg?"),
     (["heatmap", TIRED, "--out", "f.svg"], "No head was named. Give --head"),
     (["heatmap", TIRED, "--head", "L3H1", "--head", "L3H2", "--out", "f.svg"], "shows one head"),
@@ -360,6 +360,6 @@ def test_help_says_of_each_kind_what_it_takes(capsys: pytest.CaptureFixture[str]
         helps[kind] = " ".join(capsys.readouterr().out.split())
     assert {kind for kind in EVERY if "counted from 0; may be repeated" in helps[kind]} == {"links", "compare"}
     assert "twice, or once with --and" in helps["difference"]
-    assert {kind for kind in EVERY if "only in a .html" in helps[kind]} == {"grid", "difference"}
+    assert {kind for kind in EVERY if "only in .html files" in helps[kind]} == {"grid", "difference"}
     assert all("min0.N" in helps[kind] for kind in EVERY if kind != "heatmap")
     assert "row, to each row's" not in helps["compare"]

@@ -226,7 +226,7 @@ def test_stopped_before_anything_was_done(
 
     monkeypatch.setattr("mha_viz.study.profiling.study", interrupted)
     assert profile(given(tmp_path, GOOD), tmp_path / "out") == 130
-    assert "Stopped. Nothing was done yet." in capsys.readouterr().err
+    assert "Stopped. Nothing has been measured yet." in capsys.readouterr().err
 
 
 def test_a_folder_needs_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

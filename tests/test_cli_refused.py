@@ -47,7 +47,7 @@ REFUSED: list[tuple[int, list[str], list[str]]] = [
     (USAGE, ["attention", "x", "--out", "..", "--format", "npz"], ["it is a folder"]),
     (USAGE, ["attention", "x", "--layers", "3", "--out", "a.npz"], ["--layers"]),
     (USAGE, ["toy", "evaluate", "--sentences", "0", "--out", "a.csv"], ["0 sentences decide nothing"]),
-    (USAGE, ["toy", "evaluate", "--out", "a.npz"], ["“.npz” is not a format of tables. Use one of .csv, .json."]),
+    (USAGE, ["toy", "evaluate", "--out", "a.npz"], ["“.npz” is not a table format. Use one of .csv, .json."]),
     (USAGE, ["serve", "--port", "0"], ["“0”", "65535"]),
     (USAGE, ["serve", "--port", "99999999999"], ["65535"]),
     (USAGE, ["serve", "--port", "٣"], ["“٣”"]),
@@ -155,7 +155,7 @@ def test_a_name_of_the_hub_that_is_nearly_one_of_ours_is_asked_about(
 ON_THE_HUB: dict[str, tuple[int, Callable[[], Repository | None], str]] = {
     "unknown": (NOT_FOUND, lambda: None, "The Hub has no public model “someone/tiny”."),
     "private": (NOT_FOUND, lambda: Repository(tiny_bert_files(), private=True), "private ones cannot be read"),
-    "busy": (NETWORK, lambda: Repository(tiny_bert_files(), status=429), "Try again in some minutes."),
+    "busy": (NETWORK, lambda: Repository(tiny_bert_files(), status=429), "Try again in a few minutes."),
     "failing": (NETWORK, lambda: Repository(tiny_bert_files(), status=500), "HTTP status 500"),
     "cut": (NETWORK, lambda: Repository(tiny_bert_files(), cut=True), "stopped answering"),
     "gated": (BAD_INPUT, lambda: Repository(tiny_bert_files(), gated="manual"), "Choose an open model"),

@@ -76,7 +76,7 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys
     assert "dep_to_head" not in stdout
     after = next(line for line in printed if "token → the one after" in line)
     assert after.split().count("none") == 2, "no baseline is defined for a threshold"
-    assert "Baseline “none”: by definition; position and delimiter heads go by a threshold." in stdout
+    assert "Baseline “none”: by definition; position and delimiter heads have a threshold." in stdout
     roles = len(both[0])
     assert printed[-1].startswith("toy: ")
     assert f" of {roles} roles of 1.conllu hold on 3.conllu." in printed[-1]
@@ -174,7 +174,7 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.Capt
         "nowhere” does not exist. Give the folder": (tmp_path / "nowhere", corpus),
         "profile.json, which a study writes last, is missing": (tmp_path, corpus),
         "has no role": (empty, corpus),
-        "“.xlsx” is not a format of tables. Use one of .csv, .json": (
+        "“.xlsx” is not a table format. Use one of .csv, .json": (
             tmp_path / "one",
             corpus,
             "--out",
@@ -199,4 +199,4 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved(
     assert replicate(tmp_path / "one", treebank(tmp_path, 2)) == 130
     assert "Stopped. Nothing is saved without --out FILE." in capsys.readouterr().err
     assert replicate(tmp_path / "one", treebank(tmp_path, 2), "--out", str(tmp_path / "o.csv")) == 130
-    assert "Stopped. Nothing was done yet." in capsys.readouterr().err
+    assert "Stopped. Nothing has been measured yet." in capsys.readouterr().err

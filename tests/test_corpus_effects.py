@@ -136,7 +136,7 @@ def test_a_direction_names_the_words_that_a_head_attends_from(trees: Corpus, tin
 def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
     encoder = tiny("bert")
     for problem, error, more in (
-        ("has no word that bears on obj", CorpusError, {"relation": "obj"}),
+        ("has no word that obj applies to", CorpusError, {"relation": "obj"}),
         ("is not a direction", SettingError, {"relation": "det", "direction": "up"}),
         ("is not a way to switch a head off", SettingError, {"method": "half"}),
         ("most is 0", SettingError, {"most": 0}),

@@ -92,7 +92,7 @@ def test_a_role_is_more_than_half_of_the_weight_and_than_random_weights_give() -
 
 
 def test_what_cannot_be_measured_is_said(tiny: Tiny) -> None:
-    with pytest.raises(ModelUnsupported, match="no causal model"):
+    with pytest.raises(ModelUnsupported, match="not a causal model"):
         decoder_heads(tiny("bert"))
     for more, problem in (({"length": 33}, "length is 33"), ({"length": 1}, "length is 1"), ({"draws": 0}, "draws is")):
         with pytest.raises(SettingError, match=problem):
@@ -219,4 +219,4 @@ def test_the_command_prints_the_roles_and_writes_a_table(tmp_path: Path, capsys:
         assert f"{role.head} ({role.head.paper})" in printed
     assert "duplicate, to the first occurrence of this token:\nno head; the highest mean weight is" in printed
     assert main(["decoder-heads", "minilm"]) != 0
-    assert "no causal model" in capsys.readouterr().err
+    assert "not a causal model" in capsys.readouterr().err

@@ -404,7 +404,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path.write_text("before")
     assert exports.write_drawing(FIGURES["grid"], path) == path
     Tree.fromstring(path.read_bytes())
-    with pytest.raises(ExportError, match="not a format of figures"):
+    with pytest.raises(ExportError, match="not a figure format"):
         exports.write_drawing(FIGURES["grid"], tmp_path / "figure.bmp")
     with pytest.raises(ExportError, match="no suffix"):
         exports.write_drawing(FIGURES["grid"], tmp_path / "figure")

@@ -237,7 +237,7 @@ def test_rollout_is_of_one_text(opened: Opened) -> None:
     assert mv.rollout(opened("t5").encode(SENTENCE, part="encoder")).quantity == "rollout"
     with pytest.raises(MhaVizError):
         mv.rollout(opened("t5").encode(SENTENCE, target=TARGET))
-    with pytest.raises(MhaVizError, match="takes in the source"):
+    with pytest.raises(MhaVizError, match="also reads the source"):
         mv.rollout(opened("t5").encode(SENTENCE, target=TARGET, part="decoder"))
 
 
@@ -314,7 +314,7 @@ def test_hostile_sources_and_targets_give_attention_or_a_plain_message(family: s
 )
 @pytest.mark.parametrize("family", ["bart", "t5"])
 def test_what_needs_one_stack_says_so(family: str, ask: Callable[[Encoder], Any], opened: Opened) -> None:
-    with pytest.raises(ModelUnsupported, match=r"is an encoder–decoder|no causal model"):
+    with pytest.raises(ModelUnsupported, match=r"is an encoder–decoder|not a causal model"):
         ask(opened(family))
 
 

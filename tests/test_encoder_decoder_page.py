@@ -174,9 +174,9 @@ def test_sentences_with_annotation_and_several_lines_are_read_as_a_source(visit:
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ("pages/30_roles.py", "roles are measured for models of one stack"),
-        ("pages/40_inside_a_head.py", "the steps inside a head are shown for models of one stack"),
-        ("pages/60_switch_off.py", "heads are switched off for models of one stack"),
+        ("pages/30_roles.py", "roles are measured only for models with one stack"),
+        ("pages/40_inside_a_head.py", "the steps inside a head are shown only for models with one stack"),
+        ("pages/60_switch_off.py", "heads are switched off only for models with one stack"),
     ],
 )
 def test_other_pages_say_what_they_cannot_do(page: str, words: str, visit: Visit) -> None:
@@ -226,11 +226,11 @@ def test_a_model_of_one_stack_shows_none_of_it() -> None:
 
 def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
     page = visit("pages/20_compare.py", show="off", off="L0H0", target=TARGET)
-    assert "in models of one stack of layers alone" in page.said
+    assert "only in models with one stack of layers" in page.said
     assert len(panels(page)["panels"]) == 1
 
 
 def test_pinned_heads_of_two_parts_keep_their_parts_in_another_quantity(model: str, visit: Visit) -> None:
     pins = [Pin(SOURCE, "", model, Head(0, 0), part=part) for part in ("encoder", "decoder")]
     page = visit("pages/20_compare.py", tray=tray.write(tuple(pins)), shown="rollout", part="encoder")
-    assert "takes in the source" in page.said
+    assert "also reads the source" in page.said

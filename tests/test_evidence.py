@@ -339,7 +339,7 @@ def test_an_old_profile_is_opened_without_evidence(toy_profile: Profile, tmp_pat
 def test_numbers_without_sentences_are_opened(toy_profile: Profile, tmp_path: Path) -> None:
     toy_profile.save(tmp_path)
     (tmp_path / SENTENCES).unlink()
-    with pytest.warns(EvidenceMissingWarning, match="measures a corpus of your own"):
+    with pytest.warns(EvidenceMissingWarning, match="measure a corpus of your own"):
         assert read_profile(tmp_path).evidence("L1H2").empty
 
 

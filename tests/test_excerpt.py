@@ -63,7 +63,7 @@ def test_what_is_left_out_is_counted() -> None:
     w[0, 0], w[1, 3], w[3, 3] = 0.5, 0.3, 0.2
     parts, (note,) = excerpts(w, None, 2, 2)
     assert [(list(part.rows), list(part.cols)) for part in parts] == [([0, 1], [0, 1]), ([2, 3], [2, 3])]
-    assert note.caption == "The 4 tokens stand in 2 columns; 30.0% of the attention is left out."
+    assert note.caption == "The 4 tokens are set in 2 columns; 30.0% of the attention is left out."
     _, (note,) = excerpts(w, None, 2, 1)
     assert note.caption == "The first 2 of 4 tokens are drawn; 50.0% of the attention is left out."
 
@@ -74,7 +74,7 @@ def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
     ((rows, cols),), (note,) = excerpts(w, Focus(15, None), 5, 3)
     assert list(rows) == [13, 14, 15, 16, 17]
     assert {1, 2} <= set(cols)
-    assert "Of 20 tokens 5 on either side are drawn, around what is held; 25.0% of its attention" in note.caption
+    assert "Of 20 tokens, 5 on either side are drawn, around what is held; 25.0% of its attention" in note.caption
     ((rows, cols),), (note,) = excerpts(w, Focus(19, 9), 5, 3)
     assert list(rows) == [15, 16, 17, 18, 19]
     assert 9 in cols
@@ -104,7 +104,7 @@ def test_a_long_text_in_columns_has_every_token_and_the_links_inside_them() -> N
     assert tokens_of(drawing).count("t74") == 2
     assert set(tokens_of(drawing)) == {f"t{i}" for i in range(75)}
     assert len([m for m in drawing.marks if isinstance(m, Curve)]) == 74  # all but the one from column to column
-    assert "The 75 tokens stand in 2 columns; 1.3% of the attention is left out." in drawing.full_caption
+    assert "The 75 tokens are set in 2 columns; 1.3% of the attention is left out." in drawing.full_caption
 
 
 def test_a_held_token_of_a_long_text_is_in_the_picture_with_its_link() -> None:
@@ -136,10 +136,10 @@ def test_cross_attention_keeps_a_short_side_whole() -> None:
 def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
     narrow, wide = (heatmap(diagonal(59), H, None, Size(width)) for width in (85, 178))
     assert len(tokens_of(narrow)) == 2 * 20
-    assert narrow.full_caption.endswith("One in 3 rows and columns has its label.")
+    assert narrow.full_caption.endswith("One in 3 rows and columns is labelled.")
     assert len(tokens_of(wide)) == 2 * 59
     assert wide.notes == ()
-    assert "has its label" not in narrow.caption  # of the interactive page, whose labels are others
+    assert "is labelled" not in narrow.caption  # of the interactive page, whose labels are others
 
 
 def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every_label() -> None:
@@ -149,11 +149,11 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["t120"]
     assert "t119" in drawing.texts()  # to which it attends
-    assert "Of 160 tokens 31 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
-    assert "has its label" not in drawing.full_caption
+    assert "Of 160 tokens, 31 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
+    assert "is labelled" not in drawing.full_caption
     (note,) = [note for note in drawing.notes if "around what is held" in str(note)]
     assert "raise max_height_mm or width_mm, or lower font_pt" in str(note)
-    assert "rows and columns has its label." in whole.full_caption
+    assert "rows and columns is labelled." in whole.full_caption
     every, around = (next(m for m in d.marks if isinstance(m, Cells)).pixels for d in (whole, drawing))  # [row, column]
     assert (every.shape[:2], around.shape[:2]) == ((160, 160), (31, 31))
     assert (around == every[105:136, 89:120]).all()
@@ -170,7 +170,7 @@ def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> N
     with pytest.warns(FigureWarning) as caught:
         figure.save(tmp_path / "f.svg")
     assert [str(w.message).partition(".")[0] for w in caught] == [
-        "One in 2 rows and columns has its label", "The smallest letters have 3"
+        "One in 2 rows and columns is labelled", "The smallest letters have 3"
     ]  # fmt: skip
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -180,8 +180,8 @@ def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> N
         figure.to_bytes(".svg")
         figure_api.heatmap(diagonal(12), 0, 0).save(tmp_path / "short.svg")
     page = (tmp_path / "f.html").read_text("utf-8")
-    assert "has its label" not in page
-    assert "has its label" in (tmp_path / "f.svg").read_text("utf-8")
+    assert "is labelled" not in page
+    assert "is labelled" in (tmp_path / "f.svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("font_pt", "says"), [(8, False), (6, False), (5, True), (3, True)])

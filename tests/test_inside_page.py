@@ -115,7 +115,7 @@ def test_places_turn_q_and_k_in_a_step_of_their_own(
     trace = tiny(family).trace(SENTENCE, layer=2)
     page = visit(model=str(tiny_folder(family)), step="turn", head="L2H3", text=SENTENCE, q="7", k="3")
     assert [step["name"] for step in diagram(page)["steps"]] == list(EVERY_STEP)
-    assert "Places turn q and k" in page.said
+    assert "Positions turn q and k" in page.said
     assert f"is **{decimal(trace.q[3, 7, 0], 3)}**" in page.said.replace("= **", "is **")
     assert f"with them it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
     assert ("Of the 8 numbers only the first" in page.said) is (family in ("gpt_neox", "phi") and trace.d_k == 8)
@@ -155,7 +155,7 @@ def test_a_model_without_turns_has_no_such_step() -> None:
 
 def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder("llama")), step="linear", head="L1H3", text="One dog barks.")
-    assert "$W_V$ have columns for 2 of them only. Heads 2 to 3 have one k and v" in page.said
+    assert "$W_V$ have columns for only 2 of them. Heads 2 to 3 share one k and v" in page.said
     frames = [shape["x0"] for shape in charts(page)[0]["layout"]["shapes"]]
     assert frames == [23.5, 7.5, 7.5]  # the fourth queries, the second keys and values
     assert charts(page)[0]["layout"]["xaxis2"]["ticktext"] == ["H0–H1", "H2–H3"]

@@ -422,7 +422,7 @@ def test_every_parameter_of_a_link_is_cut_in_the_address_too() -> None:
         **dict.fromkeys(("model", "show", "anything"), MAX_OTHER),
     }
     assert "These parts of it were shortened: second, model, tray, show, anything." in visit.said
-    assert "18,000 characters were typed; a link holds the first 7,000 and the first 7,000." in visit.said
+    assert "18,000 characters were typed; a link can hold the first 7,000 and the first 7,000." in visit.said
     again = PageSession(visit.url)
     assert "cut short" not in again.said
     assert "18,000 characters were typed" in again.said

@@ -18,7 +18,7 @@ from mha_viz.models import encoder
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
 
-CAPTION = "Boxes stand for CJK ideographs (猫) and Devanagari letters (क), of which no font was at hand."
+CAPTION = "No font was available for CJK ideographs (猫) and Devanagari letters (क): boxes are drawn instead."
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +57,11 @@ def test_axes_of_matplotlib_warn_too() -> None:
 
 def test_what_is_drawn_with_the_reader_s_fonts_warns_of_nothing() -> None:
     figure = foreign().links("L0H0", unit="pieces")
-    assert "Boxes stand" not in figure.to_bytes(".html").decode()
+    assert "boxes are drawn" not in figure.to_bytes(".html").decode()
     assert figure.to_bytes(".csv")
     latin = mv.Attention.from_tensors([np.full((1, 2, 2), 0.5)], ["naïve", "Ωж"]).heatmap("L0H0", unit="pieces")
     assert latin.to_bytes(".svg")
-    assert "Boxes stand" not in latin.caption
+    assert "boxes are drawn" not in latin.caption
 
 
 def test_the_command_says_it_once(
@@ -75,4 +75,4 @@ def test_the_command_says_it_once(
         shown = capsys.readouterr()
         assert shown.err.count("mha-viz: No font on this machine has CJK ideographs (猫)") == 1
         assert len(shown.err.splitlines()) == 1
-        assert ("Boxes stand for CJK ideographs (猫)" in shown.out) == (command is one)
+        assert ("No font was available for CJK ideographs (猫)" in shown.out) == (command is one)

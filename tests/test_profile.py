@@ -255,7 +255,7 @@ def test_facts_that_lack_something_are_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"profile\.json does not hold the facts of a profile\."):
         read_profile(tmp_path)
     (tmp_path / "profile.json").write_text("{}")
-    with pytest.raises(CorpusError, match=r"can be read: 'layers' is missing\. Make it again"):
+    with pytest.raises(CorpusError, match=r"can be read: 'layers' is missing\. Measure it again"):
         read_profile(tmp_path)
 
 

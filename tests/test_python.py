@@ -268,7 +268,7 @@ def test_what_cannot_be_read_is_named_after_all_before_it(tiny: Tiny) -> None:
         TextError, match=r"Text 1, counted from 0: '3' is not a text. Give a string, or a list of words"
     ):
         [*encoder.encode_many(["a", 3])]
-    with pytest.raises(TextError, match=r"is not a list of texts. Give a list, or take encode"):
+    with pytest.raises(TextError, match=r"is not a list of texts. Give a list, or use encode"):
         encoder.encode_many("a cat")
     for wrong in (0, -1, 2.5, None, "8"):
         with pytest.raises(SettingError, match="batch_words is"):

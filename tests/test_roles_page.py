@@ -328,7 +328,7 @@ def test_every_role_says_how_far_it_can_be_trusted() -> None:
         assert listed.loc[listed["status"] == standing, "in words"].str.startswith(standing).all()
     named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [A-Z]+ to the (?:left|right)\)").all()
-    assert "running text like that it was measured on" in page.said
+    assert "running text like the text it was measured on" in page.said
 
 
 @pytest.mark.usefixtures("in_process")

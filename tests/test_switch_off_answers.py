@@ -71,7 +71,7 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     before, after = answer.followed
     assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said
     assert f"{decimal(answer.divergence, 3)} nats (KL)" in page.said
-    assert "On the answer the effect is" in page.said
+    assert "The effect on the answer is" in page.said
 
 
 def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:

@@ -391,7 +391,7 @@ def test_a_trace_takes_a_head_by_each_of_its_names(layer: Any, tiny: Tiny) -> No
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        ("L2H0", "L2H0 is of another layer: this is layer 1. Trace its own layer"),
+        ("L2H0", "L2H0 is in another layer: this is layer 1. Trace that layer"),
         (4, "L1H4 does not exist: layer 1 of .* has 4 heads. Choose between L1H0 and L1H3"),
         (-1, "does not exist"),
         (1.5, "'1.5' is not a head. Write it as"),

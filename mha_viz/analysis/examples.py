@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mha_viz.corpus.excerpts import Span
 
 NO_SENTENCES = (
-    "This profile holds no sentences of {corpus}, as where a licence does not allow them to be passed on. "
-    "mha-viz profile CORPUS --out DIR, or mha_viz.profile(CORPUS), measures a corpus of your own and keeps them."
+    "This profile contains no sentences of {corpus}, for example because its licence does not allow that. To get "
+    "sentences, measure a corpus of your own: mha-viz profile CORPUS --out DIR, or mha_viz.profile(CORPUS)."
 )
 COLUMNS = ("role", "detail", "kind", "right", "weight", "word", "answer", "gold", "sentence")
 

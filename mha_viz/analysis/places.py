@@ -21,7 +21,7 @@ def check_places(models: Sequence[str], corpora: Sequence[str]) -> None:
         for name in names:
             if _folder(name) in folders:
                 raise SettingError(
-                    f"Two of the {what} are {folders[_folder(name)]} and {name}, which have one folder for results.",
+                    f"Two of the {what}, {folders[_folder(name)]} and {name}, would use the same results folder.",
                     "Name each once, give files different names, or measure them one by one.",
                 )
             folders[_folder(name)] = name

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FACTS = "profile.json"
 SENTENCES = "evidence.conllu"  # those of the table evidence, in its order of first and last
-REMAKE = "Make it again: mha-viz profile."
+REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error repeats
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean something else
@@ -208,7 +208,7 @@ class Profile:
             with contextlib.suppress(OSError):
                 forget(folder)
             raise ExportError(
-                f"{folder} cannot be written: {error.strerror or error}.", "Name a folder that can."
+                f"{folder} cannot be written: {error.strerror or error}.", "Choose another folder."
             ) from error
 
 

@@ -37,7 +37,7 @@ class Removal(NamedTuple):
 def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0) -> tuple[Head, ...]:
     """All heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
     if name not in ORDERS:
-        raise SettingError(f"“{name[:40]}” is not an order.", f"Choose of {', '.join(ORDERS)}.")
+        raise SettingError(f"“{name[:40]}” is not an order.", f"Choose one of {', '.join(ORDERS)}.")
     by_effect = ranked(effects.on(what))
     if name == "random":
         heads = sorted(by_effect)

@@ -22,13 +22,13 @@ def rollout(attention: Attention) -> Attention:
     if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
             "Rollout follows whole attention weights of a text to itself; these are not.",
-            "Take the reading as the model gave it.",
+            "Use the reading as the model returned it.",
         )
     made, _ = read_back(attention.made)
     if made is not None and made.part == "decoder":
         raise ShapeError(
-            "Rollout follows a text through its own layers; between them this decoder takes in the source.",
-            "Take the encoder, with part=encoder.",
+            "Rollout follows a text through its own layers; this decoder also reads the source between them.",
+            "Use the encoder: part=encoder.",
         )
     identity = np.eye(len(attention.queries))
     followed, through = [], identity

@@ -291,7 +291,7 @@ class Attention:
         if self.is_cross:
             raise ShapeError(
                 f"This attention is of two texts, {len(self.queries)} queries and {len(self.keys)} keys.",
-                "Ask for queries or for keys.",
+                "Use .queries or .keys.",
             )
         return self.queries
 

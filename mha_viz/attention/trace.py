@@ -163,7 +163,7 @@ class Trace:
         layer, or one that the layer does not have."""
         within = Head.of((self.layer, head) if is_number(head) else head)
         if within.layer != self.layer:
-            raise UnknownHead(f"{within} is of another layer: this is layer {self.layer}.", "Trace its own layer.")
+            raise UnknownHead(f"{within} is in another layer: this is layer {self.layer}.", "Trace that layer.")
         if not 0 <= within.head < self.heads:
             raise UnknownHead(
                 f"{within} does not exist: layer {self.layer} of {self.model} has {self.heads} heads.",

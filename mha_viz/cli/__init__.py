@@ -100,9 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.flags.dev_mode:
             raise
         fault = one_line(f"{type(error).__name__}: {error}")
-        print(
-            f"mha-viz: A fault of this program: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr
-        )
+        print(f"mha-viz: Internal error: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
         return exit_codes.FAULT
     return 0
 
@@ -131,16 +129,16 @@ def _parser() -> Parser:
     replicate.options(command("replicate", replicate.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
     search.options(command("search", search.run, summary))
-    summary = "Measure what switching heads off does over a corpus, beside other heads of their layers."
+    summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."
     used.options(command("used", used.run, summary))
-    summary = "Measure the heads of a causal model on random tokens that are repeated: induction and its like."
+    summary = "Measure the heads of a causal model on repeated random tokens: induction and similar patterns."
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history", "effects")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
-    summary = "Print the script by which a shell completes commands, options and models."
+    summary = "Print a script that makes the shell complete commands, options and models."
     completion = command("completion", _print_completion, summary)
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     return parser

@@ -19,10 +19,12 @@ workers_number = whole(1, MOST_WORKERS, f"a number of workers; expected 1 to {MO
 
 def cluster_options(command: Parser) -> None:
     """Add --cluster and --workers."""
-    words = "measure on the Dask cluster with this scheduler, as tcp://10.0.0.5:8786: its workers read the files, and "
-    words += "keep what they have measured in the folder of the results, by the same paths as here"
+    words = (
+        "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
+    )
+    words += "store what they have measured in the results folder, under the same paths as here"
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
-    words = "measure with so many worker processes on this machine, each with one thread"
+    words = "measure with this many worker processes on this machine, each with one thread"
     command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
 
 
@@ -30,7 +32,7 @@ def cluster_options(command: Parser) -> None:
 def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
     """The cluster that the options name, as an engine of studies; None without one. Raises ClusterError."""
     if args.cluster and args.workers:
-        raise SettingError("--cluster and --workers are both given.", "Name a cluster, or have one started here.")
+        raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
     if not args.cluster and not args.workers:
         yield None
         return

@@ -33,7 +33,7 @@ def options(effect: Parser) -> None:
     effect.add_argument("--relation", default="", metavar="NAME", help=words)
     words = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
     effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=words)
-    words = "further heads with the role, with which the measured ones are not compared"
+    words = "other heads with the role; the measured heads are not compared with them"
     effect.add_argument("--same-role", type=head_names, default=(), metavar="HEADS", help=words)
     effect.add_argument(
         "--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)"
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
                 for done in measuring.sentences():
                     show(done.done, done.total)
         except KeyboardInterrupt:
-            print("mha-viz: Stopped; this is of the sentences read so far.", file=sys.stderr)
+            print("mha-viz: Stopped; these are the results for the sentences read so far.", file=sys.stderr)
             _write(measuring.result(), to)
             raise
         _write(measuring.result(), to)
@@ -109,10 +109,8 @@ def _judged(row: EffectRow, relation: str) -> str:
     name = both(row.variant.heads[0])
     interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
     if row.used:
-        return (
-            f"{name} is used for {relation}: its effect is more than that of each other head of its layer, {interval}."
-        )
+        return f"{name} is used for {relation}: its effect is larger than any other head’s in its layer, {interval}."
     return (
-        f"For {relation} no effect of {name} was found beyond that of other heads of its layer: {interval} over the "
-        "nearest of them."
+        f"For {relation} no effect of {name} was found beyond that of other heads of its layer: {interval} more "
+        "than the next of them."
     )

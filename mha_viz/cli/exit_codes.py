@@ -9,7 +9,7 @@ FAULT, USAGE, NOT_FOUND, NETWORK, BAD_INPUT, STOPPED = 1, 2, 3, 4, 5, 130
 
 MEANINGS = {
     0: "done",
-    FAULT: "a fault of this program",
+    FAULT: "an internal error",
     USAGE: "usage: an option, a value, a format or a place that cannot be used",
     NOT_FOUND: "not found: a model, a step, a head or a file that does not exist",
     NETWORK: "network: the Hub or a cluster cannot be reached, or stopped answering",

@@ -25,7 +25,7 @@ KINDS = {
     "links": "Token links of one head, of several of one layer, or of every head.",
     "grid": "All heads at a glance.",
     "compare": "Heads of one or more texts side by side, on one colour scale.",
-    "difference": "What the second of two heads gives more or less than the first.",
+    "difference": "The second of two heads minus the first.",
 }
 WHOLE_PAGE = ("grid", "compare", "difference")  # kinds whose .html pages show every setting of the view
 LONE_HEADS = ("heatmap", "links")  # kinds that --all-heads draws
@@ -106,7 +106,7 @@ def _view_words(name: str, kind: str) -> str:
         "side": "the part of a --pair to show: all, aa, ab, ba or bb; ab is from the first text to the second",
         "links": "which links: all; topN, the N heaviest keys of each query, as top3; min0.N, weights from this one "
         "on, as min0.10; mass0.N, the fewest keys of each query that hold this share of its row, as mass0.70",
-        "scale": f"how far colours and opacity reach: fixed, from 0 to 1; {scales}; log, from 0.001 to 1",
+        "scale": f"the range of colours and opacity: fixed, from 0 to 1; {scales}; log, from 0.001 to 1",
         "pin": "a token or a link to hold: q10 is query token 10, k1 key token 1, q10k1 the link between them; tokens "
         "are pieces, counted from 0",
     }[name]
@@ -116,7 +116,7 @@ def _only_on_pages(name: str, kind: str) -> str:
     """Where a setting is shown, if not in every file."""
     if kind not in ONLY_ON_PAGES.get(name, ()):
         return ""
-    return "; with --as links, or in a .html" if (name, kind) == ("links", "compare") else "; only in a .html"
+    return "; with --as links, or in .html files" if (name, kind) == ("links", "compare") else "; only in .html files"
 
 
 def _size_options(one: Parser, kind: str) -> None:
@@ -124,19 +124,19 @@ def _size_options(one: Parser, kind: str) -> None:
     words = "width: 85 fits one column of a page, 178 two (default: 178)"
     width.add_argument("--width-mm", type=number, metavar="MM", help=words)
     width.add_argument("--width-in", type=number, metavar="IN", help="width in inches")
-    words = "greatest height of the figure (default: 220, which leaves room for a caption on A4)"
-    words += "; longer links stand in columns, or show what is around --pin" * (kind == "links")
+    words = "maximum height of the figure (default: 220, which leaves room for a caption on A4)"
+    words += "; longer links are set in columns, or show the part around --pin" * (kind == "links")
     one.add_argument("--max-height-mm", type=number, metavar="MM", help=words)
     one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
     one.add_argument(
         "--look",
         choices=("light", "dark"),
         metavar="LOOK",
-        help="light or dark (default: light; a .html follows its reader's browser)",
+        help="light or dark (default: light; .html files follow the reader's browser)",
     )
     one.add_argument("--transparent", action="store_true", help="no background")
     one.add_argument(
-        "--dpi", default=300, type=dpi, metavar="N", help="resolution of a .png in dots per inch (default: 300)"
+        "--dpi", default=300, type=dpi, metavar="N", help="resolution of .png files in dots per inch (default: 300)"
     )
 
 
@@ -183,14 +183,14 @@ def _checked(args: argparse.Namespace) -> Destination:
         raise SettingError("A figure needs exactly one output.", f"Give --out FILE{folder}.")
     _check_heads(args)
     if args.all_heads is None:
-        return destination(args.out, args.format, _suffixes(), "a format of figures")
+        return destination(args.out, args.format, _suffixes(), "a figure format")
     for option, given in (("--head", args.head), ("--caption", args.caption)):
         if given:
             raise SettingError(f"{option} does not go with --all-heads.", f"Leave {option} out.")
     suffix = format_suffix(args.format or "svg")
     if suffix not in _suffixes():
         remedy = f"{did_you_mean(suffix, _suffixes())} Use one of {', '.join(_suffixes())}.".strip()
-        raise ExportError(f"{quoted(suffix)} is not a format of figures.", remedy)
+        raise ExportError(f"{quoted(suffix)} is not a figure format.", remedy)
     return Destination(args.all_heads, suffix)
 
 
@@ -202,10 +202,12 @@ def _check_heads(args: argparse.Namespace) -> None:
     if not heads:
         raise SettingError("No head was named.", "Give --head L3H1.")
     if args.kind == "heatmap" and heads > 1:
-        raise SettingError(f"A heatmap shows one head, {heads} were named.", "Use compare for several.")
+        raise SettingError(f"A heatmap shows one head; {heads} were given.", "Use compare for several.")
     if args.kind == "links" and len({head.layer for head in args.head}) > 1:
         names = ", ".join(map(str, args.head))
-        raise SettingError(f"{names} are of different layers.", "Links are of one layer; use compare for several.")
+        raise SettingError(
+            f"{names} are in different layers.", "Links show heads of one layer; use compare for several."
+        )
     if args.kind == "compare" and panels > PANELS:
         raise SettingError(f"{panels} heads were given.", f"A comparison shows 1 to {PANELS}.")
     if args.kind == "difference" and panels != 2:
@@ -236,7 +238,7 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
 def _check_side(args: argparse.Namespace) -> None:
     if getattr(args, "side", "all") != "all" and not args.pair:
         raise SettingError(
-            "--side shows a part of a pair, and there is no second text.", "Give --pair TEXT, or leave --side out."
+            "--side shows a part of a pair, but there is no second text.", "Give --pair TEXT, or leave --side out."
         )
 
 

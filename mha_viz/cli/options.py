@@ -96,7 +96,7 @@ def output_options(command: Parser, formats: Iterable[str], required: bool = Tru
     names = ", ".join(formats)
     out = f'the file to write; its suffix sets the format: {names}. "-" is stdout, in the --format given'
     command.add_argument("--out", required=required, metavar="FILE", help=out)
-    words = "the format, as in csv: for stdout, or for a file without a suffix"
+    words = "the format, such as csv, for stdout or a file without a suffix"
     command.add_argument("--format", metavar="FORMAT", help=words)
 
 

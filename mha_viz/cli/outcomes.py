@@ -19,7 +19,7 @@ GROUPS = (2, 5)  # the columns where the numbers of each corpus begin
 BY_THRESHOLD = ("position", "delimiter")  # roles that no baseline is defined for
 MOST_OF_NAME = 26  # characters of a corpus over its columns
 NONE = "none"
-LEGEND = f"Baseline “{NONE}”: by definition; position and delimiter heads go by a threshold."
+LEGEND = f"Baseline “{NONE}”: by definition; position and delimiter heads have a threshold."
 GAP = "  "
 
 

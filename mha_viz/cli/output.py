@@ -67,7 +67,7 @@ def table_destination(out: str | None, asked_format: str | None) -> Destination 
     """Where a table goes besides the terminal, if anywhere; a format without a file is for stdout. Raises as
     :func:`destination`."""
     out = out if out is not None else STDOUT if asked_format else None
-    return None if out is None else destination(out, asked_format, TABLES, "a format of tables")
+    return None if out is None else destination(out, asked_format, TABLES, "a table format")
 
 
 def destination(out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format") -> Destination:

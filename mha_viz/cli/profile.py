@@ -33,7 +33,7 @@ def options(profile: Parser) -> None:
     """Add the options of the command."""
     words = f"{CORPUS_HELP}; several are measured one after the other"
     profile.add_argument("corpus", nargs="+", metavar="CORPUS", help=words)
-    words = f"{MODEL_HELP} (default: {catalog.DEFAULT}); repeated, each is measured, as --model toy@0 --model toy"
+    words = f"{MODEL_HELP} (default: {catalog.DEFAULT}); may be repeated, as in --model toy@0 --model toy"
     profile.add_argument("--model", action="append", metavar="NAME", help=words)
     name_option(profile)
     profile.add_argument(
@@ -50,7 +50,7 @@ def options(profile: Parser) -> None:
         type=folder_name,
         metavar="DIR",
         help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
-        "replaced. With several corpora or models a folder MODEL/CORPUS in it for each, and all scores in profiles.csv",
+        "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
     )
     measuring_options(profile)
     cluster_options(profile)
@@ -72,7 +72,7 @@ def measuring_options(command: Parser) -> None:
         "--batch",
         type=batch,
         metavar="N",
-        help="number of pieces that the model reads at once, at most; changes memory and speed, not results",
+        help="maximum number of pieces that the model reads at once; affects memory and speed, not results",
     )
     words = "where the model runs: cpu, or cuda for an NVIDIA GPU (default: cpu)"
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), metavar="DEVICE", help=words)
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
     if several:
         from mha_viz.study.several import write_together  # loads torch
 
-        print(f"{write_together(profiles, args.out)}: the scores of all {len(profiles)} profiles, a column for each")
+        print(f"{write_together(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 
 
 def _check_several(args: argparse.Namespace, several: bool) -> None:
@@ -165,7 +165,7 @@ def _saved(sums: Path | None) -> str:
     if sums is None:
         return "Nothing is saved without --out FILE."
     if not any(sums.glob(".*.npz")) and not any(sums.glob(".parts/*.npz")):
-        return "Nothing was done yet."
+        return "Nothing has been measured yet."
     return f"The work so far is saved in {sums}; run the same command again to continue."
 
 

@@ -36,10 +36,10 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.figure.publication import check_texts, publication
 
     quantities.check(args)
-    to = destination(args.out, args.format, FORMATS, "a format of web pages")
+    to = destination(args.out, args.format, FORMATS, "a web page format")
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
-        raise SettingError(f"There are {len(args.remark)} remarks on {panels} heads.", "Give one for each head.")
+        raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
     check_heads(model, args.head)

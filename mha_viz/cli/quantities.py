@@ -14,14 +14,14 @@ from mha_viz.models.methods import METHODS
 
 NAMES = ("weight", "norm", "gradient", "rollout")
 ABOUT = (
-    "weight; norm, how much a key gives a query (Kobayashi et al. 2020); gradient, gradient × weight of an answer; "
+    "weight; norm, how much a key contributes (Kobayashi et al. 2020); gradient, gradient × weight of an answer; "
     "rollout, one map per layer (Abnar & Zuidema 2020)"
 )
 
 
 def options(command: Parser) -> None:
     """Add the options."""
-    words = f"what is read: {ABOUT} (default: weight)"
+    words = f"the quantity to read: {ABOUT} (default: weight)"
     command.add_argument("--quantity", default="weight", choices=NAMES, metavar="NAME", help=words)
     words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=words)
@@ -31,11 +31,9 @@ def options(command: Parser) -> None:
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)
     off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
-    words = (
-        "of an encoder–decoder: the text that its decoder is given (default: what the model writes, up to 64 tokens)"
-    )
+    words = "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
     command.add_argument("--target", default="", metavar="TEXT", help=words)
-    words = "of an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
+    words = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
     command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=words)
 
 
@@ -67,7 +65,9 @@ def check(args: argparse.Namespace) -> None:
     if args.target and args.part == ENCODER:
         raise SettingError("--part encoder reads no target.", "Leave --target out.")
     if args.method and not args.without:
-        raise SettingError("--method says how heads are switched off, and none is.", "Give --without, or leave it out.")
+        raise SettingError(
+            "--method says how heads are switched off, but none is.", "Give --without, or leave --method out."
+        )
 
 
 def read_text(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> Attention:

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     there = read_profile(args.profile)
     findings = there.findings()
     if not findings:
-        raise CorpusError(f"The profile in {args.profile} has no role.", "Name the profile of a treebank or of text.")
+        raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
     sums = to.path.with_name(f".{to.path.name}.sums") if to and to.path else None
     with cluster_for(args) as cluster, warnings_as_lines():
         corpus = read_corpus(args.corpus, args.name, cluster)

@@ -144,7 +144,7 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
 
 
 def _destination(args: argparse.Namespace) -> Destination:
-    to = destination(args.out, args.format, FORMATS, "a format of tables")
+    to = destination(args.out, args.format, FORMATS, "a table format")
     if not args.sentences:
         raise SettingError("0 sentences decide nothing.", "Give at least 1.")
     return to

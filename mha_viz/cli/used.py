@@ -21,9 +21,9 @@ def options(used: Parser) -> None:
     """Add the options of the command."""
     used.add_argument("profile", type=folder_name, metavar="PROFILE", help="folder that `mha-viz profile` has written")
     corpus_option(used)
-    words = f"what a head that is off puts out: {', '.join(METHODS)} (default: {METHODS[0]})"
+    words = f"output of a head that is switched off: {', '.join(METHODS)} (default: {METHODS[0]})"
     used.add_argument("--method", default=METHODS[0], choices=METHODS, metavar="NAME", help=words)
-    used.add_argument("--most", type=MOST, default=400, metavar="N", help="sentences that are read (default: 400)")
+    used.add_argument("--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)")
     used.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
 
@@ -57,7 +57,7 @@ def lines(profile: Profile) -> list[str]:
 
 
 def _line(row: Any) -> str:
-    judged = "used" if row.used else "no effect found beyond others of its layer"
+    judged = "used" if row.used else "no effect found beyond that of other heads of its layer"
     interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
     head = both(Head(row.layer, row.head))
     return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; {interval} over the next: {judged}"

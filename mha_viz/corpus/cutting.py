@@ -76,7 +76,7 @@ def content(shard: Shard) -> bytes:
         stored.skip(stream, shard.start)
         data = stream.read(shard.stop - shard.start)
     if hashlib.sha256(data).hexdigest() != shard.digest:
-        raise CorpusError(f"{shard.path} has changed while it was measured.", "Start the study again.")
+        raise CorpusError(f"{shard.path} changed while it was being measured.", "Start the study again.")
     return data
 
 

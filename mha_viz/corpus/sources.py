@@ -42,7 +42,7 @@ def iterate(source: Source) -> Iterator[Sentence]:
     """
     corpus = open_corpus(source)
     if isinstance(corpus, Gap):
-        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Take open_corpus(…).rows.")
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Use open_corpus(…).rows.")
     return iter(corpus.sentences)
 
 
@@ -50,7 +50,7 @@ def files_of_source(source: Source) -> tuple[Path, ...]:
     """The files of a corpus that lies in some. Raises CorpusError."""
     if isinstance(source, Corpus | Gap) or source == BUILT_IN:
         raise CorpusError(
-            "A cluster reads files, and this corpus lies in none.", "Write it to a file, or leave it out."
+            "A cluster reads files, but this corpus is not in a file.", "Write it to a file, or leave it out."
         )
     return tuple(file for path in _paths(source) for file in stored.files_of(path))
 

@@ -302,7 +302,7 @@ def missing(texts: Iterable[str]) -> list[str]:
 def boxes(texts: Iterable[str]) -> str:
     """The sentence of a caption on what is drawn as boxes; empty when all is well."""
     named = [_named(script, characters) for script, characters in _without_font(texts).items()]
-    return f"Boxes stand for {' and '.join(named)}, of which no font was at hand." if named else ""
+    return f"No font was available for {' and '.join(named)}: boxes are drawn instead." if named else ""
 
 
 def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -332,4 +332,4 @@ def _named(script: str, characters: list[str]) -> str:
 def _advice_for(script: str, characters: list[str]) -> str:
     font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
     advice = f"Install {font}, or name a font file in {SETTING}" if script != "UNNAMED" else f"Name a font in {SETTING}"
-    return f"No font on this machine has {_named(script, characters)}: boxes stand in their place. {advice}."
+    return f"No font on this machine has {_named(script, characters)}: boxes are drawn instead. {advice}."

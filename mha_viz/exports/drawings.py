@@ -42,7 +42,7 @@ def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
     """The file in memory; ``dpi`` is of .png. Raises ExportError for an unknown suffix."""
     write = _WRITERS.get(suffix.lower())
     if write is None:
-        given = f"“{suffix[:40]}” is not a format of figures." if suffix else "The file has no suffix."
+        given = f"“{suffix[:40]}” is not a figure format." if suffix else "The file has no suffix."
         raise ExportError(given, f"Use one of {', '.join(_WRITERS)}.")
     return write(drawing, dpi)
 

@@ -88,7 +88,7 @@ def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
 
 def _check(panels: Sequence[Panel], remarks: Sequence[str]) -> None:
     if isinstance(remarks, str):
-        raise SettingError("remarks is one text.", "Give a list with a text for each head.")
+        raise SettingError("remarks is a single text.", "Give a list with a text for each head.")
     if not panels:
         raise SettingError("No head was named.", "Give [(attention, 'L3H1'), …].")
     if len(remarks) > len(panels):

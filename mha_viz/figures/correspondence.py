@@ -90,9 +90,9 @@ def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None
 def mismatch(first: Attention, second: Attention, view: View) -> str:
     """Why the units of two readings do not correspond one to one; empty when they do."""
     if first.quantity != second.quantity:
-        return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of one quantity."
+        return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
-        return "One leads from one text to another, the other from a text to itself. Compare two of one kind."
+        return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
     sides = texts(first, second) if first.is_cross else texts(first, second)[:1]
     reason = next((reason for side in sides if (reason := _unlike(*side, view))), "")
     same_shape = [*map(len, units(first, view))] == [*map(len, units(second, view))]

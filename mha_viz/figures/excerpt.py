@@ -14,7 +14,7 @@ from mha_viz import numerals
 from mha_viz.drawing.marks import Note
 from mha_viz.figures.view import Axes, Focus
 
-REMEDY = "For all of them raise max_height_mm or width_mm, or lower font_pt"
+REMEDY = "For all of them, raise max_height_mm or width_mm, or lower font_pt"
 
 
 class Excerpt(NamedTuple):
@@ -54,7 +54,7 @@ def excerpts(
     parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
     missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
     tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
-    stand = f"stand in {count} columns" if count > 1 else "are drawn"
+    stand = f"are set in {count} columns" if count > 1 else "are drawn"
     left = f"{missing} of the attention is left out."
     return parts, (Note(f"{tokens} {stand}; {left}", f"{REMEDY}, or pin a token."),)
 
@@ -76,7 +76,7 @@ def around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Exce
     part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))
     inside = of_held if across is None else across[part.rows if held.row is None else part.cols]
     missing = numerals.percent(1 - float(inside.sum()) / max(float(of_held.sum()), 1e-12))
-    says = f"Of {max(w.shape)} tokens {fit} on either side are drawn, around what is held; "
+    says = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around what is held; "
     return [part], (Note(f"{says}{missing} of its attention is left out.", f"{REMEDY}."),)
 
 

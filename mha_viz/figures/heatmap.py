@@ -214,8 +214,8 @@ def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
     _, every = label_step(layout)
     if every == 1 or layout.width == layout.left:  # nothing is drawn
         return ()
-    says = f"One in {every} rows and columns has its label."
-    return (Note(says, "For all of them raise width_mm, lower font_pt, or hide special tokens; or pin a token."),)
+    says = f"One in {every} rows and columns is labelled."
+    return (Note(says, "For all of them, raise width_mm, lower font_pt, or hide special tokens; or pin a token."),)
 
 
 def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:

@@ -26,8 +26,8 @@ NO_BETTER = "no better than a simple rule"
 HELD_OUT = "held-out"  # cases that did not choose the head
 STANDINGS = {  # in plain words
     ESTABLISHED: "It holds on two corpora of different origin.",
-    SUGGESTED: "One corpus speaks for it; nobody has checked it on a second one.",
-    NO_BETTER: "The nearest word of a part of speech is right as often, on one of the corpora at least.",
+    SUGGESTED: "One corpus shows it; it has not been checked on a second one.",
+    NO_BETTER: "The nearest word of a part of speech is right as often on at least one of the corpora.",
 }
 DIRECTIONS = {
     "dep_to_head": "from the dependent to its head",

@@ -41,9 +41,11 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
     if method == "uniform":
         return partial(_uniform, encoder.causal)
     if method != "mean":
-        raise SettingError(f"“{method[:40]}” is not a way to switch a head off.", f"Choose of {', '.join(METHODS)}.")
+        raise SettingError(
+            f"“{method[:40]}” is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
+        )
     if means is None or means.shape[:2] != (encoder.layers, encoder.heads):
-        raise SettingError("The mean outputs of this model’s heads are missing.", "Take them from means_over.")
+        raise SettingError("The mean outputs of this model’s heads are missing.", "Compute them with means_over.")
     return lambda layer, _values, outputs: torch.from_numpy(means[layer]).to(outputs.device).expand_as(outputs)
 
 

@@ -78,9 +78,9 @@ def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
         )
     listed = ", ".join(map(str, masks))
     if place is None and len(masks) > 1:
-        raise TextError(f"The text has {len(masks)} masked tokens: {listed}.", "Say which one is asked for.")
+        raise TextError(f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict.")
     if place not in (None, FIRST, *masks):
-        raise SettingError(f"Token {place} is not masked.", f"Choose of {listed}.")
+        raise SettingError(f"Token {place} is not masked.", f"Choose one of {listed}.")
     return masks[0] if place is None or place == FIRST else place
 
 
@@ -140,7 +140,7 @@ def word_head(encoder: Encoder) -> Any:
     if isinstance(head, str):
         raise ModelUnsupported(
             f"{quoted(encoder.name)} cannot predict words: {head}.",
-            "Give a second text, whose likeness is measured, or choose a model such as BERT.",
+            "Give a second text, to measure their similarity, or choose a model such as BERT.",
         )
     return head
 

@@ -136,8 +136,8 @@ def _make_room(size: int, who: str) -> None:
             taken -= model.remove()
     if taken + size > limit:
         raise ModelError(
-            f"There is no room for {who}: the models that are here are in use.",
-            "Try again later, or choose one that is here.",
+            f"There is no room for {who}: the stored models are in use.",
+            "Try again later, or choose a stored model.",
         )
 
 

@@ -80,7 +80,7 @@ _ROWS = (
         "Repeater, a causal toy of attention alone",
         "",
         *(2, 4, 64, 1),
-        "Learned to continue random words that come again; no head was assigned anything. Comes with the app.",
+        "Learned to continue repeated random words; no head was assigned a task. Comes with the app.",
         "own",
         "repeater",
     ),

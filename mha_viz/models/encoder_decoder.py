@@ -105,8 +105,7 @@ class EncoderDecoder(Encoder):
         begin = [(token, self._special(token), 0) for token in self._beginning()]
         if read.cut or len(begin) + len(pieces) > self.limit:
             raise TextError(
-                f"The target is longer than {self.name} reads: {self.limit} pieces, with the token that it begins "
-                "with.",
+                f"The target is longer than {self.name} reads: {self.limit} pieces, its start token included.",
                 "Shorten the target.",
             )
         ids, named, types = map(list, zip(*begin, *pieces, strict=True))
@@ -197,8 +196,8 @@ class EncoderDecoder(Encoder):
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ModelUnsupported(
-            f"{quoted(self.name)} is an encoder–decoder: its attention can be read, and this needs a model of one "
-            "stack of layers.",
+            f"{quoted(self.name)} is an encoder–decoder: its attention can be read, but this needs a model with "
+            "one stack of layers.",
             "Choose a model such as BERT.",
         )
 

@@ -220,7 +220,7 @@ REFUSED = MappingProxyType(
     {
         "falcon": "it has no place where its weights can be read before they average values",
         "longformer": "it computes weights for a window around each token only, not for every two tokens",
-        "xlnet": "its W_Q, W_K, W_V and W_O are no linear layers, so that heads cannot be told apart there",
+        "xlnet": "its W_Q, W_K, W_V and W_O are not linear layers, so that heads cannot be told apart there",
     }
 )
 

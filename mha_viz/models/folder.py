@@ -312,7 +312,7 @@ def custom_code(who: str) -> ModelUnsupported:
 
 
 def no_tokenizer(who: str) -> ModelUnsupported:
-    return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, or vocab.txt, or their like.")
+    return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
 
 
 def no_safetensors(who: str) -> ModelUnsupported:

@@ -70,7 +70,7 @@ def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_wo
             f"batch_words is {str(batch_words)[:40]!r}.", "Expected a whole number of words, at least 1."
         )
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise TextError(f"{str(texts)[:40]!r} is not a list of texts.", "Give a list, or take encode for one text.")
+        raise TextError(f"{str(texts)[:40]!r} is not a list of texts.", "Give a list, or use encode for one text.")
     return _in_order(encoder, texts, batch_words)
 
 

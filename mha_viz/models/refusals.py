@@ -71,7 +71,7 @@ def refused(status: int, code: str | None, who: str) -> ModelError:
     if status in (401, 404):
         return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
     if status == 429:
-        return ModelUnreachable("The Hub asks to wait: too many requests.", "Try again in some minutes.")
+        return ModelUnreachable("The Hub asks to wait: too many requests.", "Try again in a few minutes.")
     return ModelUnreachable(f"The Hub failed on {who} (HTTP status {status}).", "Try again later.")
 
 

@@ -93,7 +93,7 @@ class Tokenizer:
         Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
         if isinstance(forms, str):
-            raise TextError("The words are one string.", "Give a list of words, or take encode.")
+            raise TextError("The words are one string.", "Give a list of words, or use encode.")
         characters = sum(len(form) for form in forms if isinstance(form, str))
         most = CHARACTERS_PER_PIECE * self.limit
         if len(forms) > self.limit or characters > most:  # before the tokenizer, whose time grows with the text

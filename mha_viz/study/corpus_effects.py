@@ -187,7 +187,7 @@ class Measurement:
     def result(self) -> CorpusEffect:
         """Of the sentences read so far. Raises CorpusError where nothing was measured."""
         if not self._cases:
-            what = f"no word that bears on {self._relation}" if self._relation else "no sentence that can be measured"
+            what = f"no word that {self._relation} applies to" if self._relation else "no sentence that can be measured"
             raise CorpusError(f"{self._corpus.name} has {what}.", "Name another corpus or relation.")
         documents = len({document for document, _ in self._units})
         units = [unit[0] if documents > 1 else unit[1] for unit in self._units]
@@ -305,7 +305,7 @@ def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> 
     if relation not in ("", COREFERENCE) and not corpus.has_trees:
         raise CorpusError(f"{corpus.name} has no dependencies.", "Give a treebank, or no relation.")
     if direction not in DIRECTIONS:
-        raise SettingError(f"“{direction[:40]}” is not a direction.", f"Choose of {', '.join(DIRECTIONS)}.")
+        raise SettingError(f"“{direction[:40]}” is not a direction.", f"Choose one of {', '.join(DIRECTIONS)}.")
     if not 1 <= most <= MOST_READ:
         raise SettingError(f"most is {most}.", f"Read 1 to {MOST_READ:,} sentences.")
     return corpus

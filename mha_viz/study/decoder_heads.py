@@ -94,8 +94,8 @@ def check(encoder: Encoder, length: int, draws: int) -> None:
     """Raise ModelUnsupported or SettingError for what :func:`decoder_heads` cannot measure."""
     if not encoder.causal:
         raise ModelUnsupported(
-            f"{quoted(encoder.name)} is no causal model: a token attends to later ones, too.",
-            "Choose a model such as GPT-2; a corpus shows the roles of others.",
+            f"{quoted(encoder.name)} is not a causal model: its tokens attend to later ones too.",
+            "Choose a model such as GPT-2, or measure this one on a corpus.",
         )
     most = min(encoder.limit // 2, len(_pieces(encoder)))
     if not 2 <= length <= most:

@@ -51,7 +51,9 @@ def used_roles(
 
     encoder = model or load(profile.model, device)
     if encoder.name != profile.model:
-        raise SettingError(f"The profile is of {profile.model}, not of {encoder.name}.", "Give its own model.")
+        raise SettingError(
+            f"The profile is of {profile.model}, not of {encoder.name}.", "Give the model of the profile."
+        )
     opened, roles = _named(open_corpus(corpus), profile), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
     states: TokenChanges = {}  # which roles of one layer have in common

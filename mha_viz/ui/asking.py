@@ -55,7 +55,7 @@ def controls(of: Question | None, where: Address) -> None:
         second = where.second or ""
         key = f"second_{second}"
         st.text_input(
-            "Second text, to ask how alike the two are",
+            "Second text, to measure how similar the two are",
             second,
             key=key,
             max_chars=2_000,

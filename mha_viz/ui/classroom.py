@@ -76,7 +76,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
         return
     st.html(_STYLE % LARGER)
     if not whole:
-        remark("This lesson could not be read whole; the views that could be are shown.")
+        remark("Part of this lesson could not be read; the other views are shown.")
     with st.container(key="classroom"):
         _remark(views, url)
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -146,7 +146,7 @@ def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
     label = f"Lesson: {counted(len(views), 'view')}" if views else "Make a lesson"
     with st.popover(label, type="tertiary", key="lesson_box"):
         st.markdown(
-            "A lesson is a list of views in one link. Go to a view, write what the class is to notice, and add it."
+            "A lesson is a list of views in one link. Go to a view, write what the class should notice, and add it."
         )
         st.text_input("Remark", key="lesson_remark", max_chars=lesson.MAX_REMARK)
         st.button("Add this view", key="lesson_add", on_click=_add, args=(_name(here),))
@@ -155,7 +155,7 @@ def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
                 st.markdown(f"{number}. {plain(_page(pages, view.page).title)}: {plain(view.remark)}", width="stretch")
                 st.button("Remove", key=f"lesson_remove_{number}", on_click=_remove, args=(number,))
         if views:
-            st.caption("The link of the whole lesson")
+            st.caption("Link to the whole lesson")
             path = _page(pages, views[0].page).url_path
             st.code(f"{_base(here)}/{path}?{_query(_with_lesson(views, 1))}", language=None, wrap_lines=True)
 
@@ -190,7 +190,7 @@ def _code(here: Any) -> None:
     seen = {**(_full() if _name(here) in WITH_A_TEXT else {}), **address.now()}
     picture = qr_code(f"{base}/{here.url_path}?{_query(seen)}")
     if picture is None:
-        remark("This view's link is too long for a QR code; a shorter sentence or lesson fits.")
+        remark("This view's link is too long for a QR code; use a shorter sentence or lesson.")
         return
     st.html(picture)
     if urlsplit(base).hostname in LOOPBACK:

@@ -83,7 +83,7 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
         return rollout(_await(model, text, where.pair, two_stacks.target_of(model, where)))
     attention = wait(without(model, text, where.pair, where.off, where.how), words)
     with st.container(horizontal=True, vertical_alignment="center"):
-        remark(f"{listed(where.off)} switched off ({where.how}): layers above see the text without them.")
+        remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without them.")
         st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
     return rollout(attention) if where.quantity == "rollout" else attention
 
@@ -115,7 +115,7 @@ def measure_means(model: catalog.Model) -> None:
 
 def _measure_parts(model: catalog.Model) -> None:
     for request in mean_requests(model):
-        wait(request(), "Measuring what the heads put out on average…")
+        wait(request(), "Measuring the mean outputs of the heads…")
 
 
 def mean_requests(model: catalog.Model) -> list[Callable[[], Future[None]]]:
@@ -264,7 +264,7 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
     if where.typed:
         limits = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
-        remark(f"{sum(where.typed):,} characters were typed; a link holds {limits}.")
+        remark(f"{sum(where.typed):,} characters were typed; a link can hold {limits}.")
     if source is not None and (rest := texts[0][len(source) :]).strip():
         remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {rest[:40]}…")
     cut = read.cut

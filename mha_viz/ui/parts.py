@@ -21,7 +21,7 @@ from mha_viz.models import catalog, hub
 _LOG = logging.getLogger(__name__)
 TITLE = 40  # characters of a sentence in a title
 PERCENT = "%.1f%%"  # of a column; as numerals.percent
-UNFORESEEN = "Something went wrong here that should not have."
+UNFORESEEN = "Something unexpected went wrong here."
 
 
 def theme() -> Theme:

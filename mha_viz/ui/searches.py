@@ -78,7 +78,7 @@ class Searches:
     def _search(self, model: catalog.Model, source: Source, search: Wanted, job: Job) -> None:
         folder = hub.local_folder(model)
         if folder is None:
-            raise ModelUnreachable(f"The files of {model.label} are not here.", "Open the model in Explore.")
+            raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
         order = {
             "folder": str(folder),
             "name": model.name,

@@ -273,7 +273,7 @@ class Studies:
     def _measure(self, key: str, model: catalog.Model, source: Source, job: Job) -> None:
         folder = hub.local_folder(model)
         if folder is None:
-            raise ModelUnreachable(f"The files of {model.label} are not here.", "Open the model in Explore.")
+            raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
         sums = profiles.made(profiles.home() / key)
         tidy(sums)
         request = {

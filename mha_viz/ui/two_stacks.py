@@ -21,10 +21,10 @@ from mha_viz.ui.parts import complain, complain_later, guarded, remark
 
 MOST_TYPED = 2_000  # characters of a target
 WHY = {
-    "cross": "Rows are tokens of the target and columns those of the source: no token stands before, after or on "
-    "another one. Weights on the token itself and its neighbours, roles and gold annotation are not defined here.",
+    "cross": "Rows are tokens of the target and columns those of the source, so weights on the token itself and its "
+    "neighbours, roles and gold annotation are not defined here.",
     "decoder": "Roles and gold annotation belong to the source; they are not defined for the target.",
-    "encoder": "Roles are measured of models with one stack of layers; they are not defined here.",
+    "encoder": "Roles are measured on models with one stack of layers; they are not defined here.",
 }
 
 
@@ -134,7 +134,7 @@ def refused(where: Address, what: str) -> bool:
         return False
     complain(
         ModelUnsupported(
-            f"{model.label} is an encoder–decoder: {what} for models of one stack of layers alone.",
+            f"{model.label} is an encoder–decoder: {what} only for models with one stack of layers.",
             "Its attention is drawn on Explore and Compare. Choose another model for this page.",
         )
     )

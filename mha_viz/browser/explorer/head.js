@@ -155,7 +155,7 @@ export function drawHead(app) {
 function drawNothing({ reading, root, part, stage }) {
   const name = headName(reading, stage.view.head);
   const alone = `${name} is not in this file: the text is too long for all heads.`;
-  part.readout.textContent = root.dataset.alone ? alone : `${name} is on its way…`;
+  part.readout.textContent = root.dataset.alone ? alone : `${name} is loading…`;
   part.tableBox.replaceChildren();
 }
 
@@ -185,7 +185,7 @@ function drawWords({ reading, part, stage, layouts }, focus, head, axes) {
   part.readout.replaceChildren(...readout(head, axes, focus));
   const every = labelStep(layouts.heat.cell);
   const sparse =
-    every > 1 ? " Of the heatmap’s words one in " + every + " is written; point at a cell to read its own." : "";
+    every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
   part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
   const name = headName(reading, head.head);
   const keys = "Arrow keys move, Enter holds, Escape lets go.";

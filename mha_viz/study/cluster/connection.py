@@ -66,7 +66,7 @@ def check_client(client: Any) -> None:
     """Raise ClusterError unless this is a connected client whose scheduler has a worker, or gets one in a minute."""
     distributed = library()
     if not isinstance(client, distributed.Client):
-        raise ClusterError(f"{str(client)[:60]!r} is no Dask client.", "Give a distributed.Client.")
+        raise ClusterError(f"{str(client)[:60]!r} is not a Dask client.", "Give a distributed.Client.")
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
     except (TimeoutError, OSError, ValueError, RuntimeError) as error:
@@ -82,14 +82,14 @@ def in_words(error: BaseException | None, saved: str) -> MhaVizError:
         return error
     if isinstance(error, distributed.KilledWorker):
         return ClusterError(
-            f"A part of the corpus ended its worker {error.allowed_failures + 1} times.",
+            f"A part of the corpus killed its worker {error.allowed_failures + 1} times.",
             f"The log of the worker says why; most often it needs more memory. {saved}",
         )
     gone = (asyncio.CancelledError, CancelledError, distributed.client.ClosedClientError)
     if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *gone)):
-        return ClusterError("The cluster stopped answering.", f"Start it, and do the same again. {saved}")
+        return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}")
     words = " ".join(f"{type(error).__name__}: {error}".split())
     return ClusterError(
         f"A worker could not do its part: {words[:300]}.",
-        f"Every machine needs the same version of mha-viz, and the files by the same path. {saved}",
+        f"Every machine needs the same version of mha-viz, and the files under the same paths. {saved}",
     )

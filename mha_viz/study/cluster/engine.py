@@ -205,7 +205,7 @@ class OnCluster:
         return len(self._workers - present)
 
     def _saved(self) -> str:
-        return f"The parts that are measured lie in {self.folder}." if self.folder else ""
+        return f"The measured parts are in {self.folder}." if self.folder else ""
 
 
 class _Tree:

@@ -323,7 +323,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
 def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The head in the whole model, and while the heads of the URL are off."""
     if two_stacks.is_part(attention):
-        remark("Heads are switched off in models of one stack of layers alone.")
+        remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
     off = tuple(one for one in what.where.off if one in attention.every_head())
     if not off:

@@ -90,8 +90,8 @@ def _shared(o: Opened) -> str:
     first = o.head // size * size
     return (
         f"\n**Heads share keys and values here** ([Ainslie et al. 2023](https://arxiv.org/abs/2305.13245)): $W_K$ and "
-        f"$W_V$ have columns for {t.key_heads} of them only. Heads {first} to {first + size - 1} have one k and v, "
-        "and queries of their own.\n"
+        f"$W_V$ have columns for only {t.key_heads} of them. Heads {first} to {first + size - 1} share one k and v, "
+        "but their queries differ.\n"
     )
 
 
@@ -122,12 +122,12 @@ def products(o: Opened) -> Any:
     score = float(t.scores[o.head, o.query, o.key])
     parts = t.q[o.head, o.query] * t.k[o.head, o.key]
     largest = int(np.abs(parts).argmax())
-    turned = " Both are turned by their places." if t.rotation else ""
+    turned = " Both are turned by their positions." if t.rotation else ""
     with text:
         st.markdown(
             rf"""### How well a query and a key agree
 The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds
-here.{turned} Number by number they are multiplied, and the {t.d_k} products are summed:
+here.{turned} They are multiplied number by number, and the {t.d_k} products are summed:
 
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 
@@ -198,7 +198,7 @@ def mask(o: Opened) -> Any:
         f"{_why_masked(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
         "softmax, which makes their weights exactly 0."
         if t.masked
-        else "This model reads in both directions, and one text stands here alone, without padding: **nothing is "
+        else "This model reads in both directions, and the text is read by itself, without padding: **nothing is "
         "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, masks the "
         "upper triangle; padding in a batch masks whole columns."
     )

@@ -22,10 +22,10 @@ def turn(o: Opened) -> Any:
     text, charts = halves()
     with text:
         st.markdown(
-            rf"""### Places turn q and k
-So far q and k do not say where their tokens stand. In this model position enters here: numbers i and i + {_half(t)}
-of a query are taken as a point in a plane, which is **turned about 0** by an angle that grows with the token's place m,
-faster for small i and slower for large i:
+            rf"""### Positions turn q and k
+So far, q and k know nothing of position. In this model it enters here: numbers i and i + {_half(t)}
+of a query are taken as a point in a plane, which is **turned about 0** by an angle that grows with the position m
+of the token, faster for small i and slower for large i:
 
 $$q'_i = q_i \cos m\theta_i - q_{{i+{_half(t)}}} \sin m\theta_i$$
 
@@ -35,12 +35,12 @@ Keys are turned in the same way ({ROTARY}), values are not.{_partly(t, rotation)
 
 {_by_hand(o, rotation)}
 
-**What counts is how far apart they stand.** The product of a query turned by m and a key turned by n depends on
+**Only the distance between them counts.** The product of a query turned by m and a key turned by n depends on
 m − n alone. {_without(o)} The last chart shows what this query and this key would score at other distances.
 """
         )
         shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, turned")
-    alt = "q and k before and after their places turn them"
+    alt = "q and k before and after their positions turn them"
     here = (o.head, o.query, o.key)
     chart(charts, o, "turn", alt, lambda theme: draw.before_and_after(t, *here, theme))
     far = "The score of this query and this key at every distance"
@@ -55,7 +55,9 @@ def _half(t: Trace) -> int:
 def _partly(t: Trace, rotation: Rotation) -> str:
     if rotation.turned == t.d_k:
         return ""
-    return f" Of the {t.d_k} numbers only the first {rotation.turned} are turned; the others say nothing about places."
+    return (
+        f" Of the {t.d_k} numbers only the first {rotation.turned} are turned; the others say nothing about positions."
+    )
 
 
 def _normed(rotation: Rotation) -> str:
@@ -72,7 +74,7 @@ def _by_hand(o: Opened, rotation: Rotation) -> str:
     half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
-        f"For q of {o.word(o.query)}, at place {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
+        f"For q of {o.word(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
         f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_factor(before[half])} × {_factor(sin)} = "
         f"**{decimal(after[0], 3)}**."
     )

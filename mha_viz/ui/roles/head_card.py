@@ -83,7 +83,7 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
-            f"The token before is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
+            f"The previous token is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
             f"{percent(before['mass_in_word'])} of this head’s weight on it stays within the word."
         )
     with right:

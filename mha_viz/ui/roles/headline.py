@@ -18,11 +18,11 @@ from mha_viz.ui.studies import READY, Evidence
 
 FEW = 1000  # pieces of text
 RULE = (
-    "A head is named after a relation where its accuracy lies at least ten points above the best fixed offset, by the "
-    "lower end of a 95% interval over documents. A head is called coreferential where, on at least 100 third-person "
-    "pronouns, its accuracy lies at least ten points above the better of two baselines: the nearest mention, and the "
-    "nearest with the same form. That does not prove that the model uses it. And a role speaks of running text like "
-    "that it was measured on: in lists, titles or formulaic text a simple rule may do as well, or the head may fail."
+    "A head is named after a relation if the lower end of its accuracy’s 95% interval, over documents, is at least ten "
+    "points above the best fixed offset. A head is called coreferential if, on at least 100 third-person pronouns, its "
+    "accuracy is at least ten points above the better of two baselines: the nearest mention, and the nearest with the "
+    "same form. That does not prove that the model uses it. And a role applies to running text like the text it was "
+    "measured on: in lists, titles or formulaic text, a simple rule may do as well, or the head may fail."
 )
 
 

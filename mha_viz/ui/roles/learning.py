@@ -239,7 +239,7 @@ def drawn() -> Drawn:
                 before = (subject[1], subject[1] - 1)
                 pairs = {"previous_token": before, "verb_subject": subject, "pronoun_antecedent": pronoun}
                 return Drawn(sentence, pairs)
-    raise AssertionError("the grammar tells no such sentence any more")
+    raise AssertionError("the grammar no longer generates such a sentence")
 
 
 def _subject(sentence: Sentence) -> tuple[int, int] | None:

@@ -16,13 +16,19 @@ from mha_viz.ui import address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.roles import folder
 from mha_viz.ui.studies import Evidence, given, sentences_given, studies
 from mha_viz.ui.study_progress import progress, stopping
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
 FILES = "roles_files"  # measured during this visit: digest → name
-CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
+CORPORA = {
+    GOLD: "published corpora",
+    folder.CHOICE: "profiles of this server",
+    GRAMMAR: "built-in sentences",
+    UPLOAD: "your own file",
+}
 
 
 def shipped_evidence(model: catalog.Model) -> Evidence | None:
@@ -31,6 +37,8 @@ def shipped_evidence(model: catalog.Model) -> Evidence | None:
 
 def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
     """What was measured, or the way to measure it."""
+    if corpus == folder.CHOICE:
+        return folder.evidence(model.name)
     if corpus == GOLD:
         return shipped_evidence(model)
     if corpus == UPLOAD:
@@ -86,10 +94,10 @@ def _progress_words(model: catalog.Model, study: Job) -> str:
 
 def _upload(model: catalog.Model) -> None:
     st.markdown(
-        "CoNLL-U allows all measures: dependencies, and coreference where MISC holds `Entity=` as in GUM. A GAP table "
+        "CoNLL-U allows all measures: dependencies, and coreference if MISC has `Entity=` as in GUM. A GAP table "
         "allows pronouns and names. Plain text, one sentence per line, allows position, delimiters, entropy and "
-        "distances. At most 8 MB. Only numbers are stored, and which lines had to be left out; sentences of the file "
-        "and its name are shown to you alone, during this visit."
+        "distances. At most 8 MB. Only numbers are stored, and which lines had to be left out; the file’s "
+        "sentences and name are shown only to you, during this visit."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
     _earlier(model)

@@ -64,7 +64,7 @@ def _missing(findings: Sequence[Finding]) -> None:
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
         why = NOT_SHIPPED.format(annotation=annotation)
         if corpora == (NEUTRAL,):
-            why = "They are shown to whoever chose it during the same visit."
+            why = "They are shown only to the person who chose the file, during the same visit."
         st.caption(plain(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + why)
 
 

@@ -135,7 +135,7 @@ def _study(key: str, model: catalog.Model, job: Job) -> None:
         measured = []
         for part in parts:
             if job.stopped():
-                raise Cancelled("Nobody waits for this any more.", "Open the page again.")
+                raise Cancelled("The computation stopped because nobody was waiting for it.", "Open the page again.")
             numbers = office().repeats(model, part.start, part.stop, untrained).result()
             measured.append(numbers * len(part))
             job.tell((len(sums) + len(measured) / len(parts)) / 2)
@@ -187,10 +187,10 @@ def _learning() -> None:
     """A slider over the training of the second toy, and its scores at each step."""
     st.markdown("### How it learned")
     st.markdown(
-        "A causal model of two layers of attention alone read words in random order that came again in the same "
-        "order. Heads of the first layer come to look at the token before; by what these bring along, heads of the "
-        "second find the token that comes next. Two heads of the first layer do so: without one of them the answer "
-        "stays, without both it is lost.",
+        "A causal model with two layers of attention and nothing else learned to continue sequences of random words "
+        "that are repeated. Heads of the first layer learn to look at the previous token; with what these add, heads "
+        "of the second find the token that comes next. Two heads of the first layer do so: without one of them the "
+        "answer stays, without both it is lost.",
         width=900,
     )
     _at_a_step()

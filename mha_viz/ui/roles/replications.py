@@ -42,7 +42,7 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     st.markdown(
         f"Of {len(replications)} roles, {counted}. *Holds*: five points or more above the best fixed offset of this "
         "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold). "
-        "Otherwise either the head does as before and a simple rule has become as good, or the head itself fails."
+        "Otherwise, either the head does as well as before but a simple rule does too, or the head itself fails."
     )
     number = st.column_config.NumberColumn
     shares = ("accuracy there", "baseline there", "accuracy here", "baseline here")

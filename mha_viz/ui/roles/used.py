@@ -24,7 +24,7 @@ def show(rows: Any) -> None:
     st.caption(
         plain(
             f"Switched off ({first['method']}) on {first['corpus']}; {first['measure']}, 95% intervals over documents, "
-            "or over sentences where there are none. A role is called used where the effect is more than that of each "
+            "or over sentences where there are none. A role is called used if the effect is larger than that of every "
             "other head of the layer without the role."
         )
     )

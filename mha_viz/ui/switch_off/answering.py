@@ -125,7 +125,7 @@ def beside_random(effect: Together) -> str:
         return ""
     weaker = int((effect.random_answer < effect.answer).sum())
     return (
-        f"On the answer the effect is {decimal(effect.answer, 4)}; removing as much in random directions gives "
+        f"The effect on the answer is {decimal(effect.answer, 4)}; removing as much in random directions gives "
         f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
         f"{len(effect.random_answer)} draws."
     )
@@ -159,9 +159,9 @@ def direct(model: catalog.Model, attention: Attention, question: Question) -> li
             complain(error)
             return []
         st.markdown(
-            f"What each head adds to the logit of **{plain(question.word)}** by way of the residual stream alone: its "
+            f"What each head adds to the logit of **{plain(question.word)}** through the residual stream alone: its "
             "output through its slice of W_O, the final norm with the scale it has here, and the word’s row of the "
-            "unembedding. What later layers make of the head is not part of it, so it may differ from the effect of "
+            "unembedding. What later layers do with that output is not included, so it may differ from the effect of "
             "switching the head off."
         )
         draw = partial(charts.signed_grid, added, "logits")

@@ -38,7 +38,7 @@ from mha_viz.ui.takeaway import Chart
 
 EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
 Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
-INTRODUCTION = "Click a square to switch that head off; everything above it is computed again without it."
+INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
     "that a head is useless: others may do the same, and this is one sentence and one measure of change."
@@ -120,7 +120,7 @@ def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> No
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
         if job.stopped():
-            raise Cancelled("Nobody waits for these effects any more.", "Open the page again.")
+            raise Cancelled("The computation stopped because nobody was waiting for it.", "Open the page again.")
         parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, all_effects(parts))

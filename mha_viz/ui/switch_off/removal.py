@@ -152,7 +152,7 @@ def _keep(key: Key, result: Removal | Switch) -> None:
 
 def _check(job: Job) -> None:
     if job.stopped():
-        raise Cancelled("Nobody waits for this any more.", "Start it again.")
+        raise Cancelled("The computation stopped because nobody was waiting for it.", "Start it again.")
 
 
 @guarded()

@@ -44,7 +44,7 @@ def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> No
     batches = draws(len(attention.text))
     for number, some in enumerate(batches, 1):
         if job.stopped():
-            raise Cancelled("Nobody waits for this any more.", "Open the page again.")
+            raise Cancelled("The computation stopped because nobody was waiting for it.", "Open the page again.")
         parts.append(office().lost_at_random(model, ablation, off, some).result())
         job.tell(number / len(batches))
     office().together.put(key, together(changes, parts))

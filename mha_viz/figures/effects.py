@@ -37,29 +37,29 @@ def head_grid(
 def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figure:
     """One bar for each token."""
     names = [f"{place} {token}" for place, token in enumerate(tokens)]  # equal tokens are not one
-    figure = go.Figure()
-    figure.add_bar(
-        x=names,
-        y=values,
-        marker={"color": theme.heads[0]},
-        customdata=[escape(token) for token in tokens],
-        hovertemplate="%{customdata}: %{y:.4f}<extra></extra>",
-    )
-    figure.update_layout(
-        height=250,
-        margin={"l": 50, "r": 10, "t": 10, "b": 70},
+    trace = {
+        "type": "bar",
+        "x": names,
+        "y": values,
+        "marker": {"color": theme.heads[0]},
+        "customdata": [escape(token) for token in tokens],
+        "hovertemplate": "%{customdata}: %{y:.4f}<extra></extra>",
+    }
+    layout: dict[str, Any] = {
+        "height": 250,
+        "margin": {"l": 50, "r": 10, "t": 10, "b": 70},
         **paper(theme, 12),
-        xaxis={
+        "xaxis": {
             "tickvals": names,
             "ticktext": [escape(token[:14]) for token in tokens],
             "tickangle": -45,
             "fixedrange": True,
         },
-        yaxis={"rangemode": "tozero", "gridcolor": grid_colour(theme), "fixedrange": True, "nticks": 5},
-        bargap=0.3,
-        showlegend=False,
-    )
-    return figure
+        "yaxis": {"rangemode": "tozero", "gridcolor": grid_colour(theme), "fixedrange": True, "nticks": 5},
+        "bargap": 0.3,
+        "showlegend": False,
+    }
+    return go.Figure([trace], layout)
 
 
 def in_thousandths(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -28,34 +29,37 @@ def scatter(
     """
     points = drawn.points[:, ::-1] if standing else drawn.points  # the map is widest from left to right
     layers = sorted({head.layer for head in heads})
-    figure = go.Figure()
+    traces = list[dict[str, Any]]()
     for layer in layers:
         of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
         ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
-        figure.add_scatter(
-            x=points[of_layer, 0],
-            y=points[of_layer, 1],
-            mode="markers+text",
-            name=f"layer {layer}",
-            text=[str(heads[i].head) for i in of_layer],
-            textfont={"size": 9, "color": readable(_shade(theme, layer, len(layers)))},
-            customdata=[str(heads[i]) for i in of_layer],
-            hovertext=[escape(both(heads[i])) for i in of_layer],
-            hovertemplate="%{hovertext}<extra></extra>",
-            marker={
-                "size": 16 if standing else 19,
-                "color": _shade(theme, layer, len(layers)),
-                "line": {"width": ring, "color": theme.heads[1]},
-            },
+        traces.append(
+            {
+                "type": "scatter",
+                "x": points[of_layer, 0],
+                "y": points[of_layer, 1],
+                "mode": "markers+text",
+                "name": f"layer {layer}",
+                "text": [str(heads[i].head) for i in of_layer],
+                "textfont": {"size": 9, "color": readable(_shade(theme, layer, len(layers)))},
+                "customdata": [str(heads[i]) for i in of_layer],
+                "hovertext": [escape(both(heads[i])) for i in of_layer],
+                "hovertemplate": "%{hovertext}<extra></extra>",
+                "marker": {
+                    "size": 16 if standing else 19,
+                    "color": _shade(theme, layer, len(layers)),
+                    "line": {"width": ring, "color": theme.heads[1]},
+                },
+            }
         )
     axis = {"visible": False, "scaleanchor": "x", "scaleratio": 1}
-    figure.update_layout(
-        xaxis={"visible": False},
-        yaxis=axis,
-        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0},
+    layout: dict[str, Any] = {
+        "xaxis": {"visible": False},
+        "yaxis": axis,
+        "legend": {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0},
         **_sheet(theme, 640, below=64 if standing else 40),
-    )
-    return figure
+    }
+    return go.Figure(traces, layout)
 
 
 def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> go.Figure:

@@ -176,54 +176,60 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
 def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> go.Figure:
     """Where a head looks: mean weight, and share of the largest weights, at each distance from the token itself."""
     names = [f"{place:+d}" if place else "itself" for place in places]
-    figure = go.Figure()
-    figure.add_bar(x=names, y=list(mass), name="mean weight", marker={"color": theme.heads[0]})
-    figure.add_bar(x=names, y=list(maxima), name="share of the largest weights", marker={"color": theme.heads[1]})
-    return _bars(figure, theme, legend=True)
+    mean = {"type": "bar", "x": names, "y": list(mass), "name": "mean weight", "marker": {"color": theme.heads[0]}}
+    largest = {"type": "bar", "x": names, "y": list(maxima), "marker": {"color": theme.heads[1]}}
+    largest |= {"name": "share of the largest weights"}
+    return go.Figure([mean, largest], _bars(theme, legend=True))
 
 
 def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
     """The accuracy of every head over the steps of training, the best at the end strong and named; and what the
     baseline gets. Steps stand on a logarithmic axis, one further to the right: it has no zero."""
-    figure = go.Figure()
     last = table[table["step"] == table["step"].max()]
     best = last.loc[last["accuracy"].idxmax()]
-    for (layer, head), of_head in table.groupby(["layer", "head"]):
-        strong = (layer, head) == (best["layer"], best["head"])
-        figure.add_scatter(
-            x=of_head["step"].to_numpy() + 1,
-            y=of_head["accuracy"],
-            mode="lines",
-            name=both(Head(int(layer), int(head))),
-            line={"width": 3 if strong else 1, "color": theme.heads[0] if strong else theme.muted},
-            customdata=of_head["step"],
-            hovertemplate="step %{customdata:,}: %{y:.0%}",
-            zorder=int(strong),
-        )
+    strong = (best["layer"], best["head"])
+    traces = [
+        _course(layer, head, of_head, (layer, head) == strong, theme)
+        for (layer, head), of_head in table.groupby(["layer", "head"])
+    ]
     baseline = float(last["baseline"].iloc[0])
-    figure.add_hline(y=baseline, line={"dash": "dot", "width": 1, "color": theme.heads[1]})
-    figure.add_vline(x=step + 1, line={"width": 1, "color": theme.accent})
-    figure = _bars(figure, theme, legend=False)
-    figure.update_layout(
-        height=190,
-        margin={"l": 40, "r": 26, "t": 26, "b": 24},
-        title={
-            "text": f"{escape(title)} · <b>{both(Head(int(best['layer']), int(best['head'])))}</b>",
-            "font": {"size": 13},
-            "x": 0,
-            "y": 0.97,
-        },
-        xaxis={
+    across = {"x0": 0, "x1": 1, "xref": "x domain", "yref": "y", "y0": baseline, "y1": baseline}
+    upright = {"x0": step + 1, "x1": step + 1, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    shapes = [
+        {"type": "line", **across, "line": {"dash": "dot", "width": 1, "color": theme.heads[1]}},
+        {"type": "line", **upright, "line": {"width": 1, "color": theme.accent}},
+    ]
+    name = both(Head(*map(int, strong)))
+    changes = {
+        "height": 190,
+        "margin": {"l": 40, "r": 26, "t": 26, "b": 24},
+        "title": {"text": f"{escape(title)} · <b>{name}</b>", "font": {"size": 13}, "x": 0, "y": 0.97},
+        "xaxis": {
             "type": "log",
             "fixedrange": True,
             "gridcolor": grid_colour(theme),
             "tickvals": [place + 1 for place in PLACES],
             "ticktext": [f"{place:,}" for place in PLACES],
         },
-        yaxis={"range": [0, 1.03], "tickformat": ".0%", "gridcolor": grid_colour(theme), "fixedrange": True},
-        hovermode="closest",
-    )
-    return figure
+        "yaxis": {"range": [0, 1.03], "tickformat": ".0%", "gridcolor": grid_colour(theme), "fixedrange": True},
+        "hovermode": "closest",
+    }
+    return go.Figure(traces, {**_bars(theme, legend=False), **changes, "shapes": shapes})
+
+
+def _course(layer: int, head: int, of_head: Any, is_strong: bool, theme: Theme) -> dict[str, Any]:
+    """The accuracy of one head over the steps of training."""
+    return {
+        "type": "scatter",
+        "x": of_head["step"].to_numpy() + 1,
+        "y": of_head["accuracy"],
+        "mode": "lines",
+        "name": both(Head(int(layer), int(head))),
+        "line": {"width": 3 if is_strong else 1, "color": theme.heads[0] if is_strong else theme.muted},
+        "customdata": of_head["step"],
+        "hovertemplate": "step %{customdata:,}: %{y:.0%}",
+        "zorder": int(is_strong),
+    }
 
 
 PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # of training, named below the scores
@@ -231,9 +237,8 @@ PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # of training, named below th
 
 def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Figure:
     """Shares of a whole as bars."""
-    figure = go.Figure()
-    figure.add_bar(x=list(map(escape, names)), y=list(values), marker={"color": theme.heads[4]})
-    return _bars(figure, theme, legend=False)
+    bars = {"type": "bar", "x": list(map(escape, names)), "y": list(values), "marker": {"color": theme.heads[4]}}
+    return go.Figure([bars], _bars(theme, legend=False))
 
 
 def against_rules(
@@ -241,33 +246,34 @@ def against_rules(
 ) -> go.Figure:
     """One bar for each name, the score of its best head, with a mark where each of the ``rules`` stands."""
     places = list(range(len(names)))
-    figure = go.Figure()
-    figure.add_bar(y=places, x=list(score), orientation="h", name="best head", marker={"color": theme.heads[0]})
+    bars = {"type": "bar", "y": places, "x": list(score), "orientation": "h", "name": "best head"}
+    traces = [{**bars, "marker": {"color": theme.heads[0]}}]
     for colour, (rule, values) in enumerate(rules.items(), 1):
         marker = {"color": theme.heads[colour], "size": 8, "symbol": "square"}
-        figure.add_scatter(y=places, x=list(values), mode="markers", name=rule, marker=marker)
-    figure.update_layout(
-        height=70 + 20 * len(names),
-        margin={"l": 190, "r": 16, "t": 30, "b": 30},
+        marks = {"type": "scatter", "y": places, "x": list(values), "mode": "markers"}
+        traces.append({**marks, "name": rule, "marker": marker})
+    ticks = {"tickvals": places, "ticktext": list(map(escape, names))}
+    layout = {
+        "height": 70 + 20 * len(names),
+        "margin": {"l": 190, "r": 16, "t": 30, "b": 30},
         **paper(theme, 12),
-        xaxis={"range": [0, 1], "tickformat": ".0%", "gridcolor": grid_colour(theme)},
-        yaxis={"tickvals": places, "ticktext": list(map(escape, names)), "range": [len(names) - 0.5, -0.5],
-               "showgrid": False},
-        bargap=0.35,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-    )  # fmt: skip
-    return figure
+        "xaxis": {"range": [0, 1], "tickformat": ".0%", "gridcolor": grid_colour(theme)},
+        "yaxis": {**ticks, "range": [len(names) - 0.5, -0.5], "showgrid": False},
+        "bargap": 0.35,
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+    }
+    return go.Figure(traces, layout)
 
 
-def _bars(figure: go.Figure, theme: Theme, legend: bool) -> go.Figure:
-    figure.update_layout(
-        height=230,
-        margin={"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},
+def _bars(theme: Theme, legend: bool) -> dict[str, Any]:
+    """The layout of small charts of shares."""
+    return {
+        "height": 230,
+        "margin": {"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},
         **paper(theme, 12),
-        yaxis={"range": [0, 1], "gridcolor": grid_colour(theme), "fixedrange": True},
-        xaxis={"fixedrange": True, "type": "category"},
-        bargap=0.25,
-        showlegend=legend,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-    )
-    return figure
+        "yaxis": {"range": [0, 1], "gridcolor": grid_colour(theme), "fixedrange": True},
+        "xaxis": {"fixedrange": True, "type": "category"},
+        "bargap": 0.25,
+        "showlegend": legend,
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+    }

@@ -16,13 +16,19 @@ from mha_viz.ui import address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.roles import folder
 from mha_viz.ui.studies import Evidence, given, sentences_given, studies
 from mha_viz.ui.study_progress import progress, stopping
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two looks at whether a file is read
 FILES = "roles_files"  # measured during this visit: digest → name
-CORPORA = {GOLD: "published corpora", GRAMMAR: "built-in sentences", UPLOAD: "your own file"}
+CORPORA = {
+    GOLD: "published corpora",
+    folder.CHOICE: "profiles of this server",
+    GRAMMAR: "built-in sentences",
+    UPLOAD: "your own file",
+}
 
 
 def shipped_evidence(model: catalog.Model) -> Evidence | None:
@@ -31,6 +37,8 @@ def shipped_evidence(model: catalog.Model) -> Evidence | None:
 
 def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
     """What was measured, or the way to measure it."""
+    if corpus == folder.CHOICE:
+        return folder.evidence(model.name)
     if corpus == GOLD:
         return shipped_evidence(model)
     if corpus == UPLOAD:

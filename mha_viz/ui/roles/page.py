@@ -14,7 +14,7 @@ from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
-from mha_viz.ui.roles import charts, filters, head_card, headline, learning, relations, repeated, replications
+from mha_viz.ui.roles import charts, filters, folder, head_card, headline, learning, relations, repeated, replications
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
 from mha_viz.ui.roles.overview import show_map, show_strongest
 from mha_viz.ui.studies import Evidence
@@ -81,10 +81,13 @@ def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
 def _choices(model: catalog.Model, corpus: str | None) -> str:
     """Model and corpus; the corpus that is to be shown."""
     names = [m.name for m in catalog.offered()]
+    names += [name for name in folder.models() if name not in names and not catalog.hosted()]
     names = names if model.name in names else [*names, model.name]
     shipped = shipped_evidence(model)
     grammar_shipped = shipped is not None and {p.facts["sha256"] for p in shipped.profiles} == {built_in().digest}
     offered = [c for c in CORPORA if (shipped or c != GOLD) and not (grammar_shipped and c == GRAMMAR)]
+    if model.name not in folder.models():
+        offered.remove(folder.CHOICE)
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     st.selectbox(
         "Model",
@@ -106,6 +109,8 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         on_change=_on_corpus,
         args=(f"roles_corpus_{chosen}",),
     )
+    if chosen == folder.CHOICE:
+        folder.show_steps(model.name)
     if chosen not in CORPORA:
         st.button("Another file", key="another_file", on_click=_on_file)
     return chosen

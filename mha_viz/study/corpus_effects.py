@@ -12,13 +12,12 @@ import numpy as np
 from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.attention import Weights
+from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.attention.answers import MASK, Question
 from mha_viz.corpus import grammar
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
-from mha_viz.heads import AnyHead, Head
 from mha_viz.models import ablation, answers, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS

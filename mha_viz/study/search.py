@@ -19,10 +19,10 @@ import numpy.typing as npt
 from mha_viz.analysis.links import Conditions, Link, Search, coincides
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.syntax import pointers
+from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.heads import AnyHead, Head
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import batches, plan

@@ -55,21 +55,20 @@ def effect(
     progress: Callable[[Progress], None] | None = None,
     client: Client | None = None,
 ) -> CorpusEffect:
-    """What switching heads off does over a corpus, beside each other head of their layers.
+    """What switching heads off does over a corpus, compared with every other head of their layers.
 
     What is measured follows from the model: the fall of log p of a masked word, one in each sentence; the rise of the
     loss of a causal model, per token; else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
     words are those that a head with that role attends from: the dependents where ``direction`` is "dep_to_head", else
     their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
-    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: further heads
-    with the role, which are no controls.
+    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
+    with the role, which are not controls.
 
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean" over the built-in sentences, or
-    "uniform". ``most``: so many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
+    "uniform". ``most``: how many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
     client, whose workers read the files, as for ``profile``.
 
-    Raises CorpusError, also where there is no such relation; SettingError; UnknownHead; ModelError's family;
-    ClusterError.
+    Raises CorpusError, also if there is no such relation; SettingError; UnknownHead; ModelError's family; ClusterError.
 
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']

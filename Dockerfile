@@ -38,7 +38,7 @@ ENV PATH=/app/bin:$PATH HOME=/tmp MPLCONFIGDIR=/tmp/matplotlib HF_HUB_CACHE=/mod
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false
 # Visitors of a hosted server choose from a list. Where it is empty and HOST is not loopback, they choose from all models
 # whose files are here, unless MHA_VIZ_ACCESS=open lets them name any model or folder.
-ENV MHA_VIZ_MODELS=minilm,toy
+ENV MHA_VIZ_MODELS=minilm,toy,repeater
 ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_SERVER_HEADLESS=true
 USER 10001:10001
 WORKDIR /tmp

@@ -115,19 +115,19 @@ class Cancelled(MhaVizError):
 
 
 class Busy(MhaVizError):
-    """Too many orders wait, for the model process or for other work, or this visitor has another one."""
+    """Too many jobs are waiting, for the model process or for other work, or this visitor has another one."""
 
 
 class Failed(MhaVizError):
-    """Work that was ordered ended without a result."""
+    """Work ended without a result."""
 
 
 class TooSlow(Failed):
-    """It took longer than it may."""
+    """It took longer than allowed."""
 
 
 class TooLarge(Failed):
-    """It needed more memory than it may, or gave a larger result."""
+    """It needed more memory than allowed, or its result is too large."""
 
 
 class ReadingFailed(Failed):
@@ -139,11 +139,11 @@ class MeansMissing(ReadingFailed):
 
 
 class StudyFailed(Failed):
-    """A study of a corpus met a fault that nobody foresaw."""
+    """A study of a corpus failed unexpectedly."""
 
 
 class RunFailed(Failed):
-    """A training of the lab met a fault that nobody foresaw."""
+    """A training of the lab failed unexpectedly."""
 
 
 class ExportError(MhaVizError):
@@ -151,7 +151,7 @@ class ExportError(MhaVizError):
 
 
 class OpenError(MhaVizError):
-    """A saved reading cannot be opened: it is not there, damaged, or something else."""
+    """A saved reading cannot be opened: it does not exist, is damaged, or is something else."""
 
 
 class ClusterError(MhaVizError):
@@ -183,7 +183,7 @@ class TrayFull(MhaVizError):
 
 
 class Fault(MhaVizError):
-    """Something went wrong that nobody foresaw: the server's log holds the traceback, the person one sentence."""
+    """An unexpected error: the server's log has the traceback, the page shows one sentence."""
 
 
 class SettingError(MhaVizError):
@@ -191,15 +191,15 @@ class SettingError(MhaVizError):
 
 
 class MissingGlyphWarning(UserWarning):
-    """A figure was drawn with boxes in place of characters of which no font on this machine has a glyph."""
+    """A figure was drawn with boxes in place of characters that no font on this machine has."""
 
 
 class EvidenceMissingWarning(UserWarning):
-    """A profile names roles of a head and does not hold the sentences that show them."""
+    """A profile has roles of a head but not the sentences that show them."""
 
 
 class SumsUnsavedWarning(UserWarning):
-    """Sums of parts of a corpus could not be saved where a further study would look for them."""
+    """Sums of parts of a corpus could not be saved for a later study."""
 
 
 class TextCutWarning(UserWarning):

@@ -29,7 +29,7 @@ class Head(NamedTuple):
         return f"{self.layer + 1}-{self.head + 1}"
 
     def place(self, heads: int) -> int:
-        """The number among all heads of a model with so many ``heads`` in each layer: from 0, layers down."""
+        """The number among all heads of a model with ``heads`` heads per layer: from 0, layer by layer."""
         return self.layer * heads + self.head
 
     @classmethod
@@ -55,7 +55,8 @@ class Head(NamedTuple):
 
     @classmethod
     def among(cls, given: Any, layers: int, heads: int, model: str) -> Head:
-        """As :meth:`of`, of a model with so many layers of so many heads. Raises UnknownHead for one that it lacks."""
+        """As :meth:`of`, of a model with that many layers and heads per layer. Raises UnknownHead for one that it does
+        not have."""
         head = cls.of(given)
         if not (0 <= head.layer < layers and 0 <= head.head < heads):
             raise UnknownHead(

@@ -46,7 +46,7 @@ TAKE_SECONDS = {
     f"test_{name}"
     for name in (
         *("ablation", "answers", "cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "packet"),
-        *("panels", "preview", "python", "readme", "study", "toy", "training", "uploads"),
+        *("panels", "preview", "python", "readme", "stored_runs", "study", "toy", "training", "uploads"),
     )
 }
 

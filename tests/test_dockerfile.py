@@ -76,9 +76,9 @@ def test_the_program_runs_as_nobody_of_importance_and_gets_signals() -> None:
     assert (ROOT / "deploy" / "healthy").stat().st_mode & 0o111 == 0o111
 
 
-def test_it_offers_both_models_that_need_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_offers_the_models_that_need_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MHA_VIZ_MODELS", environment(FINAL)["MHA_VIZ_MODELS"])
-    assert [model.name for model in catalog.offered()] == ["minilm", "toy"]
+    assert [model.name for model in catalog.offered()] == ["minilm", "toy", "repeater"]
     assert "hub" not in {model.kind for model in catalog.offered()}
 
 

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mha_viz.attention import Head
@@ -261,6 +262,43 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
     assert page.url[learning.PARAMETER] == "50"
     page.send("mha_player", "step", 10000)
     assert learning.PARAMETER not in page.url
+
+
+def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
+    page = learned()
+    assert "trained on four questions | trained on hidden words alone |" in page.said
+    for task, name in learning.TASKS.items():
+        row = next(
+            line for line in page.said.splitlines() if line.startswith(f"| **{name}** | {learning.BASELINES[task]}")
+        )
+        for model in learning.TRAININGS:
+            table = learning.history(model)
+            last = table[(table["task"] == task) & (table["step"] == 10000)]
+            assert f"**{percent(last['accuracy'].max())}**" in row
+    assert "less than 10 points above the baseline" in row  # a pronoun's antecedent does not come by itself
+
+
+def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
+    page = learned(trained="hidden")
+    assert page.at.get("button_group")
+    assert tuple(toy_maps.shipped("hidden").steps) == tuple(toy_maps.shipped().steps)
+    assert not [label for label in links(page) if "this step in Explore" in label]
+    assert playing(page)["maps"] != playing(learned())["maps"]
+    best = learning._best("hidden", "verb_subject", 10000)
+    assert f"| from a subject to its verb | L{best['layer']}H{best['head']}" in page.said
+    assert [link for label, link in links(learned(trained="other")).items() if "this step in Explore" in label]
+
+
+def test_since_when_is_the_first_step_from_which_on_a_head_stays_above_the_baseline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = {0: 0.1, 50: 0.5, 100: 0.29, 200: 0.31, 300: 0.9}  # of the best head; the baseline is 0.2
+    table = pd.DataFrame([("t", step, score, 0.2) for step, score in rows.items()],
+                         columns=["task", "step", "accuracy", "baseline"])  # fmt: skip
+    monkeypatch.setattr(learning, "history", lambda _: table)
+    assert learning.since_step("toy", "t") == 200
+    table["accuracy"] = 0.25
+    assert learning.since_step("toy", "t") is None
 
 
 @pytest.mark.parametrize("step", [0, 400, 10000])

@@ -17,11 +17,11 @@ from mha_viz.analysis.links import unpacked
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.excerpting import read_excerpts
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.arcs import Span
 from mha_viz.models import catalog
-from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui import searches as searches_room
 from mha_viz.ui.address import MAX_ENCODED, Case
 from mha_viz.ui.annotated import annotated, built_in

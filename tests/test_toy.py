@@ -270,6 +270,24 @@ def test_what_cannot_be_asked_is_answered(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_hidden_words_alone_begin_with_the_same_weights_and_have_one_loss() -> None:
+    both = [toy_model.train(5, steps=2, pool=80, questions=some) for some in (toy_model.QUESTIONS, ())]
+    assert [set(trained.history[-1].losses) for trained in both] == [{"masked", *toy_model.QUESTIONS}, {"masked"}]
+    first, second = (trained.snapshots[0] for trained in both)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not all(torch.equal(both[0].snapshots[2][name], both[1].snapshots[2][name]) for name in first)
+
+
+@pytest.mark.app
+def test_hidden_words_alone_are_trained_and_measured_step_by_step(tmp_path: Path) -> None:
+    assert cli("toy", "train", "--kind", "hidden", "--steps", "2", "--out", str(tmp_path / "new")) == 0
+    out = tmp_path / "t.csv"
+    arguments = ("--folder", str(tmp_path / "new"), "--sentences", "20", "--out", str(out))
+    assert cli("toy", "history", *arguments) == 0
+    assert sorted(set(pd.read_csv(out)["step"])) == [0, 2]
+    assert cli("toy", "history", "--kind", "repeater", *arguments) == 2
+
+
 def test_a_step_that_was_not_saved_is_answered_with_those_that_were(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

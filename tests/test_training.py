@@ -1,4 +1,4 @@
-"""The training lab: symmetry to the last bit, gradients by hand, costs counted, what is measured, stored runs."""
+"""The training lab: symmetry to the last bit, gradients by hand, costs counted, what is measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
 from mha_viz.errors import Cancelled, Failed, SettingError
-from mha_viz.figures import training as charts
-from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.models.encoder import Encoder
-from mha_viz.training import apart, estimate, record, tasks
+from mha_viz.training import apart, record, tasks
 from mha_viz.training.attention import (
     ALL_RANDOM,
     SAME_ALL,
@@ -40,8 +37,6 @@ from mha_viz.training.experiments import (
     remove_heads,
     run,
 )
-from mha_viz.training.look import look
-from mha_viz.training.predictions import PREDICTIONS
 from mha_viz.training.record import (
     COUNT,
     CUT,
@@ -49,18 +44,14 @@ from mha_viz.training.record import (
     IDENTICAL,
     OUTPUT,
     PENALTY,
-    REMOVAL,
     Settings,
     recorded_steps,
 )
 from mha_viz.training.record import RANDOM as RANDOM_START
-from mha_viz.training.statements import Statement, pairs, removable, statements
+from mha_viz.training.statements import pairs, removable, statements
 from mha_viz.training.tasks import CHANCE, LETTERS, WORDS, sentences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 1_500_000  # of all stored runs
 
 
 def short(experiment: str, steps: int = 2, **changes: Any) -> Settings:
@@ -395,225 +386,3 @@ def test_a_child_process_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(Failed):
         apart.run(short(OUTPUT), lambda _: None, lambda: False)
-
-
-# ---- Stored runs and what they say --------------------------------------------------------------------------
-
-
-def test_stored_runs_are_small_and_of_the_default_settings() -> None:
-    for name, experiment in EXPERIMENTS.items():
-        result = record.stored(name)
-        assert result.settings == experiment.default
-        assert result.words == sentences(256, (0, 1)).words(0)
-        assert [arm.heads for arm in result.runs] == [s.heads for s in record.shapes(result.settings).values()]
-    assert sum(record.stored_at(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_stored_runs_show_what_is_usual(experiment: str) -> None:
-    odd = [s.question for s in statements(record.stored(experiment)) if s.surprising]
-    assert not odd
-
-
-def test_a_run_that_does_not_show_it_says_no() -> None:
-    result = record.stored(IDENTICAL)
-    arm = result.runs[0]
-    same, difference = arm.same.copy(), arm.difference.copy()
-    same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
-    first = statements(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
-    assert not first.yes
-    assert first.surprising
-    assert "1\u00a0·\u00a010⁻⁷" in first.evidence
-
-
-def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
-    """What a stored run says when some numbers of one arm are others, given as functions of the old ones."""
-    result = record.stored(experiment)
-    runs = list(result.runs)
-    runs[number] = replace(runs[number], **{n: new(getattr(runs[number], n).copy()) for n, new in arrays.items()})
-    return statements(replace(result, runs=tuple(runs)))
-
-
-def ones(values: Any) -> Any:
-    return np.ones_like(values)
-
-
-def nothing(values: Any) -> Any:
-    return np.zeros_like(values)
-
-
-@pytest.mark.parametrize(
-    ("experiment", "others", "at"),
-    [
-        (IDENTICAL, {"gradient_cosines": nothing}, 1),
-        (IDENTICAL, {"both": ones}, 2),
-        (OUTPUT, {"difference": nothing}, 0),
-        (OUTPUT, {"gradient_cosines": ones}, 1),
-        (OUTPUT, {"output_gradient_cosines": nothing}, 2),
-        (OUTPUT, {"divergence": nothing}, 3),
-        (RANDOM_START, {"weight_cosines": ones}, 0),
-        (RANDOM_START, {"weight_cosines": ones}, 1),
-        (RANDOM_START, {"divergence": nothing}, 2),
-        (RANDOM_START, {"both": nothing}, 3),
-        (COUNT, {"accuracy": ones}, 0),
-        (COUNT, {"relation_weights": ones}, 1),
-        (COUNT, {"relation_weights": nothing}, 1),
-    ],
-)
-def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, others: dict[str, Any], at: int) -> None:
-    assert changed(experiment, **others)[at].yes is not changed(experiment)[at].yes
-
-
-@pytest.mark.parametrize(
-    ("others", "at", "reason"),
-    [
-        ({"gradient_cosines": ones}, 1, "the slices of W_O are all that differs"),
-        ({"output_gradient_cosines": nothing}, 2, "all heads pass the same vectors to W_O"),
-    ],
-)
-def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], at: int, reason: str) -> None:
-    assert reason in changed(OUTPUT)[at].evidence
-    assert reason not in changed(OUTPUT, **others)[at].evidence
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_what_to_look_at_speaks_of_the_run_in_view(experiment: str) -> None:
-    result = record.stored(experiment)
-    first = look(result)
-    shown = result.runs[0]
-    other = replace(
-        shown,
-        divergence=0.5 * shown.divergence + 0.01,
-        overlap=0.5 * shown.overlap,
-        accuracy=0.5 * shown.accuracy,
-        gradient_cosines=0.5 * shown.gradient_cosines,
-    )
-    removal = result.removal
-    lower = None if removal is None else replace(removal, least=0.5 * removal.least)
-    assert look(replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
-
-
-def test_what_to_look_at_in_a_random_start_gives_the_range_of_all_steps() -> None:
-    arm = record.stored(RANDOM_START).runs[0]
-    low, high = pairs(arm.weight_cosines).min(), pairs(arm.weight_cosines).max()
-    assert f"between −{-low:.2f} and {high:.2f}." in look(record.stored(RANDOM_START))
-
-
-@pytest.mark.parametrize(
-    ("experiment", "changes", "option"),
-    [
-        (IDENTICAL, {"same": lambda same: ~same}, "apart"),
-        (OUTPUT, {"difference": lambda values: 0 * values}, "never"),
-        (OUTPUT, {"difference": lambda values: 0 * values + (np.arange(len(values)) >= 9)[:, None, None]}, "later"),
-        (RANDOM_START, {"divergence": lambda values: 0 * values}, "alike"),
-        (PENALTY, {"accuracy": lambda values: 0 * values}, "more"),
-        (COUNT, {"accuracy": lambda values: 0 * values + 2}, "one"),
-        (CUT, {"accuracy": lambda values: 0 * values}, "none"),
-    ],
-)
-def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, changes: dict[str, Any], option: str) -> None:
-    result = record.stored(experiment)
-    shown = result.runs[0]
-    other = replace(shown, **{name: change(getattr(shown, name)) for name, change in changes.items()})
-    outcome = PREDICTIONS[experiment].outcome
-    assert outcome(result).option != option
-    assert outcome(replace(result, runs=(other, *result.runs[1:]))).option == option
-
-
-def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:
-    result = record.stored(REMOVAL)
-    assert result.removal is not None
-    heads = result.runs[0].heads
-    for spare, option in ((0, "none"), (heads // 2, "half"), (heads, "most")):
-        curve = np.where(np.arange(heads + 1) <= spare, 1.0, 0.2)
-        outcome = PREDICTIONS[REMOVAL].outcome(replace(result, removal=replace(result.removal, least=curve)))
-        assert outcome.option == option
-        assert outcome.evidence.startswith(f"{spare} of {heads} can go")
-
-
-def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
-    usual = EXPERIMENTS[REMOVAL].default
-    for more in ({"steps": 800}, {"heads": 16}, {"d_model": 64}):
-        assert estimate.work(replace(usual, **more)) > estimate.work(usual)
-    assert estimate.work(EXPERIMENTS[COUNT].default) > 2 * estimate.work(EXPERIMENTS[IDENTICAL].default)
-    assert 0 < estimate.probe() < 60
-
-
-def test_weights_that_point_away_from_each_other_are_different() -> None:
-    assert changed(RANDOM_START, weight_cosines=lambda w: -0.7 * np.ones_like(w))[1].yes
-
-
-def test_a_layer_that_learned_nothing_proves_nothing() -> None:
-    result = record.stored(REMOVAL)
-    assert result.removal is not None
-    guessing = replace(result.removal, least=np.full_like(result.removal.least, 0.125))
-    statement = statements(replace(result, removal=guessing))[0]
-    assert not statement.yes
-    assert statement.evidence.startswith("This layer has learned next to nothing")
-
-
-def test_a_stored_run_is_what_the_code_gives_today() -> None:
-    fresh, stored = run(EXPERIMENTS[IDENTICAL].default).runs[0], record.stored(IDENTICAL).runs[0]
-    np.testing.assert_allclose(fresh.loss, stored.loss, rtol=1e-4)
-    np.testing.assert_allclose(fresh.gradients, stored.gradients, rtol=1e-3)
-    np.testing.assert_allclose(fresh.accuracy, stored.accuracy, atol=5e-3)
-    np.testing.assert_allclose(fresh.maps, stored.maps, atol=2e-3)
-
-
-def test_accuracy_is_one_thing_on_the_page() -> None:
-    result = record.stored(REMOVAL)
-    assert result.removal is not None
-    assert result.removal.least[0] == pytest.approx(result.runs[0].right, abs=1e-6)
-
-
-def test_statements_of_the_penalty_follow_the_numbers() -> None:
-    result = record.stored(PENALTY)
-    swapped = statements(replace(result, runs=result.runs[::-1]))
-    assert [s.yes for s in swapped[:2]] == [False, False]
-    assert all(s.surprising for s in swapped[:2])
-
-
-def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
-    runs = record.stored(COUNT).runs
-    assert [arm.heads for arm in runs] == [1, 2, 4, 8, 16, 32]
-    assert len({(arm.parameters, arm.multiply_adds) for arm in runs}) == 1
-
-
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, record.stored_at(IDENTICAL).read_bytes()[:-200]])
-def test_files_that_are_no_run_are_refused(data: bytes) -> None:
-    with pytest.raises(record.ResultUnreadable):
-        record.from_bytes(data)
-
-
-@pytest.mark.app
-def test_a_stored_run_is_read_and_drawn_without_torch() -> None:
-    script = (
-        "import sys; from mha_viz.training import record, statements, apart; from mha_viz.figures import training;"
-        "[statements.statements(record.stored(name)) for name in record.EXPERIMENTS];"
-        "assert not {'torch', 'transformers'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
-
-
-# ---- Charts -----------------------------------------------------------------------------------------------
-
-
-def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
-    arm = record.stored(IDENTICAL).runs[0]
-    steps = arm.steps.tolist()
-    figure = charts.curves(steps, [charts.Line("loss", arm.loss, 0)], 3, LIGHT, log=True)
-    assert figure.layout.shapes[0].x0 == 3
-    assert figure.layout.xaxis.ticktext[0] == "0"
-    assert figure.layout.xaxis.ticktext[-1] == "300"
-    assert charts.curves([0, 1], [charts.Line("zero", np.zeros(2), 0)], 0, DARK, log=True)
-
-
-def test_removal_is_drawn_as_measured() -> None:
-    removal = record.stored(REMOVAL).removal
-    assert removal is not None
-    figure = charts.removal(removal.least, removal.most, removal.random, LIGHT)
-    shown = {trace.name: trace.y for trace in figure.data}
-    assert np.array_equal(shown["least important first"], removal.least)
-    np.testing.assert_allclose(shown["at random"], removal.random.mean(0))
-    bars = charts.importance(removal.importance, removal.order, LIGHT).data[0]
-    assert list(bars.y) == sorted(removal.importance.tolist())

@@ -80,6 +80,17 @@ BANNED = (
     Banned(r"\bHeads drawn\b", "say of which layer, and where", "Heads drawn", docs=False),
     Banned(r"\bgold: [“{]", "say which word is correct", "gold: “dog”"),
     Banned(r"strongest blue", "say what a number means", "the strongest blue is “the same”"),
+    Banned(r"\bformats? of (figures|tables)\b", "say “figure format”", "not a format of figures", docs=False),
+    Banned(r"\bis no (causal|linear|Dask)\b", "say “is not a”", "is no causal model"),
+    Banned(r"\bChoose of\b", "say “Choose one of”", "Choose of zero, mean"),
+    Banned(r"\b(to|cannot) be had\b", "say “not available” or “out of range”", "it cannot be had", docs=False),
+    Banned(r"\bmodels of one stack\b", "say “with one stack”", "models of one stack of layers", docs=False),
+    Banned(r"\b(words|tokens) that come again\b", "say “repeated”", "continues words that come again", docs=False),
+    Banned(r"\b[Bb]oxes stand\b", "say that boxes are drawn", "boxes stand in their place"),
+    Banned(r"(?i)\bnobody waits\b", "say what stopped, and why", "Nobody waits for this.", docs=False),
+    Banned(r"\b[Rr]oles? speaks? of\b", "say “applies to”", "A role speaks of running text"),
+    Banned(r"\blayers above (see|make)\b", "say “later layers”", "layers above see the text", docs=False),
+    Banned(r"\bnobody foresaw\b", "say “unexpected”", "An error that nobody foresaw", docs=False),
 )  # fmt: skip
 
 

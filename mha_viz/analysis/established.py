@@ -25,10 +25,10 @@ MEASURED_IN = {  # the table that a corpus has if it can measure a kind of role
 
 
 def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
-    """The profiles of a model on two corpora, each with its own numbers of the roles that both establish.
+    """The profiles of a model on two corpora, each with its own numbers for the roles that both establish.
 
-    A role that only one of them can measure stays as that one suggests it. Raises CorpusError where the profiles are
-    of two models, or of one corpus.
+    A role that only one of them can measure stays suggested. Raises CorpusError if the profiles are of two models or of
+    one corpus.
     """
     check(one.facts, other.facts)
     pairs = (one, other), (other, one)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.analysis.coreference import chunk
+from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.heads import Head
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError
-from mha_viz.heads import Head
 
 if TYPE_CHECKING:
     import pandas as pd

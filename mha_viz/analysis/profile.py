@@ -87,7 +87,7 @@ UNTRAINED = (
 class Profile:
     """``facts``: the contents of profile.json; ``tables``: those of HEADINGS that the corpus allows; ``untrained``: the
     same measures of the untrained model, for the tables in UNTRAINED. ``sentences``: those of the table ``evidence``,
-    in the order of :func:`mha_viz.analysis.examples.spans`; empty where the profile goes without them."""
+    in the order of :func:`mha_viz.analysis.examples.spans`; empty if the profile has none."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
@@ -140,8 +140,8 @@ class Profile:
 
     def examples(self, head: AnyHead, role: str = "") -> tuple[Example, ...]:
         """The cases that were kept for the roles of a head, with their sentences: right ones, wrong ones, and one at
-        random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". None where the profile goes without
-        sentences; an EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
+        random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". None if the profile has no sentences; an
+        EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
         from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
 
         layer, number = Head.among(head, *self.shape, self.model)
@@ -163,7 +163,7 @@ class Profile:
         return readable(self.examples(head, role))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the profile to a folder, from which ``mha_viz.open_profile`` gives an equal one; its path. Raises
+        """Write the profile to a folder, which ``mha_viz.open_profile`` reads as an equal one; its path. Raises
         ExportError."""
         self.write(Path(folder))
         return Path(folder)

@@ -61,8 +61,8 @@ class Replications(tuple[Replication, ...]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per role: its head, layers and heads counted from 0, what it is, the outcome, and accuracy (for roles
-        by a threshold, the share), baseline and number of cases on both corpora, with the interval on this one."""
+        """One row per role: its head, layers and heads counted from 0, what it is, the outcome, and accuracy (the share
+        for roles with a threshold), baseline and number of cases on both corpora, with the interval on this one."""
         import pandas as pd
 
         return pd.DataFrame([_cells(*replication) for replication in self], columns=list(HEADING))
@@ -82,7 +82,7 @@ class Replications(tuple[Replication, ...]):
 
 
 def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
-    """Every role beside what its head does in the profile of another corpus, ``here``, of the same model.
+    """Compare every role with what its head does in ``here``, a profile of the same model on another corpus.
 
     ``findings``: the roles, as :meth:`mha_viz.Profile.findings` gives them.
     """

@@ -92,7 +92,7 @@ class Attention:
 
     ``weights[layer, head, query, key]`` is float32 and read-only; rows are the tokens of ``queries``, columns those of
     ``keys``. In self-attention, where no ``keys`` are given, both are one object, ``text``. ``quantity`` names what the
-    numbers are, a row of QUANTITIES: of "weight" each row sums to 1, others promise less. ``hidden[layer, head,
+    numbers are, a row of QUANTITIES: rows of "weight" sum to 1, those of others need not. ``hidden[layer, head,
     query]`` is the share of the original row that was removed (0 for a raw reading). ``made`` lists how it was made:
     first how a model read the text ("typed", "given words"; neither where the numbers come from elsewhere), then each
     step since, in order ("by words", "special hidden", "only L3H1").
@@ -168,15 +168,14 @@ class Attention:
 
         ``attentions``: one array or tensor per layer, [head, query, key] or [1, head, query, key], or one array of
         [layer, head, query, key]. ``tokens``: the tokenizer's names, as ``tokenizer.convert_ids_to_tokens`` gives them
-        ("##ing", "Ġthe", "▁the"), which are put together into words. ``keys``: of cross-attention, such as
-        ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are the queries then.
-        ``mask``: 1 for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's
-        ``attention_mask`` has it; ``keys_mask`` the same of ``keys``. ``sentence_b_start``: index of the first of
-        ``tokens`` that belongs to a second sentence. Rows in half precision are rescaled to sum to 1.
+        ("##ing", "Ġthe", "▁the"), which are put together into words. ``keys``: for cross-attention, such as
+        ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``mask``: 1
+        for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
+        has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
+        belongs to a second sentence. Rows in half precision are rescaled to sum to 1.
 
-        Of a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one for each text, and a list
-        with one Attention for each text is returned. ``keys``, the masks and ``sentence_b_start`` have one entry for
-        each text then, too.
+        For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
+        one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
@@ -199,7 +198,7 @@ class Attention:
         return cls(clean(model), clean(revision), queries, weights, keys=other)
 
     def grid(self, **options: Unpack[Options]) -> AnyFigure:
-        """All heads at a glance, as a figure that Jupyter shows and that saves itself (``mha_viz.figure.grid``)."""
+        """All heads at a glance, as a figure that Jupyter shows and that can be saved (``mha_viz.figure.grid``)."""
         figure: AnyFigure = _FIGURES["grid"](self, **options)
         return figure
 
@@ -234,8 +233,8 @@ class Attention:
     def measures(self) -> pd.DataFrame:
         """One row per head, named "L0H0" and so on, with the numbers that the app shows for it.
 
-        ``layer``, ``head``; ``previous``, ``following`` and ``same``: mean weight from a token to the one before, the
-        one after and itself; ``cls``, ``sep`` and ``punctuation``: mean weight on them; ``entropy`` of a row, mean, in
+        ``layer``, ``head``; ``previous``, ``following`` and ``same``: mean weight from a token to the previous one, the
+        next one and itself; ``cls``, ``sep`` and ``punctuation``: mean weight on them; ``entropy`` of a row, mean, in
         nats, and ``normalised_entropy``, that over ln(keys), 0 to 1. The tokens are those of this reading: pieces,
         unless it is by words. NaN where a measure is undefined (``mha_viz.analysis.metrics`` has the definitions).
         """
@@ -243,7 +242,7 @@ class Attention:
         return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the reading as .npz or .safetensors, from which ``mha_viz.open_attention`` gives an equal one, or its
+        """Write the reading as .npz or .safetensors, which ``mha_viz.open_attention`` reads as an equal one, or its
         numbers as .csv or .json. Raises ExportError; no half-written file is left."""
         written: Path = _FIGURES["save"](self, path)
         return written
@@ -269,8 +268,8 @@ class Attention:
     @cached_property
     def key(self) -> str:
         """A digest of all that makes this reading different from others: model, revision, quantity, axes, every token
-        of queries and keys, and how it was made; where no model's reading accounts for the numbers, the numbers
-        themselves. Equal readings have equal keys, in other processes too."""
+        of queries and keys, and how it was made; if they do not follow from a model's reading, the numbers themselves.
+        Equal readings have equal keys, in other processes too."""
         identity: list[object] = [self.model, self.revision, self.weights.shape, self.made, *_identity(self.queries)]
         identity += [{"keys": _identity(self.keys)}] if self.is_cross else []
         identity += [{"quantity": self.quantity}] if self.quantity != "weight" else []
@@ -282,7 +281,8 @@ class Attention:
 
     @property
     def is_cross(self) -> bool:
-        """True when rows and columns are of different texts: then there is no diagonal, and no token before another."""
+        """True when rows and columns are of different texts: then there is no diagonal, and no previous or next
+        token."""
         return self.keys is not self.queries
 
     @property
@@ -317,7 +317,7 @@ class Attention:
     def by_words(self) -> Attention:
         """One row and column per word: attention *to* a word is the sum over its pieces, *from* a word the mean.
 
-        Rows still sum to 1 (Clark et al. 2019, section 4.1). Special tokens stay units of their own.
+        Rows still sum to 1 (Clark et al. 2019, section 4.1). Special tokens remain separate units.
         """
         if self.queries.unit == self.keys.unit == "words":
             return self
@@ -328,7 +328,7 @@ class Attention:
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
-        """A reading with one layer, which has just these heads in their order. Raises UnknownHead."""
+        """A reading with one layer that has only these heads, in this order. Raises UnknownHead."""
         named = [self._existing(head) for head in heads]
         if not named:
             raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
@@ -358,8 +358,8 @@ class Attention:
         """Ordinary tokens only; ``hidden`` says what share of each row was removed. Rows that are shares are rescaled
         to sum to 1, those of other quantities are not.
 
-        A row whose whole mass lay on special tokens has nothing to rescale and becomes uniform.
-        Raises EmptyText when one side has only special tokens.
+        A row whose whole mass was on special tokens has nothing to rescale and becomes uniform. Raises EmptyText when
+        one side has only special tokens.
         """
         queries, keys, weights, hidden = self.content()
         if QUANTITIES[self.quantity].is_share:

@@ -13,6 +13,7 @@ from mha_viz.cli.output import Destination, destination
 from mha_viz.cli.terminal import bar
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
+from mha_viz.files.assets import asset
 
 FORMATS = (".csv", ".json")
 
@@ -37,6 +38,8 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
     every_step = job("history", history, "Measure a shipped model at every snapshot of its training.")
     words = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
     every_step.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
+    words = "measure the toy in this folder from `mha-viz toy train`, in place of the one that comes along"
+    every_step.add_argument("--folder", type=folder_name, metavar="DIR", help=words)
     summary = (
         "Measure how well the shipped model names what a pronoun refers to, without each head and without each layer."
     )
@@ -57,9 +60,10 @@ def _train_options(training: Parser) -> None:
         help="folder to write the model to; it must not hold one",
     )
     words = (
-        "toy, the small BERT of the grammar; or repeater, the causal one that continues repeated words (default: toy)"
+        "toy, the small BERT of the grammar; hidden, the same trained on hidden words alone; or repeater, the causal "
+        "one that continues repeated words (default: toy)"
     )
-    training.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
+    training.add_argument("--kind", default="toy", choices=("toy", "hidden", "repeater"), metavar="NAME", help=words)
     training.add_argument(
         "--steps",
         type=count,
@@ -72,8 +76,7 @@ def train(args: argparse.Namespace) -> None:
     """Train the toy model and write it to a folder."""
     from mha_viz.training import repeater, toy_model
 
-    is_toy = args.kind == "toy"
-    training = toy_model if is_toy else repeater
+    training = repeater if args.kind == "repeater" else toy_model
     steps = training.STEPS if args.steps is None else args.steps
     if not steps:
         raise SettingError("0 steps teach nothing.", "Give at least 1.")
@@ -81,7 +84,8 @@ def train(args: argparse.Namespace) -> None:
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
     with bar("of the steps") as show:
-        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps))
+        more = {"questions": ()} if args.kind == "hidden" else {}
+        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **more)
     try:
         toy_model.save(trained, args.out, training.tokenizer())
     except OSError as error:
@@ -123,9 +127,11 @@ def _history(args: argparse.Namespace) -> Any:
     from mha_viz.study import decoder_heads, toy_scores
 
     if args.kind == "repeater":
+        if args.folder:
+            raise SettingError("--folder is for a toy, not for a repeater.", "Leave one of the two out.")
         return decoder_heads.history(args.kind, args.sentences, args.seed)
     with bar("of the steps") as show:
-        return toy_scores.history("toy", args.seed, args.sentences, show)
+        return toy_scores.history(args.folder or asset("toy"), args.seed, args.sentences, show)
 
 
 def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:

@@ -21,7 +21,7 @@ Source: TypeAlias = AnyPath | Sequence[AnyPath] | Corpus | Gap
 
 def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     """The corpus in a file (CoNLL-U, a GAP table, or text with one sentence per line) or in several files, read one
-    after the other. "grammar" is the built-in corpus, and a corpus stays as it is; ``name`` renames either.
+    after the other. "grammar" is the built-in corpus, and a corpus is returned as it is; ``name`` renames it.
 
     Files may be compressed (.gz, .zst) or Parquet with a column of text; a folder or a pattern such as
     ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the line where there is one.

@@ -59,7 +59,7 @@ def heading(attention: Attention) -> str:
 def open_attention(path: str | os.PathLike[str]) -> Attention:
     """The reading that ``Attention.save`` wrote to a file, .npz or .safetensors: equal to it, with the same key.
 
-    Raises OpenError for a file that is not there, damaged, changed since it was saved, or not a saved reading.
+    Raises OpenError for a file that does not exist, is damaged, was changed after saving, or is not a saved reading.
     """
     if not isinstance(path, str | os.PathLike):
         raise OpenError(f"{str(path)[:40]!r} is not a path.", "Give the path of a file that save() wrote.")

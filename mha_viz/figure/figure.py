@@ -64,7 +64,7 @@ class Figure:
 
     @cached_property
     def missing_glyphs(self) -> list[str]:
-        """A sentence for each script of which no font on this machine has some character."""
+        """One sentence per script with characters that no font on this machine has."""
         return fonts.missing(self._made.texts())
 
     @property
@@ -85,11 +85,11 @@ class Figure:
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
 
-        A picture that leaves something out, is higher than its page or has letters too small to print is a
+        A picture that leaves something out, is higher than its page or has letters too small to print causes a
         FigureWarning.
 
-        A picture of characters of which no font on this machine has a glyph has boxes in their place: then a
-        MissingGlyphWarning names them, once per figure, and so does the caption.
+        Characters that no font on this machine has are drawn as boxes: a MissingGlyphWarning names them, once per
+        figure, and so does the caption.
 
         Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
         """
@@ -129,8 +129,8 @@ class Figure:
     def figure(self, ax: Any = None) -> Any:
         """The static figure drawn into a matplotlib Axes, which is returned. Raises SettingError.
 
-        It is laid out anew for the room of ``ax``, so that its labels are as large as was asked for; where no width
-        is low enough for the Axes, the whole is drawn smaller. Without ``ax`` a new figure has the figure's own size.
+        It is laid out again to fit ``ax``, so that its labels have the requested size; if it is too high at every
+        width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure has the figure's own size.
         """
         if ax is not None and not hasattr(ax, "add_patch"):
             raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")

@@ -114,8 +114,8 @@ def compare(
 ) -> Figure:
     """Heads side by side on one scale: ``compare([(a, "L3H1"), (b, "L5H11", "a name")])``, up to 16.
 
-    Options: those of View and Size; ``kind`` is heatmap or links. ``columns``: panels in a row, 1 to 16; without it as
-    many as fit, evenly (four come out two by two where three fit). ``pin`` counts tokens of panel ``pin_of``. ``diff``
+    Options: those of View and Size; ``kind`` is heatmap or links. ``columns``: panels per row, 1 to 16; by default as
+    many as fit, in even rows (four become two by two if three fit). ``pin`` counts tokens of panel ``pin_of``. ``diff``
     names two panels, counted from 0, whose difference is open in the interactive version.
     """
     if not isinstance(panels, Iterable):
@@ -137,7 +137,7 @@ def compare(
 
 
 def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Options]) -> Figure:
-    """What the second head gives more or less than the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
+    """The second head minus the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
 
     Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
     """

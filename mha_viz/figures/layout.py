@@ -29,9 +29,9 @@ class Size:
     """How a figure is set: ``width_mm`` (85 fits one column, 178 two), ``font_pt`` of its labels, light or dark
     ``look``, ``transparent`` without a background, ``max_height_mm`` (220 leaves room for a caption on A4).
 
-    Labels that are crowded are up to a quarter smaller. Links that would be higher than ``max_height_mm`` stand in
-    columns, or show a window around what is held. So does a heatmap that has no room for the label of each token;
-    where nothing is held it shows every cell, and leaves labels out.
+    Crowded labels are up to a quarter smaller. Links that would be higher than ``max_height_mm`` are set in columns, or
+    show a window around what is held. So does a heatmap without room for the label of every token; if nothing is held,
+    it shows every cell and leaves labels out.
 
     Raises SettingError for sizes that no page has.
     """

@@ -31,10 +31,10 @@ Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
-    """What a head puts out when it is off: "zero"; its "mean" over a corpus, of which ``means`` [layer, head, d_head]
-    came (:func:`means_over`); or, "uniform", what it would with the same weight for every key that it may see.
+    """The output of a head that is off: "zero"; its "mean" over a corpus, given as ``means`` [layer, head, d_head]
+    (:func:`means_over`); or "uniform", its output with equal weights on all keys that are not masked.
 
-    Raises SettingError for another method, and where ``means`` are missing or not those of this model.
+    Raises SettingError for another method, and if ``means`` are missing or not those of this model.
     """
     if method == "zero":
         return lambda _layer, _values, outputs: torch.zeros_like(outputs)

@@ -33,14 +33,14 @@ class LastLayerSeen(Exception):  # a signal, not an error
 
 
 class Tap:
-    """What one forward pass leaves behind; a subclass sees, and may change, what each layer's heads put out.
+    """A record of one forward pass; a subclass may read and change the outputs of each layer's heads.
 
     ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
     [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
     runs one module many times. With ``stop_after_last`` False the pass goes on after the last layer's attention. With
     ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
 
-    A head that attends evenly, and what the layers above it do then (``Encoder.through`` makes the tap and runs it):
+    A head that attends evenly, and what later layers then do (``Encoder.through`` makes the tap and runs it):
 
     >>> class Even(mv.Tap):
     ...     def layer(self, index, query, key, value, output):
@@ -69,10 +69,10 @@ class Tap:
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        """Called once a layer. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head, d_head].
+        """Called once per layer. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head, d_head].
 
-        Where heads share keys and values, as in Llama, key and value have fewer heads. What is returned goes on to the
-        output projection W_O in place of ``output``.
+        Where heads share keys and values, as in Llama, key and value have fewer heads. The returned array is passed to
+        the output projection W_O in place of ``output``.
         """
         return output
 

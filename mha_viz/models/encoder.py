@@ -65,7 +65,7 @@ def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
     """The model that ``name`` means, on "cpu" or "cuda". Raises ModelError's family.
 
     ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. The model is
-    downloaded first if need be; without ``download``, ModelUnreachable says that it is not on this machine.
+    downloaded first if necessary; with ``download=False``, one that is not on this machine raises ModelUnreachable.
     """
     with catalog.suggesting(name, f"Choose one of {', '.join(catalog.CATALOG)}"):
         return _load(catalog.resolve(name), device, download)
@@ -164,8 +164,8 @@ class Encoder:
         together, without padding, which changes numbers by no more than rounding does (1e-6).
 
         ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`; any iterable, which is
-        read some way ahead, up to 64 million attention weights (256 MB). ``batch_words``: at most so many words are
-        read together. Raises as these two, with the number of the text, once all before it are handed out.
+        read some way ahead, up to 64 million attention weights (256 MB). ``batch_words``: at most this many words are
+        read together. Raises as these two, with the number of the text, after all texts before it were returned.
 
         >>> entropies = [a.measures()["entropy"].mean() for a in encoder.encode_many(["A cat sat.", "It slept."])]
         >>> len(entropies)
@@ -186,11 +186,11 @@ class Encoder:
     def through(
         self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
     ) -> tuple[Attention, Tap]:
-        """As :meth:`encode`, with a tap of one's own, which may look at or change the heads on the way.
+        """As :meth:`encode`, with your own tap, which may read or change the outputs of the heads.
 
-        ``tap``: what makes it from the memory for the weights, such as a subclass of :class:`mha_viz.Tap`, which has an
-        example. ``words``: the sentence as words, in place of ``text``. Returned are the reading, whose numbers are
-        those that the tap left, and the tap.
+        ``tap``: a callable that makes it from the array for the weights, such as a subclass of :class:`mha_viz.Tap`,
+        which has an example. ``words``: the sentence as words, in place of ``text``. Returns the reading, with the
+        numbers that the tap left, and the tap.
         """
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
@@ -199,10 +199,10 @@ class Encoder:
         return Attention(self.name, self.revision, tokens, weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
-        """Every number between the vectors that enter one layer's attention and what it puts out.
+        """Every number between the input of one layer's attention and its output.
 
         ``layer``: its number, or a head, whose layer it is. ``words``: the sentence as words, in place of ``text``.
-        Raises as :meth:`encode`, UnknownHead for a layer that is not there, ModelUnsupported, with the reason, for
+        Raises as :meth:`encode`, UnknownHead for a layer that does not exist, ModelUnsupported, with the reason, for
         families whose steps cannot be told apart.
         """
         read = self.pieces(text, pair, words)

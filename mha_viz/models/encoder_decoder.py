@@ -65,7 +65,10 @@ class EncoderDecoder(Encoder):
         "decoder", from the target to itself and what is before; "encoder", from the source to itself, for which no
         target is needed. ``target``: empty, and the model writes it: at each step the most probable next token, at most
         64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a target
-        is predicted and never read.
+        is predicted and never read. Of the settings of generation_config.json, those that name the first tokens, the
+        last one and single tokens that are never written are obeyed; others, such as min_length, suppress_tokens,
+        no_repeat_ngram_size and repetition_penalty, are not. mBART reads both texts with its tokenizer's default
+        language code, "en_XX" where the files name none.
 
         A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText where there is nothing to read
         or the model writes nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
@@ -124,18 +127,23 @@ class EncoderDecoder(Encoder):
 
     def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
         """The text of pieces, and where each of them stands in it: up to where the text with it grows."""
-        decode = self._target_vocabulary.backend_tokenizer.decode
-        special = frozenset(self._target_vocabulary.all_special_ids)
-        text = decode(ids, skip_special_tokens=True)
+        unknown = self._target_vocabulary.unk_token_id  # which stands for a word
+        special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
+
+        def decode(some: Sequence[int]) -> str:
+            plain = [token for token in some if token not in special]
+            return str(self._target_vocabulary.backend_tokenizer.decode(plain, skip_special_tokens=False))
+
+        text = decode(ids)
         pieces: list[Piece] = []
         end, word = 0, -1
         for count, token in enumerate(ids, 1):
             if token in special:
                 pieces.append(self._special(token))
                 continue
-            start, end = end, max(end, len(decode(ids[:count], skip_special_tokens=True).rstrip("\ufffd")))
+            start, end = end, max(end, len(decode(ids[:count]).rstrip("\ufffd")))
             word += word < 0 or text[start:end][:1].isspace()
-            pieces.append(Piece(self._named(token), start, end, word, 0))
+            pieces.append(Piece(self._named(token), start, end, word, 0, token != unknown))
         return text, pieces
 
     def _beginning(self) -> list[int]:

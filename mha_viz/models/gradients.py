@@ -32,8 +32,8 @@ def gradient_weighted(
     log-probability of ``word`` at the masked token ``place`` or as the next token, or, with ``other``, the cosine of
     the vectors of the two texts (:func:`mha_viz.models.answers.question_about`).
 
-    It says by how much s would rise if the weight grew by its own size and everything above followed, to first order. A
-    weight may matter and have a gradient near 0, where s is flat. ``words``: the sentence as words, in place of
+    It says by how much s would rise if the weight grew by its own size and later layers followed, to first order. A
+    weight may matter although its gradient is near 0, if s is flat there. ``words``: the sentence as words, in place of
     ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
     question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)

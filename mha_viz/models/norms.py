@@ -17,8 +17,8 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
     """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ of every head, W_O being its own slice, without b_O (equation 3): [layer, head,
     query, key]. Rows do not sum to 1.
 
-    It says how much a key gives a query, which is little where a large weight meets a short vector. It does not say
-    what the layers above make of it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
+    It says how much a key contributes to a query, which is little if a large weight meets a short vector. It does not
+    say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
     """
     reading, norms = encoder.through(text, pair, _Norms, words)
     assert isinstance(norms, _Norms)

@@ -12,13 +12,12 @@ import numpy as np
 from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.attention import Weights
+from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.attention.answers import MASK, Question
 from mha_viz.corpus import grammar
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
-from mha_viz.heads import AnyHead, Head
 from mha_viz.models import ablation, answers, catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
@@ -56,21 +55,20 @@ def effect(
     progress: Callable[[Progress], None] | None = None,
     client: Client | None = None,
 ) -> CorpusEffect:
-    """What switching heads off does over a corpus, beside each other head of their layers.
+    """What switching heads off does over a corpus, compared with every other head of their layers.
 
     What is measured follows from the model: the fall of log p of a masked word, one in each sentence; the rise of the
     loss of a causal model, per token; else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
     words are those that a head with that role attends from: the dependents where ``direction`` is "dep_to_head", else
     their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
-    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: further heads
-    with the role, which are no controls.
+    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
+    with the role, which are not controls.
 
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean" over the built-in sentences, or
-    "uniform". ``most``: so many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
+    "uniform". ``most``: how many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
     client, whose workers read the files, as for ``profile``.
 
-    Raises CorpusError, also where there is no such relation; SettingError; UnknownHead; ModelError's family;
-    ClusterError.
+    Raises CorpusError, also if there is no such relation; SettingError; UnknownHead; ModelError's family; ClusterError.
 
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']

@@ -49,14 +49,14 @@ def decoder_heads(
     device: str = "cpu",
     progress: Callable[[float], None] = lambda _: None,
 ) -> DecoderHeads:
-    """What each head of a causal model does on random tokens that are repeated once, beside the same model with random
-    weights: mean weights for induction, the duplicate token, the previous token and the sink.
+    """What each head of a causal model does on random tokens that are repeated once, compared with random weights: mean
+    weights for induction, the duplicate token, the previous token and the sink.
 
-    ``length`` tokens, each different, come twice; special tokens are left out. ``draws`` sequences follow from
-    ``seed``. ``progress`` is called with the share that is done.
+    A sequence is ``length`` different tokens, repeated once; special tokens are left out. ``draws`` sequences follow
+    from ``seed``. ``progress`` is called with the share that is done.
 
-    Raises ModelUnsupported for a model that is not causal, SettingError for a length or a number of draws that cannot
-    be had, ModelError's family.
+    Raises ModelUnsupported for a model that is not causal, SettingError for a length or a number of draws out of range,
+    ModelError's family.
 
     >>> roles = mv.decoder_heads("repeater", draws=10).roles()
     >>> sorted({role.measure for role in roles})

@@ -89,11 +89,11 @@ def profile(
     ``corpus``: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
     built-in corpus, or a corpus from ``open_corpus``; ``name`` renames it. ``model``: as for ``load``, or an encoder.
     ``also``: a second corpus of another origin, or the profile of the same model on one, as with ``--and``: the roles
-    of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both.
-    ``out``: a folder for the tables, in which a study that was stopped continues. ``batch``: at most so many pieces per
-    batch, which affects speed and memory but no number. ``device``: "cpu" or "cuda". ``progress`` is called after each
-    batch with ``done`` and ``total`` pieces of a corpus and their ``fraction``; a second corpus comes first.
-    ``client``: a Dask client, whose workers measure shards of the files; they and ``out`` must be there for all.
+    of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both. ``out``: a
+    folder for the tables, in which a study that was stopped continues. ``batch``: the most pieces per batch, which
+    affects speed and memory, not results. ``device``: "cpu" or "cuda". ``progress`` is called after each batch with
+    ``done`` and ``total`` pieces of a corpus and their ``fraction``; a second corpus comes first. ``client``: a Dask
+    client, whose workers measure shards of the files; all of them must have access to the files and to ``out``.
 
     Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of another model,
     ModelError's family, ExportError where ``out`` cannot be written, and ClusterError where a cluster fails.
@@ -146,6 +146,6 @@ def measure(
 def open_profile(folder: str | os.PathLike[str]) -> Profile:
     """The profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder: equal to the one that was saved.
 
-    Raises CorpusError where there is none, or it is damaged.
+    Raises CorpusError if there is none or it is damaged.
     """
     return read_profile(Path(folder))

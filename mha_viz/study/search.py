@@ -19,10 +19,10 @@ import numpy.typing as npt
 from mha_viz.analysis.links import Conditions, Link, Search, coincides
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.syntax import pointers
+from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.heads import AnyHead, Head
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import batches, plan
@@ -61,10 +61,11 @@ def search(
     """The sentences of a corpus where a head has its strongest links, with counts of all of them.
 
     ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name such as "L3H1". The conditions are those of
-    :class:`Conditions`. ``most``: at most so many sentences are listed, one link each; ``progress`` is called after
-    each part of the corpus with ``done`` and ``total`` sentences.
+    :class:`Conditions`. ``most``: the number of sentences to list, one link each; ``progress`` is called after each
+    part of the corpus with ``done`` and ``total`` sentences.
 
-    Raises CorpusError, also where the corpus lacks the annotation that is asked for; UnknownHead; ModelError's family.
+    Raises CorpusError, also if the corpus lacks the annotation that a condition needs; UnknownHead; ModelError's
+    family.
 
     >>> mv.search("grammar", "L1H2", "toy", relation="nsubj", dependent_pos="PRON").table()["query"][0]
     'They'

@@ -39,10 +39,9 @@ def profiles(
 ) -> list[Profile]:
     """The profile of every model on every corpus, the corpora of one model after the other.
 
-    ``corpora`` and ``models`` hold what :func:`mha_viz.profile` takes, one each; snapshots of a training are models,
-    such as "toy@400". ``out``: a folder that gets one for each profile, ``MODEL/CORPUS``, and ``profiles.csv``, the
-    table of :func:`side_by_side`. The other arguments and the errors are those of ``profile``; SettingError where
-    nothing is given.
+    ``corpora`` and ``models`` are lists of what :func:`mha_viz.profile` takes; snapshots of a training are models, such
+    as "toy@400". ``out``: a folder that gets one for each profile, ``MODEL/CORPUS``, and ``profiles.csv``, the table of
+    :func:`side_by_side`. The other arguments and the errors are those of ``profile``; SettingError if a list is empty.
 
     >>> [p.model for p in mv.profiles(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, gold
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.study.run import one_pass
 from mha_viz.study.tally import Tally
 
@@ -42,15 +42,15 @@ def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
 
 
 def history(
-    name: str, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
+    folder: Path, seed: int, sentences: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> pd.DataFrame:
-    """:func:`evaluate` at every snapshot of a built-in model; the first column is ``step``."""
+    """:func:`evaluate` at every snapshot in a model's folder; the first column is ``step``. Raises ModelBroken."""
     import pandas as pd
 
-    steps = snapshots.steps(asset(name))
+    steps = snapshots.steps(folder)
     tables = []
     for number, step in enumerate(steps, 1):
-        table = evaluate(load(f"{name}@{step}"), seed, sentences)
+        table = evaluate(Encoder.from_folder(snapshots.unpacked(folder, step)), seed, sentences)
         table.insert(0, "step", step)
         tables.append(table)
         progress(number, len(steps))

@@ -39,12 +39,12 @@ def used_roles(
     progress: Callable[[float], None] = lambda _: None,
 ) -> Profile:
     """The profile with a table ``used``: for each of its roles of syntax and coreference, what switching the head off
-    does to the words that it attends from, beside each other head of its layer without the role, over a corpus.
+    does to the words that it attends from, compared with every other head of its layer without the role, over a corpus.
 
-    ``model``: its encoder, where it is at hand. ``method``, ``most`` and ``device`` are as for ``effect``; ``progress``
+    ``model``: its encoder, if already loaded. ``method``, ``most`` and ``device`` are as for ``effect``; ``progress``
     is called with the share that is done. A role without a case in the corpus has no row.
 
-    Raises CorpusError where no role can be measured, SettingError for a model that is not the profile's, and as
+    Raises CorpusError if no role can be measured, SettingError for a model that is not the profile's, and as
     ``effect``.
     """
     import pandas as pd

@@ -1,6 +1,7 @@
 """The attention of the toy model at every kept step of its training, on one sentence: what the page plays.
 
-``python -m mha_viz.training.toy_maps The cat sleeps .`` writes the maps of that sentence to ``assets/toy_maps.npz``.
+``python -m mha_viz.training.toy_maps toy assets/toy The cat sleeps .`` writes the maps of that sentence, by the model
+in that folder, to ``assets/toy_maps.npz``; with ``hidden``, to ``assets/hidden_maps.npz``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import io
 import sys
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +19,8 @@ import numpy.typing as npt
 from mha_viz.errors import ResultUnreadable
 from mha_viz.files.assets import asset
 
-FILE = "toy_maps.npz"
-MODEL = "toy"
+TOY = "toy"
+HIDDEN = "hidden"  # the same model trained on masked words alone
 
 
 class ToyMaps(NamedTuple):
@@ -29,13 +31,14 @@ class ToyMaps(NamedTuple):
     maps: npt.NDArray[np.float32]
 
 
-def measure(forms: Sequence[str]) -> ToyMaps:
-    """The maps of a sentence, given as its words, by the model at each of its kept steps."""
+def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
+    """The maps of a sentence, given as its words, by the model in a folder at each of its kept steps."""
     from mha_viz.models import snapshots
-    from mha_viz.models.encoder import load
+    from mha_viz.models.encoder import Encoder
 
-    steps = snapshots.steps(asset(MODEL))
-    readings = [load(f"{MODEL}@{step}").encode_words(list(forms)).by_words().content() for step in steps]
+    steps = snapshots.steps(folder)
+    models = (Encoder.from_folder(snapshots.unpacked(folder, step)) for step in steps)
+    readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     return ToyMaps(tuple(forms), np.array(steps), np.stack([reading.weights for reading in readings]))
 
 
@@ -53,10 +56,10 @@ def to_bytes(recorded: ToyMaps) -> bytes:
 
 
 @cache
-def shipped() -> ToyMaps:
-    """The maps that come with the app. Raises ResultUnreadable."""
+def shipped(name: str = TOY) -> ToyMaps:
+    """The maps that come with the app, of TOY or HIDDEN. Raises ResultUnreadable."""
     try:
-        with np.load(asset(FILE), allow_pickle=False) as file:
+        with np.load(asset(f"{name}_maps.npz"), allow_pickle=False) as file:
             words = tuple(str(word) for word in file["words"])
             return ToyMaps(words, file["steps"], file["maps"].astype(np.float32))
     except (OSError, ValueError, KeyError) as error:
@@ -66,4 +69,4 @@ def shipped() -> ToyMaps:
 
 
 if __name__ == "__main__":
-    asset(FILE).write_bytes(to_bytes(measure(sys.argv[1:])))
+    asset(f"{sys.argv[1]}_maps.npz").write_bytes(to_bytes(measure(sys.argv[3:], Path(sys.argv[2]))))

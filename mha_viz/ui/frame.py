@@ -46,6 +46,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
   [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 190px; min-width: 150px; }
   .st-key-tour_way p > span:first-child:not(:last-child) { display: none; }
 }
+@media (max-width: 1000px) { [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 270px; } }
 @media (max-width: 640px) {
   [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { flex: 1 1 calc(100% - 7rem); min-width: 0; }
   .st-key-pages { flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }

@@ -20,6 +20,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
+from mha_viz.corpus.excerpting import read_excerpts
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL, Source, words
@@ -28,7 +29,6 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
 from mha_viz.quotes import series
-from mha_viz.study.excerpting import read_excerpts
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office

@@ -17,7 +17,11 @@ from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_c
 
 _STYLE = """
 <style>
-@media (max-width: 640px) { .st-key-lab_result > div > .stHorizontalBlock { flex-direction: column-reverse; } }
+@media (max-width: 1000px) {
+  .st-key-lab_result > div > .stHorizontalBlock { flex-direction: column-reverse; }
+  .st-key-lab_result > div > .stHorizontalBlock > .stColumn,
+  .stHorizontalBlock:has(> .stColumn .st-key-lab_settings) > .stColumn { min-width: 100%; }
+}
 </style>
 """
 

@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.costs import divisors
+from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.heads import is_number
 from mha_viz.numerals import counted, duration
 from mha_viz.training import record
 from mha_viz.training.look import limits

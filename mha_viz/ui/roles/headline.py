@@ -30,7 +30,8 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     """How many heads do something that has a name, in one sentence, and what the corpus is too small for."""
     profile = evidence.profiles[0]
     layers, heads = profile.shape
-    st.markdown(f"### What the {layers * heads} heads of {plain(model.label)} do")
+    label = f"{model.label}," if "," in model.label else model.label
+    st.markdown(f"### What the {layers * heads} heads of {plain(label)} do")
     st.markdown(_sentence(len({finding.head for finding in evidence.findings()}), layers * heads))
     pieces = profile.facts["counts"].get("pieces", FEW)
     if pieces < FEW:

@@ -38,14 +38,17 @@ BASELINES = {
     "verb_subject": "best fixed offset",
     "pronoun_antecedent": "nearest candidate",
 }
-MODEL = "toy"
+MODEL = toy_maps.TOY
+TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
+TRAINING = "trained"  # the parameter of the URL, and what it begins with
+GAIN = 0.1  # over the baseline, from which on a head counts as doing a task
 PARAMETER = "snapshot"
 PLAYER = "learning_player"
 LONG = range(9, 14)  # words of the sentence that is drawn
 _STYLE = """
 <style>
-.st-key-learning_scores table { font-size: 0.9rem; }
-@media (max-width: 640px) { .st-key-learning_scores :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
+.st-key-learning_scores table, .st-key-learning_both table { font-size: 0.9rem; }
+@media (max-width: 640px) { [class*="st-key-learning_"] :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
 </style>
 """
 
@@ -68,16 +71,33 @@ class Drawn(NamedTuple):
 
 
 def show() -> None:
-    """The slider, what the heads can do at that step, and every head's map of one sentence."""
+    """Both trainings side by side; of the one that is chosen the slider, what the heads can do at that step, and every
+    head's map of one sentence."""
     st.html(_STYLE)
     st.markdown("### How it learned")
     saved_steps = snapshots.steps(asset(MODEL))
     st.markdown(
         "The model started with random weights and practised four questions: which word is hidden, which word comes "
-        "before, who a pronoun refers to, and what a subject does. No head was assigned any of them. The model was "
-        f"saved at {len(saved_steps)} steps; at each, every head was measured on *held-out* sentences, which the model "
-        "never saw in training. Press *Play*, or move the slider.",
+        "before, who a pronoun refers to, and what a subject does. No head was assigned any of them. **A second "
+        "model** started with the same weights and was asked the first question only: what its heads do came by itself."
+        f" Each was saved at {len(saved_steps)} steps; at each, every head was measured on "
+        "*held-out* sentences, which the models never saw in training.",
         width=900,
+    )
+    with st.container(key="learning_both"):
+        st.markdown("\n".join(_both_trainings()))
+    st.caption(
+        "From: the first saved step from which on the best head stays 10 points or more above the baseline. The "
+        "second model comes as these numbers and maps alone; other pages show the first."
+    )
+    st.session_state["learning_trained"] = trained()
+    st.segmented_control(
+        "Trained on",
+        list(TRAININGS),
+        format_func=TRAININGS.__getitem__,
+        key="learning_trained",
+        on_change=_on_trained,
+        required=True,
     )
     _at_a_step(list(saved_steps), theme(), navigation.page("explore"))
 
@@ -91,13 +111,14 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown(f"**Every head at each step**; rows: from, columns: to. *{drawn().text}*")
-        player({**_recorded(colours), "at": saved_steps.index(step)}, PLAYER, _on_step)
-        parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
-        st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
+        player({**_recorded(trained(), colours), "at": saved_steps.index(step)}, PLAYER, _on_step)
+        if trained() == MODEL:
+            parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
+            st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
     with right:
         st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
         for task in TASKS:
-            chart = _score_chart(task, step, colours)
+            chart = _score_chart(trained(), task, step, colours)
             st.plotly_chart(legible(chart), key=f"scores_{task}", theme=None, config=CONFIG)
 
 
@@ -106,16 +127,64 @@ def charts() -> list[Chart]:
     saved_steps = snapshots.steps(asset(MODEL))
     wanted_step = st.query_params.get(PARAMETER, "")
     step = int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[-1]
-    about = f"Every head of the toy model over its training, on held-out sentences; step {step:,} is marked."
+    about = (
+        f"Every head of the toy model over its training on {TRAININGS[trained()]}, on held-out sentences; step "
+        f"{step:,} is marked."
+    )
     return [
-        Chart(f"Training: {words}", f"training-{task}", partial(_score_chart, task, step), about)
+        Chart(f"Training: {words}", f"training-{task}", partial(_score_chart, trained(), task, step), about)
         for task, words in TASKS.items()
     ]
 
 
-def _score_chart(task: str, step: int, colours: Theme) -> Any:
+def trained() -> str:
+    """Which of TRAININGS the URL asks for."""
+    wanted = st.query_params.get(TRAINING, "")
+    return wanted if wanted in TRAININGS else MODEL
+
+
+@guarded()
+def _on_trained() -> None:
+    chosen = st.session_state["learning_trained"]
+    address.go(**{TRAINING: None if chosen == MODEL else chosen})
+
+
+def _both_trainings() -> list[str]:
+    """The table of both trainings: of each task the baseline and, of either model, its best head at the end and since
+    when."""
+    lines = [
+        f"| best head at the end | baseline | {' | '.join(f'trained on {words}' for words in TRAININGS.values())} |",
+        "| --- | --- | --- | --- |",
+    ]
+    for task, name in TASKS.items():
+        cells = [_at_the_end(model, task) for model in TRAININGS]
+        baseline = f"{BASELINES[task]} {percent(_final(MODEL, task)['baseline'])}"
+        lines.append(f"| **{name}** | {baseline} | {' | '.join(cells)} |")
+    return lines
+
+
+def _at_the_end(model: str, task: str) -> str:
+    best, since = _final(model, task), since_step(model, task)
+    when = "less than 10 points above the baseline" if since is None else f"from step {since:,}"
+    return f"{both(Head(int(best['layer']), int(best['head'])))} **{percent(best['accuracy'])}**, {when}"
+
+
+def _final(model: str, task: str) -> Any:
+    return _best(model, task, int(history(model)["step"].max()))
+
+
+def since_step(model: str, task: str) -> int | None:
+    """The first saved step from which on the best head of a task stays GAIN above the baseline; None for none."""
+    best = _history_of(model, task).groupby("step")["accuracy"].max()
+    baseline = _history_of(model, task).groupby("step")["baseline"].first()
+    below = best.index[(best - baseline < GAIN).to_numpy()]
+    later = best.index[best.index > below.max()] if len(below) else best.index
+    return int(later[0]) if len(later) else None
+
+
+def _score_chart(model: str, task: str, step: int, colours: Theme) -> Any:
     words = TASKS[task]
-    return scores(_history_of(task), step, f"{words[:1].upper()}{words[1:]}", colours)
+    return scores(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
 
 
 @guarded()
@@ -125,38 +194,38 @@ def _on_step() -> None:
         address.go(**{PARAMETER: None if step == saved_steps[-1] else str(step)})
 
 
-@lasting(2)
-def _recorded(colours: Theme) -> Mapping[str, Any]:
+@lasting(4)
+def _recorded(model: str, colours: Theme) -> Mapping[str, Any]:
     """What the browser is sent of all steps; nobody may change it, for other visitors are sent it too."""
-    recorded, pairs = toy_maps.shipped(), drawn().pairs
+    recorded, pairs = toy_maps.shipped(model), drawn().pairs
     count = len(recorded.words)
     places = np.full((len(TASKS), count), -1)  # [task, word]
     for task, (first, second) in enumerate(pairs[name] for name in TASKS):
         places[task, first] = second
     layers, heads = recorded.maps.shape[1:3]
     recording = Recording(
-        key=MODEL,
+        key=model,
         steps=recorded.steps.tolist(),
         words=recorded.words,
         names=[str(Head(layer, head)) for layer in range(layers) for head in range(heads)],
         maps=recorded.maps.reshape(len(recorded.steps), -1, count, count),
         relations=[f"{words}: {drawn().named(task)}" for task, words in TASKS.items()],
         places=places,
-        captions=[f"Best heads: {_best_heads(step)}." for step in recorded.steps.tolist()],
+        captions=[f"Best heads: {_best_heads(model, step)}." for step in recorded.steps.tolist()],
     )
     return frames(recording, 0, colours)
 
 
 @cache
-def history() -> Any:
+def history(model: str = MODEL) -> Any:
     """Every head's score at every step that is kept, on sentences that the model never saw."""
     import pandas as pd
 
-    return pd.read_csv(asset("toy_history.csv"))
+    return pd.read_csv(asset(f"{model}_history.csv"))
 
 
-def _history_of(task: str) -> Any:
-    table = history()
+def _history_of(model: str, task: str) -> Any:
+    table = history(model)
     return table[table["task"] == task]
 
 
@@ -194,15 +263,15 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
     return None
 
 
-def _best(task: str, step: int) -> Any:
+def _best(model: str, task: str, step: int) -> Any:
     """The row of the head that is best at a task at this step."""
-    table = _history_of(task)
+    table = _history_of(model, task)
     at_step = table[table["step"] == step]
     return at_step.loc[at_step["accuracy"].idxmax()]
 
 
-def _best_heads(step: int) -> str:
-    best = {words: _best(task, step) for task, words in TASKS.items()}
+def _best_heads(model: str, step: int) -> str:
+    best = {words: _best(model, task, step) for task, words in TASKS.items()}
     return ", ".join(
         f"{words} {Head(int(row['layer']), int(row['head']))} {percent(row['accuracy'])}" for words, row in best.items()
     )
@@ -210,14 +279,14 @@ def _best_heads(step: int) -> str:
 
 def _scores(step: int) -> None:
     """The best head of each task at this step, beside the rule, and its weight in the sentence that is drawn."""
-    recorded = toy_maps.shipped()
+    recorded = toy_maps.shipped(trained())
     maps = recorded.maps[recorded.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
         f"| after {counted(step, 'step')} | best head | right | baseline | its weight in the sentence below |",
         "| --- | --- | --- | --- | --- |",
     ]
     for task, name in TASKS.items():
-        best = _best(task, step)
+        best = _best(trained(), task, step)
         head = Head(int(best["layer"]), int(best["head"]))
         weight = f"{drawn().named(task)}: {maps[(*head, *drawn().pairs[task])]:.2f}"
         shares = (

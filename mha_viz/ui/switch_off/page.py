@@ -39,6 +39,11 @@ from mha_viz.ui.takeaway import Chart
 EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
 Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
+_STYLE = """
+<style>
+@media (max-width: 1000px) { .stHorizontalBlock > .stColumn { min-width: 100%; } }
+</style>
+"""
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
     "that a head is useless: others may do the same, and this is one sentence and one measure of change."
@@ -48,6 +53,7 @@ CAUTION = (
 def show(what: PageRequest) -> None:
     """The page, from what the URL asks for. CoNLL-U that was pasted is read as the sentence it holds."""
     say_complaint()
+    st.html(_STYLE)
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
     if two_stacks.refused(what.where, "heads are switched off"):

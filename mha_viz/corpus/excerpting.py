@@ -17,7 +17,7 @@ from mha_viz.corpus.uploads import BOUNDS, NEUTRAL
 from mha_viz.errors import CorpusError
 from mha_viz.process import apart
 
-CHILD = "mha_viz.study.excerpting"
+CHILD = "mha_viz.corpus.excerpting"
 
 
 def read_excerpts(data: bytes, spans: Sequence[Span]) -> dict[Span, Sentence]:

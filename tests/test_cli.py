@@ -128,7 +128,7 @@ def test_the_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("toy train", {"--kind", "--help", "--seed", "--out", "--steps"}),
         ("toy evaluate", {"--help", "--seed", "--out", "--format", "--sentences", "--model"}),
-        ("toy history", {"--kind", "--help", "--seed", "--out", "--format", "--sentences"}),
+        ("toy history", {"--kind", "--folder", "--help", "--seed", "--out", "--format", "--sentences"}),
         ("toy effects", {"--help", "--seed", "--out", "--format", "--sentences"}),
     ],
 )

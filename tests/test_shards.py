@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mha_viz.corpus import cutting, limits, stored
 from mha_viz.corpus.cutting import content, cut
-from mha_viz.corpus.reading import CONLLU, PLAIN, read_part
+from mha_viz.corpus.reading import CONLLU, PLAIN, parse_file, read_part
 from mha_viz.corpus.sources import open_corpus
 from mha_viz.corpus.treebank import START, Corpus, Sentence
 from mha_viz.errors import CorpusError, CorpusMissing
@@ -207,6 +207,16 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     monkeypatch.setattr(limits, "MAX_BYTES", 1000)
     with pytest.raises(CorpusError, match="without a place to cut it"):
         cut(str(written(tmp_path, "t.txt", "x" * 2000)), 100)
+
+
+def test_an_upload_is_its_bytes_and_nothing_is_unpacked_or_looked_up(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="not UTF-8"):
+        parse_file(gzip.compress(TEXT.encode()), "g.txt.gz")
+    written(tmp_path, "other.txt", TEXT)
+    for name in (str(tmp_path / "other.txt"), str(tmp_path), str(tmp_path / "*")):
+        uploaded = parse_file(b"one two\n", name)
+        assert isinstance(uploaded, Corpus)
+        assert [sentence.forms for sentence in uploaded.sentences] == [("one", "two")]
 
 
 # ---- What cannot be read is left out, and named ----------------------------------------------------------------------

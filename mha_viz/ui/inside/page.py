@@ -42,7 +42,9 @@ COST = "cost"  # no step is open: the calculator follows the map
 # Charts keep a width at which their labels can be read; on a phone they scroll.
 _STYLE = """
 <style>
-@media (max-width: 640px) { .st-key-wide_inside_costs :is(td, th) { padding: 3px; font-size: 0.8rem; overflow-wrap: normal; } }
+@media (max-width: 640px) {
+  .st-key-wide_inside_costs :is(td, th) { padding: 3px; font-size: 0.8rem; overflow-wrap: normal; }
+}
 .st-key-wide_inside_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
 .st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }

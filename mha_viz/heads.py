@@ -40,7 +40,8 @@ class Head(NamedTuple):
         try:
             layer, head = (index(part) for part in given)
         except (TypeError, ValueError) as error:
-            raise UnknownHead(f"{str(given)[:40]!r} is not a head.", _NAMES) from error
+            several = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
+            raise UnknownHead(f"{str(given)[:40]!r} is not a head.", f"{_NAMES}{several}") from error
         if any(isinstance(part, bool) for part in given):
             raise UnknownHead(f"{str(given)[:40]!r} is not a head.", _NAMES)
         return cls(layer, head)

@@ -21,11 +21,13 @@ from mha_viz.analysis.replication import (
     Measurement,
     Replication,
 )
+from mha_viz.analysis.replication import replicate as replicated
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.cli.outcomes import lines
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
+from mha_viz.files.assets import asset
 from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 
@@ -75,11 +77,11 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys
     assert "subject → its verb (nsubj)" in stdout
     assert "dep_to_head" not in stdout
     after = next(line for line in printed if "token → the one after" in line)
-    assert after.split().count("none") == 2, "no baseline is defined for a threshold"
-    assert "Baseline “none”: by definition; position and delimiter heads have a threshold." in stdout
+    assert float(after.split()[-2].replace(",", "")) < 60 * 20, "rows with a token after them"
+    assert "Position and delimiter heads have a threshold; their baseline is evenly spread attention." in stdout
     roles = len(both[0])
     assert printed[-1].startswith("toy: ")
-    assert f" of {roles} roles of 1.conllu hold on 3.conllu." in printed[-1]
+    assert f" of {roles} roles of 1.conllu hold on 3.conllu, 1 of them marked *." in printed[-1]
     table = pd.read_csv(out)
     assert list(table.columns) == list(HEADING)
     assert len(table) == len(both[0])
@@ -116,7 +118,7 @@ def finding(role: str, detail: str) -> Finding:
 def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     here = Measurement(0.52, 0.5, 1234)
     replications = [
-        Replication(finding("syntax", "nsubj head_row"), here, HOLDS),
+        Replication(finding("syntax", "nsubj head_row")._replace(beats_upos=False), here, HOLDS),
         Replication(finding("syntax", "obj head_to_dep"), here, RULE),
         Replication(finding("syntax", "xyz dep_to_head"), None, ABSENT),
         Replication(finding("delimiter", "sep"), here, FAILS),
@@ -126,7 +128,7 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     there, other = (Profile({**facts, "corpus": name}, {}) for name in ("A", "B " * 40))
     table = lines(replications, there, other)
     assert [line.split("  ")[1] for line in table[2:7]] == [
-        "its verb → subject (nsubj)",
+        "its verb → subject (nsubj) *",
         "object ← its verb, most of all (obj)",
         "dependent → its head (xyz)",
         "any token → [SEP]",
@@ -140,11 +142,11 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
         "holds",
     ]
     assert table[2].split()[-5:] == ["200", "0.520", "0.500", "1,234", "holds"]
-    assert table[5].split()[-10:-5] == ["200", "0.520", "none", "1,234", "the"]
+    assert table[5].split()[-10:-5] == ["200", "0.520", "0.500", "1,234", "the"]
     short = "B B B B B B B B B B B B B…"
     assert table[0].endswith(short)
     assert table[-1] == (
-        f"m: 2 of 5 roles of A hold on {short}. "
+        f"m: 2 of 5 roles of A hold on {short}, 1 of them marked *. "
         "1: a simple rule does as well. 1: the head does not do it. 1: not annotated."
     )
 
@@ -159,6 +161,33 @@ def test_a_shipped_profile_is_named_by_its_model_unless_a_folder_is_called_so(
     (tmp_path / "toy").mkdir()
     assert replicate(Path("toy"), treebank(tmp_path, 1)) == 3
     assert "holds no profile" in capsys.readouterr().err
+
+
+def test_a_profile_is_compared_as_it_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = treebank(tmp_path, 2)
+    assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
+    assert profile(other, tmp_path / "two") == 0
+    assert replicate(tmp_path / "one", other, "--out", str(tmp_path / "a.csv")) == 0
+    assert replicate(tmp_path / "one", tmp_path / "two", "--out", str(tmp_path / "b.csv")) == 0
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    capsys.readouterr()
+    assert replicate(tmp_path / "one", tmp_path / "one") == 5
+    assert "the same corpus" in capsys.readouterr().err
+    assert profile(tmp_path / "two", tmp_path / "three") == 5
+    assert "is a profile, not a corpus" in capsys.readouterr().err
+    assert main(["search", "toy/L0H0", str(tmp_path / "two")]) == 5
+
+
+def test_a_profile_replicates_itself() -> None:
+    """Every number of the second corpus is that of the first one where both are the same."""
+    one = read_profile(asset("profiles") / "minilm" / "ewt")
+    table = replicated(one.findings(), one).table
+    assert {"syntax", "position", "delimiter", "broad"} == set(table["role"])
+    for there, here in (("score", "score_here"), ("baseline", "baseline_here"), ("n", "n_here")):
+        pd.testing.assert_series_equal(table[here], table[there], check_names=False)
+    by_rule = table[table["role"] == "syntax"]
+    assert (by_rule["upos_baseline_here"] == by_rule["upos_baseline"]).all()
+    assert set(table["outcome"]) == {"holds"}
 
 
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

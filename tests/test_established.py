@@ -209,6 +209,14 @@ def test_thresholds_are_met_or_not(finding: Finding, score: float, outcome: str)
     assert replicate([finding], here(**tables))[0].outcome == outcome
 
 
+@pytest.mark.parametrize(("mass", "share", "outcome"), [(0.4, 0.9, HOLDS), (0.51, 0.1, HOLDS), (0.5, 0.89, FAILS)])
+@pytest.mark.parametrize("low", [math.nan, 0.89])
+def test_a_position_is_met_by_its_mass_or_by_its_share(mass: float, share: float, outcome: str, low: float) -> None:
+    line = {"layer": 0, "head": 1, "offset": -1, "mass": mass, "share_of_maxima": share}
+    finding = role("position", "previous", 0.9, low=low)
+    assert replicate([finding], here(position=frame("position", line)))[0].outcome == outcome
+
+
 def test_the_table_shows_both_corpora() -> None:
     finding = role("syntax", "obj dep_to_head", 0.7)
     lines = replicate([finding], treebank(0.6, 0.5, 0.65)).table

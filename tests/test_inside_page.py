@@ -17,7 +17,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 import torch
-from transformers import GPT2Config, GPT2Model
+from transformers import AutoModel, GPT2Config, GPT2Model
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import Attention, Head
@@ -328,12 +328,14 @@ NORMS = {
 def test_x_is_called_normalised_where_the_layer_does_so_first(family: str, tiny_folder: Callable[[str], Path]) -> None:
     folder = tiny_folder(family)
     encoder, entered = Encoder.from_folder(folder), []
-    block = encoder._model.get_submodule(BLOCKS[family])
-    hook = block.register_forward_pre_hook(
+    plain_model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    block = plain_model.get_submodule(BLOCKS[family])
+    block.register_forward_pre_hook(
         lambda _, given, named: entered.append((given or tuple(named.values()))[0].clone()), with_kwargs=True
     )
+    with torch.no_grad():
+        plain_model(torch.tensor([encoder.vocabulary("One dog barks.").input_ids]))
     trace = encoder.trace("One dog barks.", layer=1)
-    hook.remove()
     first = family in NORMS
     assert trace.pre_norm is first
     if trace.entered is not None:

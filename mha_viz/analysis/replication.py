@@ -32,18 +32,22 @@ OUTCOMES = (HOLDS, RULE, FAILS, FEW, ABSENT)
 HEADING = (
     *("layer", "head", "role", "detail", "status", "outcome"),
     *("score", "baseline", "n", "score_here", "baseline_here", "n_here", "ci_low_here", "ci_high_here"),
+    *("upos_rule", "upos_baseline", "beats_upos", "upos_baseline_here"),
 )
 
 
 class Measurement(NamedTuple):
-    """What a head scores on a corpus; the interval is NaN where the score is no share of cases, and the baseline where
-    it is not kept."""
+    """What a head scores on a corpus; the interval is NaN where the score is no share of cases. ``upos``: what the
+    nearest word of one part of speech scores there, NaN except for syntax. ``is_met``: whether a role with a threshold
+    meets it."""
 
     score: float
     baseline: float
     n: int
     low: float = math.nan
     high: float = math.nan
+    upos: float = math.nan
+    is_met: bool = False
 
 
 class Replication(NamedTuple):
@@ -62,7 +66,8 @@ class Replications(tuple[Replication, ...]):
     @property
     def table(self) -> pd.DataFrame:
         """One row per role: its head, layers and heads counted from 0, what it is, the outcome, and accuracy (the share
-        for roles with a threshold), baseline and number of cases on both corpora, with the interval on this one."""
+        for roles with a threshold), baseline and number of cases on both corpora, with the interval on this one; of
+        syntax also the best rule by part of speech, and whether the head does better on the corpora of the profile."""
         import pandas as pd
 
         return pd.DataFrame([_cells(*replication) for replication in self], columns=list(HEADING))
@@ -96,17 +101,11 @@ def _replicated(finding: Finding, here: Measurement | None) -> Replication:
     if here.n < CASES:
         return Replication(finding, here, FEW)
     if finding.role not in ("syntax", "coreference"):
-        return Replication(finding, here, HOLDS if _meets(finding, here.score) else FAILS)
+        return Replication(finding, here, HOLDS if here.is_met else FAILS)
     if here.score - here.baseline >= GAIN - ROUNDING:
         return Replication(finding, here, HOLDS)
     lowest = finding.score if math.isnan(finding.lowest) else finding.lowest
     return Replication(finding, here, RULE if here.high >= lowest else FAILS)
-
-
-def _meets(finding: Finding, score: float) -> bool:
-    if finding.role == "position":
-        return score > MASS if math.isnan(finding.low) else score >= SHARE
-    return score > DELIMITER if finding.role == "delimiter" else score >= BROAD
 
 
 class _Measured:
@@ -126,15 +125,30 @@ class _Measured:
         table = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}[finding.role]
         if table not in self._tables:
             return None
+        n, baseline = self._even(finding)
         if finding.role == "position":
             offset = next(offset for offset, detail in POSITIONS.items() if detail == finding.detail)
             line = self._line(table, ["layer", "head", "offset"], (*finding.head, offset))
-            score = line["mass" if math.isnan(finding.low) else "share_of_maxima"]
+            score = float(line["mass" if math.isnan(finding.low) else "share_of_maxima"])
+            is_met = line["mass"] > MASS or line["share_of_maxima"] >= SHARE
+        elif finding.role == "delimiter":
+            score = float(self._line(table, ["layer", "head"], finding.head)[finding.detail])
+            is_met = score > DELIMITER
         else:
-            column = finding.detail if finding.role == "delimiter" else "normalised"
-            score = self._line(table, ["layer", "head"], finding.head)[column]
-        baseline = float(self._tables[table]["normalised"].mean()) if finding.role == "broad" else math.nan
-        return Measurement(float(score), baseline, self._rows)
+            score = float(self._line(table, ["layer", "head"], finding.head)["normalised"])
+            is_met, baseline = score >= BROAD, float(self._tables[table]["normalised"].mean())
+        return Measurement(score, baseline, n, is_met=bool(is_met))
+
+    def _even(self, finding: Finding) -> tuple[int, float]:
+        """The number of cases of a role with a threshold, and what evenly spread attention scores: the same for all
+        heads, and known where a head meets the threshold; else the number of tokens, and NaN."""
+        roles = self._tables.get("candidates", self._tables.get("roles"))
+        if roles is not None:
+            same = roles[(roles["role"] == finding.role) & (roles["detail"] == finding.detail)]
+            same = same[same["ci_low"].isna() == math.isnan(finding.low)]
+            if len(same):
+                return int(same["n"].iloc[0]), float(same["baseline"].iloc[0])
+        return self._rows, math.nan
 
     def _syntax(self, finding: Finding) -> Measurement | None:
         if "syntax" not in self._tables:
@@ -145,8 +159,12 @@ class _Measured:
         cell = self._line("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
         if cell is None:
             return Measurement(math.nan, math.nan, 0)
-        offset = self._line("syntax_baselines", [*columns, "baseline"], (level, relation, direction, "offset"))
-        return _counted(cell, float(offset["accuracy"]))
+        offset, upos = (
+            self._line("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
+            for baseline in ("offset", "pos")
+        )
+        counted_cell = _counted(cell, float(offset["accuracy"]))
+        return counted_cell if upos is None else counted_cell._replace(upos=float(upos["accuracy"]))
 
     def _coreference(self, finding: Finding) -> Measurement | None:
         if "coreference" not in self._tables:
@@ -174,4 +192,5 @@ def _counted(line: Any, baseline: float) -> Measurement:
 def _cells(finding: Finding, here: Measurement | None, outcome: str) -> tuple[Any, ...]:
     there = (finding.score, finding.baseline, finding.n)
     measured = here or Measurement(np.nan, np.nan, 0)
-    return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured)
+    by_upos = (finding.upos_rule, finding.upos, finding.beats_upos, measured.upos)
+    return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], *by_upos)

@@ -16,15 +16,16 @@ from mha_viz.quotes import shortened
 
 HEADINGS = ("head", "role", *("score", "baseline", "cases") * 2, "outcome")
 GROUPS = (2, 5)  # the columns where the numbers of each corpus begin
-BY_THRESHOLD = ("position", "delimiter")  # roles that no baseline is defined for
+BY_THRESHOLD = ("position", "delimiter")  # roles whose baseline is evenly spread attention
 MOST_OF_NAME = 26  # characters of a corpus over its columns
-NONE = "none"
-LEGEND = f"Baseline “{NONE}”: by definition; position and delimiter heads have a threshold."
+LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
+MARK = "*"
+NO_BETTER = f"{MARK} On the corpora of the profile, no better than the nearest word of one part of speech."
 GAP = "  "
 
 
 def lines(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
-    """The table with its headings, what "none" means where it stands there, and how many roles hold."""
+    """The table with its headings, what its marks and some baselines mean, and how many roles hold."""
     rows = [HEADINGS, *(_cells(replication) for replication in replications)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
     names = [one_line(shortened(profile.corpus, MOST_OF_NAME)) for profile in (there, here)]
@@ -33,6 +34,7 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
         widths[first + 2] += max(0, len(name) - room)
     table = [_corpora(names, widths), *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
+    legend += [NO_BETTER] if any(replication.finding.beats_upos is False for replication in replications) else []
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
 
 
@@ -47,8 +49,9 @@ def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:
 def _cells(replication: Replication) -> tuple[str, ...]:
     finding, here, outcome = replication
     there = Measurement(finding.score, finding.baseline, finding.n)
-    numbers = (*_numbers(finding, there), *_numbers(finding, here))
-    return (both(finding.head), _role(finding), *numbers, outcome.removesuffix(" here"))
+    numbers = (*_numbers(there), *_numbers(here))
+    role = f"{_role(finding)} {MARK}" if finding.beats_upos is False else _role(finding)
+    return (both(finding.head), role, *numbers, outcome.removesuffix(" here"))
 
 
 def _role(finding: Finding) -> str:
@@ -66,12 +69,11 @@ def _role(finding: Finding) -> str:
     return one_line(f"{linked} ({relation})")
 
 
-def _numbers(finding: Finding, measured: Measurement | None) -> tuple[str, str, str]:
+def _numbers(measured: Measurement | None) -> tuple[str, str, str]:
     """Score, baseline and number of cases on one corpus."""
     if measured is None:
         return "–", "–", "0"
-    baseline = NONE if finding.role in BY_THRESHOLD else _share(measured.baseline)
-    return _share(measured.score), baseline, f"{measured.n:,}"
+    return _share(measured.score), _share(measured.baseline), f"{measured.n:,}"
 
 
 def _share(value: float) -> str:
@@ -81,6 +83,8 @@ def _share(value: float) -> str:
 def _count(replications: Sequence[Replication], there: str, here: str) -> str:
     """ "45 of 47 roles of A hold on B. 2: a simple rule does as well." """
     outcomes = Counter(replication.outcome for replication in replications)
-    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}."
+    marked = sum(outcome == HOLDS and finding.beats_upos is False for finding, _, outcome in replications)
+    of_these = f", {marked:,} of them marked {MARK}" if marked else ""
+    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}{of_these}."
     others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
     return " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])

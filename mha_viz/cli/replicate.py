@@ -6,7 +6,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-from mha_viz.analysis.profile import read_profile
+from mha_viz.analysis.established import check
+from mha_viz.analysis.profile import FACTS, Profile, read_profile
 from mha_viz.analysis.replication import replicate
 from mha_viz.cli.cluster import cluster_for, cluster_options
 from mha_viz.cli.models import choose_model, load_model
@@ -42,6 +43,16 @@ def _profile_folder(value: str) -> Path:
     return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
 
 
+def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Profile:
+    """The profile of the corpus, by the model of the other profile."""
+    with cluster_for(args) as cluster, warnings_as_lines():
+        corpus = read_corpus(args.corpus, args.name, cluster)
+        encoder = load_model(choose_model(there.model), args.device)
+        if sums is not None:
+            make_folder(sums)
+        return measure(encoder, corpus, sums, args.batch, there, control=False, cluster=cluster)
+
+
 def run(args: argparse.Namespace) -> None:
     """Measure the heads of a profile's roles on another corpus, and print whether each role holds there."""
     to = table_destination(args.out, args.format)
@@ -50,12 +61,11 @@ def run(args: argparse.Namespace) -> None:
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
     sums = to.path.with_name(f".{to.path.name}.sums") if to and to.path else None
-    with cluster_for(args) as cluster, warnings_as_lines():
-        corpus = read_corpus(args.corpus, args.name, cluster)
-        encoder = load_model(choose_model(there.model), args.device)
-        if sums is not None:
-            make_folder(sums)
-        here = measure(encoder, corpus, sums, args.batch, there, control=False, cluster=cluster)
+    if (Path(args.corpus) / FACTS).is_file():
+        here = read_profile(Path(args.corpus))
+        check(here.facts, there.facts)
+    else:
+        here = _measured(args, there, sums)
     replications = replicate(findings, here)
     if to is not None:
         to.write_table(replications.table)

@@ -13,11 +13,13 @@ from typing import Any, BinaryIO, cast
 
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import CorpusError, CorpusMissing
+from mha_viz.quotes import quoted
 
 COMPRESSED = (".gz", ".zst")
 PARQUET = ".parquet"
 SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # of the files of a folder that are read
 TEXT_COLUMN = "text"
+PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time
 ROWS = 4096  # of a Parquet file that are read at a time, at most
 REMEDY = f"Name a file, a folder or a pattern, or {BUILT_IN} for the built-in corpus."
@@ -27,11 +29,15 @@ _PATTERN = frozenset("*?[")
 def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     """The files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, in the order of their names.
 
-    Of a folder and the folders in it, those with a suffix in SUFFIXES, compressed or not. Raises CorpusMissing.
+    Of a folder and the folders in it, those with a suffix in SUFFIXES, compressed or not, but for profiles: their
+    sentences are examples, not a corpus. Raises CorpusMissing, and CorpusError for the folder of a profile.
     """
     path, text = Path(source), os.fspath(source)
     if path.is_dir():
+        if (path / PROFILE).is_file():
+            raise CorpusError(f"{quoted(text)} is a profile, not a corpus.", "Name the corpus that was measured.")
         files = [file for file in path.rglob("*") if readable(file.relative_to(path)) and file.is_file()]
+        files = [file for file in files if not (file.parent / PROFILE).is_file()]
     elif path.exists() or not _PATTERN & set(text):
         return (path,)
     else:

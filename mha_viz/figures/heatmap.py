@@ -215,7 +215,12 @@ def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
     if every == 1 or layout.width == layout.left:  # nothing is drawn
         return ()
     says = f"One in {every} rows and columns is labelled."
-    return (Note(says, "For all of them, raise width_mm, lower font_pt, or hide special tokens; or pin a token."),)
+    return (
+        Note(
+            says,
+            "For all of them, raise width_mm or max_height_mm, lower font_pt, or hide special tokens; or pin a token.",
+        ),
+    )
 
 
 def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:

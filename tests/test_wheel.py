@@ -66,7 +66,6 @@ def test_the_version_is_stated_once() -> None:
     assert "version" not in PROJECT
     image = re.findall(r"image: mha-viz:(\S+)", (ROOT / "deploy" / "kubernetes.yaml").read_text("utf-8"))
     assert set(image) == {mha_viz.__version__}
-    assert f"\nversion: {mha_viz.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -147,6 +147,34 @@ def test_the_step_at_which_playing_pauses_is_in_the_address(visitor: BrowserTab)
     visitor.asked(step=None)
 
 
+WHERE_PLAY_CAN_BE_CLICKED = """() => {
+  window.places = [];
+  const note = () => {
+    const parts = [...document.querySelectorAll(".st-key-lab_player *")];
+    const play = parts.find((part) => part.shadowRoot)?.shadowRoot.querySelector(".play");
+    const scrolled = document.querySelector("[data-testid=stMain]")?.scrollTop;
+    if (play && getComputedStyle(play).visibility === "visible")
+      window.places.push(Math.round(play.getBoundingClientRect().top + scrolled));
+    requestAnimationFrame(note);
+  };
+  note();
+}"""
+
+
+def test_play_stays_where_it_appears_on_a_slow_line(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(alone=True)
+    visitor.is_altered = True
+    line = visitor.page.context.new_cdp_session(visitor.page)
+    slow = {"offline": False, "latency": 150, "downloadThroughput": 800_000, "uploadThroughput": 100_000}
+    line.send("Network.emulateNetworkConditions", slow)
+    visitor.page.add_init_script(f"({WHERE_PLAY_CAN_BE_CLICKED})()")
+    page = visitor.visit("/why_heads_differ", experiment="count", guess="skip")
+    expect(page.locator(".mha-player .play")).to_be_visible()
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    page.wait_for_timeout(500)
+    assert len(set(page.evaluate("window.places"))) == 1
+
+
 def test_a_step_of_the_tour_opens_its_head_on_the_page_that_is_open(visitor: BrowserTab) -> None:
     page = visitor.explore()
     expect(page.locator(".explorer h2 code")).to_have_text("L3H1 (4-2)")

@@ -6,6 +6,7 @@ import { flowOf } from "./flow.js";
 import { momentAfter, playFrom } from "./frames.js";
 import { mapsOf } from "./maps.js";
 import { matricesOf } from "./matrices.js";
+import { hideUntilSettled } from "./settled.js";
 
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
 /** @type {() => boolean} */
@@ -54,6 +55,7 @@ function build(root, state, send, data) {
   const matrices = data.matrices.length ? matricesOf(data, say) : null;
   const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
   const bar = make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, slider, step);
+  if (!state.parts) hideUntilSettled(bar);
   root.replaceChildren(
     ...(data.steps.length > 1 ? [bar] : []),
     caption,

@@ -44,7 +44,7 @@ def show() -> None:
             parameters = {"head": HEAD, "pin": PIN}
             st.page_link(navigation.page("explore"), label="Open it in Explore", query_params=parameters)
     with st.container(key="about_text"):
-        st.markdown(parts.text_of("about.md"))
+        st.markdown(parts.formulas(parts.text_of("about.md")))
     st.header("Models")
     parts.model_table()
 

@@ -43,10 +43,18 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
   flex: 0 1 270px; min-width: 200px; margin-left: auto; position: relative; z-index: 70;
 }
 @media (max-width: 1400px) {
-  [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 190px; min-width: 150px; }
+  [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 212px; min-width: 150px; }
   .st-key-tour_way p > span:first-child:not(:last-child) { display: none; }
 }
-@media (max-width: 1000px) { [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 270px; } }
+@media (min-width: 1081px) and (max-width: 1200px) {
+  .st-key-mast, .st-key-pages { gap: 0; }
+  .st-key-pages a[data-testid] { padding-inline: 0.35rem; }
+  .mha-mark { padding-right: 0.4rem; }
+}
+@media (max-width: 1080px) { [data-testid="stLayoutWrapper"]:has(> .st-key-search_box) { flex-basis: 270px; } }
+@media (min-width: 641px) and (max-width: 1080px) {
+  [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { order: 1; flex-basis: 100%; }
+}
 @media (max-width: 640px) {
   [data-testid="stLayoutWrapper"]:has(> .st-key-pages) { flex: 1 1 calc(100% - 7rem); min-width: 0; }
   .st-key-pages { flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }
@@ -96,8 +104,9 @@ a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-vis
 }
 @media (forced-colors: active) {
   a[data-testid="stPageLink-NavLink"][aria-current] { outline: 1px solid; }
-  .stButtonGroup button[data-selected] { forced-color-adjust: none; background: Highlight; color: HighlightText; }
-  .stButtonGroup button[data-selected] p { color: inherit; }
+  .stButtonGroup button[data-selected] {
+    forced-color-adjust: none; background: Highlight !important; color: HighlightText !important;
+  }
 }
 .st-key-two_stacks > .stElementContainer:has(.stTextInput) { min-width: min(16rem, 100%); }
 .stElementContainer:has(> .stHtml style) { display: none; }

@@ -58,6 +58,7 @@ function stepButton({ name, label, shape }, open, send) {
 function headsOf(group, data, send) {
   const buttons = data.heads.map((colour, number) => headButton(number, colour, data.head, send));
   const chips = make("div", { class: "chips", role: "group", "aria-label": "Heads" }, ...buttons);
+  chips.style.setProperty("--in-a-row", String(Math.min(8, Math.ceil(buttons.length / (buttons.length > 8 ? 2 : 1)))));
   const inner = make("div", { class: "row" });
   group.steps.forEach((step, i) => inner.append(...(i ? [arrow()] : []), stepButton(step, data.step, send)));
   const title = make("div", { class: "title" }, `in each of ${data.heads.length} heads`, chips);

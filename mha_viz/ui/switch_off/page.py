@@ -73,8 +73,8 @@ def show(what: PageRequest) -> None:
         with left:
             effects = _effects(model, attention, ablation)
             on = _map(effects, off, question, what.where)
-        with right:
-            effect = together.effect(model, attention, ablation, off) if off else None
+        effect = together.effect(model, attention, ablation, off) if off else None
+        with st.container(width=900):
             if effect is None:
                 _most(effects, on)
             else:

@@ -53,6 +53,21 @@ def test_nothing_lies_over_a_head_and_each_has_45_pixels(newcomer: Callable[...,
     assert covered == []
 
 
+# The lower edges of elements, of those in sight.
+LOWER_EDGES = """parts => parts.map((part) => part.getBoundingClientRect()).filter((box) => box.height).map((box) =>
+    Math.round(box.bottom))"""
+
+
+def test_controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    beside_search = page.locator(".st-key-search_box, .st-key-tour_way, .st-key-class_way")
+    for width in (1440, 1280, 1120, 1050, 720):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert len(set(page.locator(".controls > *").evaluate_all(LOWER_EDGES))) == 1, width
+        edges = beside_search.evaluate_all(LOWER_EDGES)
+        assert len(edges) == 3 and max(edges) - min(edges) < 10, width
+
+
 def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(
     newcomer: Callable[..., BrowserTab],
 ) -> None:

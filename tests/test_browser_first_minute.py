@@ -65,7 +65,8 @@ def test_controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) 
         page.set_viewport_size({"width": width, "height": 900})
         assert len(set(page.locator(".controls > *").evaluate_all(LOWER_EDGES))) == 1, width
         edges = beside_search.evaluate_all(LOWER_EDGES)
-        assert len(edges) == 3 and max(edges) - min(edges) < 10, width
+        assert len(edges) == 3, width
+        assert max(edges) - min(edges) < 10, width
 
 
 def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(

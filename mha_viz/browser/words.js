@@ -16,7 +16,7 @@ export function readout({ part }, { rows, cols }, focus) {
   if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
   if (!focus) {
     const { row, col, weight } = strongest(part, rows, cols);
-    const hint = soft("Point at a word to see only its links; click to hold.");
+    const hint = soft(" Point at a word to see only its links; click to hold.");
     return ["Strongest link: ", ...linkWords(rows[row], cols[col], weight), hint];
   }
   const { row, col } = focus;

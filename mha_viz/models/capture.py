@@ -76,6 +76,11 @@ class Tap:
         """
         return output
 
+    @property
+    def only_weights(self) -> bool:
+        """True where nobody looks at what the heads of a layer put out, or asks for gradients."""
+        return type(self).layer is Tap.layer and not self.differentiable
+
     def ends_with(self, index: int) -> bool:
         """True where a pass ends with the weights of this layer, and nobody looks at what its heads put out."""
         mine = type(self)
@@ -140,6 +145,26 @@ def capture(
     output = tap.layer(index, query, key, value, output)
     tap.end_if_last()
     return output, weights
+
+
+def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
+    """For a tap that takes only weights: what all heads put out, [sentence, n, head · d_head], without a mask.
+
+    ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side, or queries and keys of a layer
+    that the pass ends with. ``size``: d_head. Raises LastLayerSeen when the tap wants no more.
+    """
+    index = tap.seen
+    tap.seen += 1
+    sentences, n, width = joined.shape
+    scores = tap.slot(index).view(-1, n, n)  # [head · sentence, query, key]
+    heads = len(scores) // sentences
+    by_head = joined.view(sentences, n, width // (heads * size), heads, size).permute(2, 3, 0, 1, 4)
+    query, key, *value = by_head.reshape(-1, len(scores), n, size).unbind()
+    torch.baddbmm(scores, query, key.transpose(1, 2), beta=0, alpha=scaling, out=scores)
+    _softmax_(scores)
+    tap.end_if_last()
+    output = torch.bmm(scores, value[0]).view(heads, sentences, n, size)
+    return output.permute(1, 2, 0, 3).reshape(sentences, n, -1)
 
 
 def _eager_attention(

@@ -53,7 +53,7 @@ class PackedLinear(nn.Module):
     def applied(self, x: torch.Tensor) -> torch.Tensor:
         """As ``forward``, without gradients."""
         name, variant = self._then
-        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, name, [], variant)
+        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self._packed, self.bias, name, [], variant)
         return y
 
 

@@ -5,7 +5,8 @@ W_Q, W_K and W_V are one product; of the last layer W_Q and W_K are, since most 
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import torch
 
@@ -27,37 +28,89 @@ def straight(model: Any) -> Straight | None:
     return Straight(model) if isinstance(last.query, Rows) else None
 
 
+class _Layer(NamedTuple):
+    """The modules of a layer, in the order in which vectors go through them; ``act`` is None where it is part of
+    ``wide``."""
+
+    attention: Any
+    output: Any
+    output_norm: Any
+    wide: Any
+    act: Any
+    narrow: Any
+    narrow_norm: Any
+
+    @classmethod
+    def of(cls, layer: Any) -> _Layer:
+        """The modules of a layer of transformers."""
+        after, between, narrow = layer.attention.output, layer.intermediate, layer.output
+        act = None if isinstance(between.intermediate_act_fn, torch.nn.Identity) else between.intermediate_act_fn
+        inside = layer.attention.self
+        return cls(inside, after.dense, after.LayerNorm, between.dense, act, narrow.dense, narrow.LayerNorm)
+
+
 class Straight:
     """Runs the layers of a model. Hooks on its linear layers are called, as in a pass of its own."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
+    @cached_property
+    def _layers(self) -> list[_Layer]:
+        """Found once, at the first pass: a module looks its parts up by name each time."""
+        return [_Layer.of(layer) for layer in self._model.encoder.layer]
+
     def __call__(self, tap: Tap, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
         """The last states, [sentence, n, d_model]. Raises LastLayerSeen when the tap wants no more."""
         x: torch.Tensor = self._model.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         if hasattr(self._model, "embeddings_project"):  # ELECTRA
             x = self._model.embeddings_project(x)
-        for layer in self._model.encoder.layer:
+        for layer in self._layers:
             x = _through(layer, x, tap)
         return x
 
 
-def _through(layer: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+def _through(layer: _Layer, x: torch.Tensor, tap: Tap) -> torch.Tensor:
     """What leaves a layer that is given x, both [sentence, n, d_model]."""
-    attention, after, wide, narrow = layer.attention.self, layer.attention.output, layer.intermediate, layer.output
-    query, key, value = _projected(attention, x, tap)
-    heads, _ = capture.capture(attention, query, key, value, None, scaling=attention.scaling)
-    x = after.LayerNorm(after.dense(heads.reshape(*x.shape[:-1], -1)) + x)
-    between = wide.intermediate_act_fn(wide.dense(x))
-    normalised: torch.Tensor = narrow.LayerNorm(narrow.dense(between) + x)
-    return normalised
+    x = _normalised(layer.output_norm, _given(layer.output, _attended(layer.attention, x, tap)) + x)
+    between = _given(layer.wide, x)
+    if layer.act is not None:
+        between = layer.act(between)
+    return _normalised(layer.narrow_norm, _given(layer.narrow, between) + x)
 
 
-def _projected(attention: Any, x: torch.Tensor, tap: Tap) -> list[torch.Tensor]:
-    """Queries, keys and values, [sentence, head, n, d_head] each; the queries again for values that nobody needs."""
+def _listened(*modules: Any) -> bool:
+    """Whether a hook is on one of the modules."""
+    return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
+
+
+def _given(module: Any, x: torch.Tensor) -> torch.Tensor:
+    """What a module makes of x; without hooks also without the module's own way to them."""
+    y: torch.Tensor = module(x) if _listened(module) else module.forward(x)
+    return y
+
+
+def _normalised(norm: Any, x: torch.Tensor) -> torch.Tensor:
+    if _listened(norm):
+        return _given(norm, x)
+    return torch.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+
+def _attended(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+    """What W_O is given, [sentence, n, head · d_head]."""
     inputs = attention.query, attention.key, attention.value
-    if any(one._forward_hooks or one._forward_pre_hooks for one in inputs):  # who listens to one is given what it makes
+    is_listened = _listened(*inputs)
+    if tap.only_weights and not is_listened and (isinstance(inputs[2], Rows) or tap.ends_with(tap.seen)):
+        joined = inputs[0].whole.forward(x)
+        return capture.attended(tap, joined, attention.attention_head_size, attention.scaling)
+    query, key, value = _projected(attention, inputs, x, tap, is_listened)
+    heads, _ = capture.capture(attention, query, key, value, None, scaling=attention.scaling)
+    return heads.reshape(*x.shape[:-1], -1)
+
+
+def _projected(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened: bool) -> list[torch.Tensor]:
+    """Queries, keys and values, [sentence, head, n, d_head] each; the queries again for values that nobody needs."""
+    if is_listened:  # who listens to one is given what it makes
         return [_by_head(one(x), attention, 1)[0] for one in inputs]
     if isinstance(attention.value, Rows):
         return _by_head(attention.query.whole(x), attention, 3)

@@ -62,12 +62,23 @@ class Straight:
 
     def __call__(self, tap: Tap, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
         """The last states, [sentence, n, d_model]. Raises LastLayerSeen when the tap wants no more."""
-        x: torch.Tensor = self._model.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
+        x = _embedded(self._model.embeddings, input_ids, token_type_ids)
         if hasattr(self._model, "embeddings_project"):  # ELECTRA
             x = self._model.embeddings_project(x)
         for layer in self._layers:
             x = _through(layer, x, tap)
         return x
+
+
+def _embedded(embeddings: Any, ids: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
+    """The vectors of the pieces, [sentence, n, width]: of each its own, its segment's and its place's."""
+    if types is None or hasattr(embeddings, "padding_idx"):  # RoBERTa counts places from the padding on
+        x: torch.Tensor = embeddings(input_ids=ids, token_type_ids=types)
+        return x
+    places = embeddings.position_embeddings.weight[: ids.shape[1]]
+    x = torch.embedding(embeddings.word_embeddings.weight, ids)
+    segments = torch.embedding(embeddings.token_type_embeddings.weight, types)
+    return _normalised(embeddings.LayerNorm, x + segments + places)
 
 
 def _through(layer: _Layer, x: torch.Tensor, tap: Tap) -> torch.Tensor:

@@ -169,7 +169,7 @@ export function shownBlock(reading, head, view, { rows, cols }) {
   const [R, C] = [rows.length, cols.length];
   const { signed } = reading;
   const isRescaled = view.special === "rescale" && !signed;
-  if (R === reading.n && C === keysOf(reading).n && !isRescaled) return { w: raw, R, C, max: largest(raw), signed };
+  if (R === reading.n && C === keysOf(reading).n && !isRescaled) return { w: raw, R, C, max: greatest(raw), signed };
   const w = new Float32Array(R * C);
   const columns = piecesOf(cols);
   eachRow(reading, raw, rows, (row, begin, pieces, r) => {
@@ -177,7 +177,7 @@ export function shownBlock(reading, head, view, { rows, cols }) {
     const shown = share * gathered(row, begin, columns, share, w, r * C);
     if (isRescaled) for (let i = r * C; i < r * C + C; i++) w[i] = shown > 1e-12 ? w[i] / shown : 1 / C;
   });
-  return { w, R, C, max: largest(w), signed };
+  return { w, R, C, max: greatest(w), signed };
 }
 
 // [row]: what of it no column shows, and what was hidden before, of a reading that was rescaled already.
@@ -202,7 +202,7 @@ function hiddenShares(reading, head, { rows, cols }) {
 }
 // The largest of some numbers, whatever their sign.
 /** @type {(w: Float32Array) => number} */
-function largest(w) {
+function greatest(w) {
   let [least, most] = [0, 0];
   for (let i = 0; i < w.length; i++) {
     if (w[i] > most) most = w[i];

@@ -192,7 +192,7 @@ function hiddenShares(reading, head, { rows, cols }) {
   eachRow(reading, reading.matrices.get(head), rows, (row, begin, pieces, r) => {
     let total = 0;
     for (let i = begin; i < begin + m; i++) total += signed ? Math.abs(row[i]) : row[i];
-    hidden[r] = total ? 1 - amount(row, begin, columns, signed) / total : 0;
+    hidden[r] = total ? 1 - sumShown(row, begin, columns, signed) / total : 0;
     if (before) {
       const hiddenBefore = mean(pieces.map((q) => before[q]));
       hidden[r] = hiddenBefore + (1 - hiddenBefore) * hidden[r];
@@ -241,7 +241,7 @@ function gathered(row, begin, { tokens, ends }, share, w, from) {
 
 // What the columns show of a row, whatever its sign.
 /** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
-function amount(row, begin, { tokens, ends }, signed) {
+function sumShown(row, begin, { tokens, ends }, signed) {
   let shown = 0;
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;

@@ -213,15 +213,15 @@ function greatest(w) {
 
 // The pieces of all columns one after the other, and where those of each column end; made once for each list of columns.
 /** @type {WeakMap<Unit[], Columns>} */
-const listed = new WeakMap();
+const piecesListed = new WeakMap();
 /** @type {(cols: Unit[]) => Columns} */
 function piecesOf(cols) {
-  if (!listed.has(cols)) {
+  if (!piecesListed.has(cols)) {
     let end = 0;
     const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
-    listed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
+    piecesListed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
   }
-  return listed.get(cols);
+  return piecesListed.get(cols);
 }
 
 // Write what the columns show of a row, times `share`, into w from a place on; returns their sum.

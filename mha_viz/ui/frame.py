@@ -91,6 +91,7 @@ a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-vis
   outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 2px;
 }
 @media (hover: none) { [data-testid="stElementToolbar"] { display: none; } }
+[data-testid="stHeaderActionElements"] { display: none; } /* one stop of the keyboard per heading, all of one name */
 @media (pointer: coarse) {
   a[data-testid="stPageLink-NavLink"], .stButton button, .stDownloadButton button { min-height: 2.75rem; }
 }

@@ -19,8 +19,13 @@ const called = (name) =>
     (control) => nameOf(control) === name && control.checkVisibility(),
   );
 
-// What last had the keyboard: the control, its name, and its place among those of that name.
-let last = /** @type {{ element: Element, name: string, at: number } | null} */ (null);
+// The class that Streamlit makes of the key of one control.
+/** @type {(control: Element) => string | undefined} */
+const keyOf = (control) =>
+  [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
+
+// What last had the keyboard: the control, its name, its place among those of that name, and its key.
+let last = /** @type {{ element: Element, name: string, at: number, key: string | undefined } | null} */ (null);
 
 // What opens over a control may have the keyboard for a moment: the control is remembered.
 /** @type {(event: Event) => void} */
@@ -29,7 +34,7 @@ function note({ target }) {
   if (control.shadowRoot) last = null; // drawn by us, and stays
   if (!control.matches(CONTROLS)) return;
   const name = nameOf(control);
-  last = { element: control, name, at: called(name).indexOf(control) };
+  last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
 }
 
 // A click elsewhere and a Tab give it up.
@@ -43,7 +48,8 @@ function giveUp(event) {
 export function restoreKeyboard() {
   if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
   const same = called(last.name);
-  (same[last.at] ?? same[0])?.focus({ preventScroll: true });
+  const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
+  /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
 }
 
 /** @type {[string, (event: Event) => void][]} */

@@ -274,11 +274,11 @@ def _onward(step: str, trace: Trace) -> None:
     names = list(steps_of(trace))
     at = names.index(step)
     with st.container(horizontal=True):
-        for label, to in (("←", at - 1), ("→", at + 1)):
+        for way, to in (("back", at - 1), ("on", at + 1)):  # the same buttons at every step: the keyboard stays
             if 0 <= to < len(names):
                 title = STEPS[names[to]].label.replace("_k", "ₖ")
-                words = f"{label} {title}" if label == "←" else f"{title} {label}"
-                st.button(words, key=f"inside_go_{names[to]}", on_click=_go, args=(names[to],))
+                words = f"← {title}" if way == "back" else f"{title} →"
+                st.button(words, key=f"inside_{way}", on_click=_go, args=(names[to],))
 
 
 @guarded()

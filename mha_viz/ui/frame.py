@@ -87,9 +87,10 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
 .stElementContainer:has(> .stHtml h1) { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-visible {
-  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 2px;
+:is(a, button, main, summary, [data-testid="stToast"]):focus-visible:focus-visible {
+  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 2px; /* Streamlit's own has 2.3 : 1 */
 }
+:is(main, summary, .stButtonGroup button):focus-visible:focus-visible { outline-offset: -2px; }
 @media (hover: none) { [data-testid="stElementToolbar"] { display: none; } }
 [data-testid="stHeaderActionElements"] { display: none; } /* one stop of the keyboard per heading, all of one name */
 @media (pointer: coarse) {

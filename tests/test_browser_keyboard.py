@@ -1,4 +1,4 @@
-"""The main jobs of two pages by keyboard alone, in a real browser: every stop is seen, and the keyboard is never lost."""
+"""The main jobs of two pages by keyboard alone, in a real browser: every stop is seen, and no key goes astray."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ _STYLE = """
 @media (max-width: 640px) {
   .st-key-wide_inside_costs :is(td, th) { padding: 3px; font-size: 0.8rem; overflow-wrap: normal; }
 }
+.st-key-wide_inside_by_hand { padding-bottom: 1rem; }
 .st-key-wide_inside_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
 .st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }

@@ -36,10 +36,12 @@ function whoCanOpen(host, file) {
   return ["Copied. Only this computer can open the link. For anybody else, ", save, "."];
 }
 
-// The part of the page that makes files, opened.
+// The part of the page that makes files, opened, with the keyboard at its beginning.
 /** @type {() => void} */
 function openFiles() {
   const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-takeaway");
-  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
+  const summary = /** @type {HTMLElement | null} */ (box?.querySelector("summary"));
+  if (!summary?.closest("details").open) summary?.click();
+  summary?.focus({ preventScroll: true });
   box?.scrollIntoView({ block: "start" });
 }

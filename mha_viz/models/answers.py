@@ -21,6 +21,7 @@ from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Questi
 from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
 from mha_viz.models.opening import reports_silenced, torch_device
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
@@ -149,6 +150,8 @@ def _opened(encoder: Encoder) -> Any:
     """The head, or why there is none."""
     if encoder.folder is None:
         return "its weights are random"
+    if FAMILIES[encoder.family].wordless:
+        return FAMILIES[encoder.family].wordless
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with reports_silenced():
@@ -156,7 +159,7 @@ def _opened(encoder: Encoder) -> Any:
         model, report = kind.from_pretrained(
             encoder.folder,
             config=config,
-            attn_implementation=capture.NAME,
+            attn_implementation=capture.implementation(encoder.family),
             dtype=torch.float32,
             use_safetensors=True,
             output_loading_info=True,

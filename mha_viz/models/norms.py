@@ -1,4 +1,5 @@
-"""Attention weighted by the norm of what it moves (Kobayashi et al. 2020, "Attention is Not Only a Weight")."""
+"""Attention weighted by the norm of the vectors that it moves (Kobayashi et al. 2020, "Attention is Not Only a
+Weight")."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from mha_viz.models.encoder import Encoder
 
 
 def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ of every head, W_O being its own slice, without b_O (equation 3): [layer, head,
+    """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ for every head, where W_O is its slice, without b_O (equation 3): [layer, head,
     query, key]. Rows do not sum to 1.
 
     It says how much a key contributes to a query, which is little if a large weight meets a short vector. It does not
@@ -30,7 +31,7 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
 
 
 class _Norms(Tap):
-    """Keeps the values of every layer, [head, n, d_head]."""
+    """Records the values of every layer, [head, n, d_head]."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)

@@ -46,7 +46,7 @@ def annotated(typed: str) -> Annotated | None:
     """
     gold = _read(typed)
     if isinstance(gold, CorpusError):
-        raise CorpusError(gold.problem, gold.remedy)  # a copy: an error that is raised again grows by its traceback
+        raise CorpusError(gold.problem, gold.remedy)  # a copy: raising the same one adds tracebacks
     return gold
 
 

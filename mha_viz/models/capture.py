@@ -65,6 +65,7 @@ class Tap:
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
+        self.sentences = 0  # that the last W_O was given, where somebody has to know
         self.projected: dict[int, torch.Tensor] = {}  # of a layer whose attention hooks listen to, by input layer
 
     def slot(self, index: int) -> torch.Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -172,11 +173,16 @@ def _opened(encoder: Encoder) -> Any:
     return model.eval().to(torch_device(encoder.device))
 
 
+@dataclass
+class _States(BaseModelOutputWithPastAndCrossAttentions):
+    global_attentions: Any = None  # Longformer asks for them
+
+
 class _Given(nn.Module):
     """Stands in for the layers of a model: its output is its input."""
 
-    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> BaseModelOutputWithPastAndCrossAttentions:
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=inputs_embeds)
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> _States:
+        return _States(last_hidden_state=inputs_embeds)
 
     @property
     def decoder(self) -> nn.Module:

@@ -65,6 +65,7 @@ class Tap:
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
+        self.sentences = 0  # given to the last W_O, for models that need to know
         self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
 
     def slot(self, index: int) -> torch.Tensor:

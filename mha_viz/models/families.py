@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-# A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, with "=" where it
-# has that value.
+# A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, and with "="
+# where it has that value.
 Setting = bool | str
 
 

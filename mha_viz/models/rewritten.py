@@ -25,6 +25,9 @@ def rewrite(model: Any) -> Any:
     for layer in range(layers(model.config)):
         holder = family.holder.format(layer)
         model.set_submodule(holder, made(model.get_submodule(holder), model.config))
+        if family.parallel:
+            block = model.get_submodule(holder.rpartition(".")[0])
+            block.mlp.register_forward_hook(_as_many)
     if hasattr(model, "_pad_to_window_size"):  # Longformer: windows that are cut from one matrix need no padding
         model._pad_to_window_size = _unpadded
     return model
@@ -53,7 +56,7 @@ class _Falcon(nn.Module):
 
     def __init__(self, theirs: Any, config: Any) -> None:
         super().__init__()
-        self.config = config
+        self.config: Any = config
         self.query_key_value, self.dense = theirs.query_key_value, theirs.dense
         for linear in (self.query_key_value, self.dense):
             linear.__class__ = nn.Linear  # the same product, where theirs adds its bias in a step of its own
@@ -74,8 +77,19 @@ class _Falcon(nn.Module):
         query, key, value = joined[..., :-2, :].transpose(2, 3).flatten(1, 2), joined[..., -2, :], joined[..., -1, :]
         if alibi is None:
             query, key = (_turned(each, *position_embeddings) for each in (query, key))
-        output, _ = capture.capture(self, query, key, value, attention_mask, scaling=self.scaling)
-        return self.dense(output.flatten(2)), None
+        output = capture.capture(self, query, key, value, attention_mask, scaling=self.scaling)[0]
+        put_out = self.dense(output.flatten(2))
+        tap = capture.current()
+        if tap is not None:
+            tap.sentences = len(put_out)
+        return put_out, None
+
+
+def _as_many(_: nn.Module, __: Any, result: torch.Tensor) -> torch.Tensor:
+    """What a feed-forward part gives, as often as the attention of its layer has variants: it takes their sum itself,
+    and in place."""
+    tap = capture.current()
+    return result if tap is None else result.repeat(tap.sentences // len(result), 1, 1)
 
 
 def _turned(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
@@ -91,7 +105,8 @@ class _XLNet(nn.Module):
 
     def __init__(self, theirs: Any, config: Any) -> None:
         super().__init__()
-        self.config, self.scaling = config, theirs.scale
+        self.config: Any = config
+        self.scaling = theirs.scale
         self.q, self.k, self.v, self.r = (_linear(getattr(theirs, name).flatten(1).T) for name in "qkvr")
         self.o = _linear(theirs.o.flatten(1))
         self.r_w_bias, self.r_r_bias, self.r_s_bias = theirs.r_w_bias, theirs.r_r_bias, theirs.r_s_bias
@@ -109,8 +124,9 @@ class _XLNet(nn.Module):
     ) -> tuple[torch.Tensor, None]:
         """``h``: [n, sentence, d_model]. What is called g is the second stream of its training, and not there."""
         x = h.transpose(0, 1)
-        query, key, value = (self._by_head(layer(x)) for layer in (self.q, self.k, self.v))
-        distances = self._by_head(self.r(r[:, :1].transpose(0, 1)))
+        heads = self.config.num_attention_heads
+        query, key, value = (_by_head(layer(x), heads) for layer in (self.q, self.k, self.v))
+        distances = _by_head(self.r(r[:, :1].transpose(0, 1)), heads)
         added = _shifted((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
         if seg_mat is not None:
             by_text = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
@@ -118,13 +134,9 @@ class _XLNet(nn.Module):
         added = added * self.scaling
         if attn_mask_h is not None:
             added = added - _NEVER * attn_mask_h.permute(2, 3, 0, 1)
-        output, _ = capture.capture(self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling)
+        output = capture.capture(self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling)[0]
         normalised: torch.Tensor = self.layer_norm(self.o(output.flatten(2)).transpose(0, 1) + h)
         return normalised, None
-
-    def _by_head(self, joined: torch.Tensor) -> torch.Tensor:
-        """[sentence, n, head · d_head] → [sentence, head, n, d_head]."""
-        return joined.unflatten(-1, (self.config.num_attention_heads, -1)).transpose(1, 2)
 
 
 def _linear(weight: torch.Tensor) -> nn.Linear:
@@ -132,6 +144,11 @@ def _linear(weight: torch.Tensor) -> nn.Linear:
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(weight.detach().contiguous())
     return layer
+
+
+def _by_head(joined: torch.Tensor, heads: int) -> torch.Tensor:
+    """[sentence, n, head · d_head] → [sentence, head, n, d_head]."""
+    return joined.view(*joined.shape[:-1], heads, -1).transpose(1, 2)
 
 
 def _shifted(scores: torch.Tensor) -> torch.Tensor:
@@ -148,17 +165,15 @@ class _Longformer(nn.Module):
 
     def __init__(self, theirs: Any, config: Any) -> None:
         super().__init__()
-        self.config, self.scaling = config, theirs.head_dim**-0.5
+        self.config: Any = config
+        self.scaling = theirs.head_dim**-0.5
         self.query, self.key, self.value = theirs.query, theirs.key, theirs.value
         self.reach = int(theirs.one_sided_attn_window_size)
 
     def forward(self, hidden_states: torch.Tensor, **_: Any) -> tuple[torch.Tensor]:
         inputs = self.query, self.key, self.value
-        query, key, value = (
-            layer(hidden_states).unflatten(-1, (self.config.num_attention_heads, -1)).transpose(1, 2)
-            for layer in inputs
-        )
-        output, _ = capture.capture(self, query, key, value, self._mask(hidden_states), scaling=self.scaling)
+        query, key, value = (_by_head(layer(hidden_states), self.config.num_attention_heads) for layer in inputs)
+        output = capture.capture(self, query, key, value, self._mask(hidden_states), scaling=self.scaling)[0]
         return (output.flatten(2),)
 
     def _mask(self, x: torch.Tensor) -> torch.Tensor | None:

@@ -162,13 +162,14 @@ function drawNothing({ reading, root, part, stage }) {
 /** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
   const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual rest of the page
-  const across = part.linksBox.clientWidth;
-  layouts.links = drawLinks(part.links, scene, { ...look, width: across, height }, part.scroller.scrollTop);
   part.scroller.style.maxHeight = `${height}px`;
   part.heatBox.style.maxHeight = `${height + 60}px`;
+  const [width, across] = [part.linksBox.clientWidth, part.heatBox.clientWidth]; // read together: one layout
+  const scroll = part.scroller.scrollTop;
+  layouts.links = drawLinks(part.links, scene, { ...look, width, height }, scroll);
   part.tall.style.height = `${layouts.links.height}px`;
-  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: part.heatBox.clientWidth, height });
-  part.shownRows.textContent = shownRows(layouts.links, scene, part.scroller.scrollTop, height);
+  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: across, height });
+  part.shownRows.textContent = shownRows(layouts.links, scene, scroll, height);
 }
 
 // Which words of a diagram that scrolls are in sight; nothing where all are.

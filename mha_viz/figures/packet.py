@@ -245,7 +245,7 @@ def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: S
         rows = np.stack([sizes[:, start:end].max(axis=1) for start, end in row_spans], axis=2)
         # [head, key, row]: complete rows again, for which max is fast
         cells = np.stack([rows[:, start:end].max(axis=1) for start, end in column_spans], axis=2)
-        return np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8).tobytes()
+        return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
 
     return b"".join(each_layer(pooled, attention.weights))
 

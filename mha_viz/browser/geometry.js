@@ -157,7 +157,7 @@ export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(readin
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => Required<Block> | null} */
 export function block(reading, head, view, axes = units(reading, view)) {
   const part = shownBlock(reading, head, view, axes);
-  return part && { ...part, hidden: hiddenShares(reading, head, axes) };
+  return part && Object.assign(part, { signed: reading.signed, hidden: hiddenShares(reading, head, axes) });
 }
 
 // The same without what is hidden. To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).

@@ -20,6 +20,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import place
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
+from tests.oracles import attentions, silence
 from tests.tiny_models import HEADS, LAYERS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -44,10 +45,16 @@ def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any
                     joined[:, :, head.head] = columns
             return (joined.flatten(-2),)
 
+        if model.config.model_type == "xlnet":  # it has no module for W_O
+            assert not any(off.values())
+            for head in off:
+                if head.layer == layer:
+                    silence(model, layer, head.head, HEADS)
+            continue
         place(model, layer).output.register_forward_pre_hook(hook)
     with torch.no_grad():
         outputs = model(**inputs, output_attentions=True)
-    return [layer[0].numpy() for layer in outputs.attentions], outputs.last_hidden_state
+    return [layer[0].numpy() for layer in attentions(model, outputs)], outputs.last_hidden_state
 
 
 @families

@@ -161,12 +161,17 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
   if (!raw) return null;
   const m = keysOf(reading).n;
   const [R, C] = [rows.length, cols.length];
-  const w = new Float32Array(R * C);
   const hidden = new Float32Array(R);
-  const plain = cols.every((u) => u.tokens.length === 1) && Uint16Array.from(cols, (u) => u.tokens[0]);
   const before = reading.hidden?.[reading.full.indexOf(head)]; // by row, of a reading that was rescaled already
-  const sums = new Float64Array(m); // a row's pieces added up
   const { signed } = reading;
+  const isPiece = (unit) => unit.tokens.length === 1;
+  if (R * C === raw.length && rows.every(isPiece) && cols.every(isPiece) && view.special !== "rescale") {
+    if (before) hidden.set(before);
+    return { w: raw, R, C, hidden, max: raw.reduce(larger, 0), signed }; // all of it, as it came
+  }
+  const w = new Float32Array(R * C);
+  const plain = cols.every(isPiece) && Uint16Array.from(cols, (u) => u.tokens[0]);
+  const sums = new Float64Array(m); // a row's pieces added up
   const reached = signed ? cols.flatMap(({ tokens }) => tokens) : [];
   let max = 0;
   for (let r = 0; r < R; r++) {
@@ -195,6 +200,9 @@ export function block(reading, head, view, { rows, cols } = units(reading, view)
   }
   return { w, R, C, hidden, max, signed };
 }
+
+/** @type {(a: number, b: number) => number} */
+const larger = (a, b) => Math.max(a, Math.abs(b));
 
 // The row of a word: that of its piece, or the sum of those of its pieces, written into `sums`.
 /** @type {(raw: Float32Array, pieces: number[], m: number, sums: Float64Array) => Float32Array | Float64Array} */

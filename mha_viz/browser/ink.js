@@ -113,14 +113,15 @@ export function write(context, text, x, y, width, align) {
 
 // Width of the widest text among rows and columns; measured once for each list of rows.
 const widths = new WeakMap();
+let ruler = /** @type {OffscreenCanvasRenderingContext2D | null} */ (null);
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
   const byFont = widths.get(rows) || {};
   if (byFont[font] === undefined) {
-    const context = new OffscreenCanvas(1, 1).getContext("2d");
-    context.font = font;
+    ruler ??= new OffscreenCanvas(1, 1).getContext("2d");
+    ruler.font = font;
     byFont[font] = Math.ceil(
-      Math.max(0, ...[...rows, ...cols].map((u) => context.measureText(u.text.slice(0, 40)).width)),
+      Math.max(0, ...[...rows, ...cols].map((u) => ruler.measureText(u.text.slice(0, 40)).width)),
     );
     widths.set(rows, byFont);
   }

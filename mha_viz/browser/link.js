@@ -3,6 +3,8 @@ import { make } from "./dom.js";
 import { showsRoles } from "./memory.js";
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const NEAR_TOP = 60; // pixels
+const LONGEST_WAIT = 10_000; // milliseconds
 const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
 
 // The whole address: where other things are usual, it shows the same.
@@ -36,10 +38,24 @@ function whoCanOpen(host, file) {
   return ["Copied. Only this computer can open the link. For anybody else, ", save, "."];
 }
 
-// The part of the page that makes files, opened.
+// The part of the page that makes files, opened, with the keyboard at its beginning.
 /** @type {() => void} */
 function openFiles() {
   const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-takeaway");
-  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
-  box?.scrollIntoView({ block: "start" });
+  const summary = /** @type {HTMLElement | null} */ (box?.querySelector("summary"));
+  if (!summary) return;
+  if (!summary.closest("details").open) summary.click();
+  summary.focus({ preventScroll: true });
+  bringUp(box);
+}
+
+// Scrolls to a box whose content is still to come: before that the page may be too short.
+/** @type {(box: Element) => void} */
+function bringUp(box) {
+  const sizes = new ResizeObserver(() => {
+    box.scrollIntoView({ block: "start" });
+    if (box.getBoundingClientRect().top < NEAR_TOP) sizes.disconnect();
+  });
+  sizes.observe(box);
+  setTimeout(() => sizes.disconnect(), LONGEST_WAIT);
 }

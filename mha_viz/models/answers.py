@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,7 @@ from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Questi
 from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
 from mha_viz.models.opening import reports_silenced, torch_device
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
@@ -149,6 +151,8 @@ def _opened(encoder: Encoder) -> Any:
     """The head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
+    if FAMILIES[encoder.family].wordless:
+        return FAMILIES[encoder.family].wordless
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with reports_silenced():
@@ -156,7 +160,7 @@ def _opened(encoder: Encoder) -> Any:
         model, report = kind.from_pretrained(
             encoder.folder,
             config=config,
-            attn_implementation=capture.NAME,
+            attn_implementation=capture.implementation(encoder.family),
             dtype=torch.float32,
             use_safetensors=True,
             output_loading_info=True,
@@ -169,11 +173,16 @@ def _opened(encoder: Encoder) -> Any:
     return model.eval().to(torch_device(encoder.device))
 
 
+@dataclass
+class _States(BaseModelOutputWithPastAndCrossAttentions):
+    global_attentions: Any = None  # Longformer asks for them
+
+
 class _Given(nn.Module):
     """Stands in for the layers of a model: its output is its input."""
 
-    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> BaseModelOutputWithPastAndCrossAttentions:
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=inputs_embeds)
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> _States:
+        return _States(last_hidden_state=inputs_embeds)
 
     @property
     def decoder(self) -> nn.Module:

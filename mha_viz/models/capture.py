@@ -28,6 +28,11 @@ PLAIN = frozenset(name for name, family in FAMILIES.items() if family.plain)
 SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
+def implementation(family: str) -> str:
+    """The attn_implementation to load a model of a family with: some are rewritten afterwards."""
+    return "eager" if family in FAMILIES and FAMILIES[family].rewritten else NAME
+
+
 class LastLayerSeen(Exception):  # a signal, not an error
     """Ends a forward pass once the last layer's attention is known, because nothing after it is shown."""
 
@@ -60,6 +65,7 @@ class Tap:
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
+        self.sentences = 0  # given to the last W_O, for models that need to know
         self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
 
     def slot(self, index: int) -> torch.Tensor:

@@ -298,7 +298,7 @@ class Encoder:
         with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-                self._model.config, attn_implementation=capture.NAME
+                self._model.config, attn_implementation=capture.implementation(self.family)
             )
         revision = f"untrained, seed {seed}"
         encoder = Encoder(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)

@@ -19,7 +19,7 @@ from typing import Any
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import families, pipeline
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, PARTS, REFUSED, Sizes
+from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, PARTS, Sizes
 from mha_viz.models.storage import INDEX, WEIGHTS
 from mha_viz.quotes import quoted
 
@@ -53,12 +53,12 @@ _LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
 )
 _LIMITS = MappingProxyType(
     dict.fromkeys(_LAYERS, 96)
-    | dict.fromkeys((*_HEADS, "num_key_value_heads"), 128)
+    | dict.fromkeys((*_HEADS, "num_key_value_heads", "num_kv_heads"), 128)
     | dict.fromkeys((*_WIDTH, "embedding_size", "word_embed_proj_dim", "intra_bottleneck_size"), 16_384)
     | dict.fromkeys(_FEED_FORWARD, 131_072)
     | dict.fromkeys(_POSITIONS, 1_000_000)
     | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
-    | {"head_dim": 1_024, "d_kv": 1_024, "relative_attention_num_buckets": 65_536}
+    | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
 )
 READABLE = (*FAMILIES, *ENCODER_DECODERS)
@@ -172,7 +172,7 @@ def heads_per_key(folder: Path) -> int:
     """How many heads of a layer share a key and a value in a checked folder's model. Raises ModelBroken."""
     config = _config(folder)
     heads = _number(config, _HEADS)
-    return heads // (config.get("num_key_value_heads") or heads)
+    return heads // families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
 
 
 def check_config(config: Json, who: str) -> None:
@@ -181,9 +181,8 @@ def check_config(config: Json, who: str) -> None:
     family = config.get("model_type")
     if not isinstance(family, str) or family not in READABLE:
         given = quoted(family) if isinstance(family, str) else "no family"
-        reason = f": {REFUSED[family]}" if isinstance(family, str) and family in REFUSED else ""
         raise ModelUnsupported(
-            f"{who}: its config.json names {given} as model_type, which cannot be drawn{reason}.",
+            f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
             f"These can: {', '.join(READABLE)}.",
         )
     if "quantization_config" in config:

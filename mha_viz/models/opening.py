@@ -20,6 +20,7 @@ from transformers.utils import logging as transformers_logging
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
 from mha_viz.models import budget, capture, marian, pipeline
 from mha_viz.models.families import ENCODER_DECODERS
+from mha_viz.models.rewritten import rewrite
 from mha_viz.quotes import quoted
 
 MAX_PIECES = 1024  # more than this cannot be drawn
@@ -110,7 +111,7 @@ def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[s
     model, report = kind.from_pretrained(
         folder,
         config=config,
-        attn_implementation=capture.NAME,
+        attn_implementation=capture.implementation(config.model_type),
         dtype=torch.float32,
         use_safetensors=True,
         output_loading_info=True,
@@ -125,12 +126,12 @@ def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[s
 
 
 def simplified(model: Any) -> Any:
-    """A model without the parts that attention does not need, and with weights for every pair of tokens."""
+    """A model without the parts that attention does not need, with weights for every pair of tokens that a tap can read."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
     if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to 704 pieces
         model.set_attention_type("original_full")
-    return model
+    return rewrite(model)
 
 
 def weights_digest(folder: Path) -> str:
@@ -150,6 +151,7 @@ def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
     MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. Raises SettingError."""
     config = model.config
     positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or MAX_PIECES
+    positions = positions if positions > 0 else MAX_PIECES  # XLNet has no limit, and says −1
     table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
     padding = getattr(table, "padding_idx", None)
     if padding is not None:

@@ -18,7 +18,7 @@ from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Array, Mask, Parameters, Trace, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
-from mha_viz.models.families import FAMILIES, Family, holds
+from mha_viz.models.families import FAMILIES, Family, holds, key_heads, opaque
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
@@ -47,8 +47,9 @@ class Opened:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         self._name, self._layer, self._model = name, layer, model
         self._family = FAMILIES[model.config.model_type]
-        if self._family.opaque:
-            raise _unsupported(name, self._family.opaque)
+        if opaque(model.config):
+            raise _unsupported(name, opaque(model.config))
+        self._turns = holds(self._family.rotary, model.config)
         self._place = place(model, layer)
         self._thread = 0
         self._tap: Tap | None = None
@@ -63,7 +64,7 @@ class Opened:
         ]
         if holds(self._family.pre_norm, self._model.config):
             self._hooks.append(self._hook_before(self._place.block, "entered", _first))
-        if self._family.rotary:
+        if self._turns:
             self._hooks.append(self._hook_before(self._place.holder, "turns", _turns))
         return self
 
@@ -100,7 +101,7 @@ class Opened:
             heads=config.num_attention_heads,
             scaling=_scaling(self._place.holder, config),
             entered=self._entered(x),
-            rotation=_rotation(self._place.holder, self._heard["turns"]) if self._family.rotary else None,
+            rotation=_rotation(self._place.holder, self._heard["turns"]) if self._turns else None,
             of_model=(weights[self._layer], output),
         )
         if max(trace.agreement) > TOLERANCE:
@@ -118,9 +119,12 @@ class Opened:
     def _mask(self, n: int) -> Mask:
         """[query, key]: the mask that the layer got together with its rotations, if any, because a layer may see only a
         window of the text."""
-        given = self._heard["turns"].mask if self._family.rotary else None
+        given = self._heard["turns"].mask if self._turns else None
         if given is None:
-            return np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
+            causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
+            reach = getattr(self._place.holder, "reach", n)  # Longformer's
+            hidden: Mask = causal | (abs(np.arange(n)[:, None] - np.arange(n)) > reach)
+            return hidden
         return _array(given).reshape(n, n) < MASKED
 
 
@@ -191,8 +195,7 @@ def _parameters(place: Place, family: Family, config: Any) -> Parameters:
     biases = [_bias(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
     w_o = _array(matrix(place.output))
     if len(matrices) == 1:
-        keys = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
-        cut = partial(_cut, heads=config.num_attention_heads, keys=keys, interleaved=family.interleaved)
+        cut = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
         matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
@@ -203,8 +206,9 @@ def _cut(joined: Array, wide: int, heads: int, keys: int, interleaved: bool) -> 
     """The columns of queries, keys and values from all three side by side, […, all columns]; ``wide``: the number of
     query columns."""
     if interleaved:
-        by_head = joined.reshape(*joined.shape[:-1], heads, 3, wide // heads)
-        return [by_head[..., which, :].reshape(*joined.shape[:-1], wide) for which in range(3)]
+        groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, wide // heads)
+        parts = groups[..., :-2, :], groups[..., -2, :], groups[..., -1, :]
+        return [part.reshape(*joined.shape[:-1], -1) for part in parts]
     return np.split(joined, [wide, wide + keys * wide // heads], axis=-1)
 
 

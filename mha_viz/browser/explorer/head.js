@@ -33,15 +33,23 @@ export function derive(app) {
   const here = drawn(view).filter((head) => reading.matrices.has(head));
   const key = JSON.stringify([unit, special, side, links, scale, here, look.theme]);
   if (derived?.key === key && derived.reading === reading) return derived;
-  const axes = units(reading, view);
+  const axes = axesOf(app);
   const heads = here.map((head) => {
     const part = block(reading, head, view, axes);
     const [colour, dash] = [headColour(look, reading, head), headDash(look, view, head)];
     const signs = reading.signed ? { colour: look.signed.at(-2), below: look.signed[1] } : { colour };
     return { head, dash, part, mask: chosen(part, links), shade: shades(part, scale), ...signs };
   });
-  app.derived = { key, reading, axes, heads };
+  app.derived = { key, reading, shown: unit + special + side, axes, heads };
   return app.derived;
+}
+
+// The rows and columns, the same objects as long as they are: what was measured of them stays known.
+/** @type {(app: ExplorerApp) => Axes} */
+function axesOf({ reading, derived, stage }) {
+  const { unit, special, side } = stage.view;
+  const isSame = derived?.reading === reading && derived.shown === unit + special + side;
+  return isSame ? derived.axes : units(reading, stage.view);
 }
 
 // The head whose name stands over the drawings; undefined while its weights are on their way.
@@ -162,13 +170,13 @@ function drawNothing({ reading, root, part, stage }) {
 /** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
   const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual rest of the page
-  const across = part.linksBox.clientWidth;
-  layouts.links = drawLinks(part.links, scene, { ...look, width: across, height }, part.scroller.scrollTop);
+  const [linksWidth, heatWidth, scroll] = [part.linksBox.clientWidth, part.heatBox.clientWidth, part.scroller.scrollTop];
+  layouts.links = drawLinks(part.links, scene, { ...look, width: linksWidth, height }, scroll);
+  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: heatWidth, height });
   part.scroller.style.maxHeight = `${height}px`;
   part.heatBox.style.maxHeight = `${height + 60}px`;
   part.tall.style.height = `${layouts.links.height}px`;
-  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: part.heatBox.clientWidth, height });
-  part.shownRows.textContent = shownRows(layouts.links, scene, part.scroller.scrollTop, height);
+  part.shownRows.textContent = shownRows(layouts.links, scene, scroll, height);
 }
 
 // Which words of a diagram that scrolls are in sight; nothing where all are.

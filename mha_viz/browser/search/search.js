@@ -103,8 +103,9 @@ function query(app) {
 
 /** @type {(app: SearchApp, index: number) => void} */
 function choose(app, index) {
-  close(app);
   app.part.field.value = "";
+  if (app.part.answers.querySelector(":focus-visible")) app.part.field.focus(); // what has the keyboard is hidden now
+  close(app);
   post(app.send, "open", { typed: app.data.typed, index });
 }
 

@@ -95,6 +95,7 @@ function drawLook({ part, send }, { look, opens }) {
 function offered({ part, send }, example, index) {
   return exampleOf(example, () => {
     showExamples(part, false);
+    part.examples.focus();
     send("example", index);
   });
 }
@@ -152,6 +153,7 @@ function reopen(app, { text, pair }) {
   [part.text.value, part.pair.value] = [text, pair];
   showPair(part, pair !== "");
   showPast(part, false);
+  part.history.focus();
   grow(part.text);
   read(app);
 }

@@ -46,7 +46,7 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
     row = softmax_row(trace, head, query, divided)
     scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
     power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
-    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), power, "share"]
+    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:
         name = plain(trace.text.tokens[token].text[:24])

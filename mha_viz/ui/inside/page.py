@@ -45,6 +45,7 @@ _STYLE = """
 @media (max-width: 640px) {
   .st-key-wide_inside_costs :is(td, th) { padding: 3px; font-size: 0.8rem; overflow-wrap: normal; }
 }
+.st-key-wide_inside_by_hand { padding-bottom: 1rem; }
 .st-key-wide_inside_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
 .st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
@@ -275,11 +276,11 @@ def _onward(step: str, trace: Trace) -> None:
     names = list(steps_of(trace))
     at = names.index(step)
     with st.container(horizontal=True):
-        for label, to in (("←", at - 1), ("→", at + 1)):
+        for way, to in (("back", at - 1), ("on", at + 1)):  # the same buttons at every step: the keyboard stays
             if 0 <= to < len(names):
                 title = STEPS[names[to]].label.replace("_k", "ₖ")
-                words = f"{label} {title}" if label == "←" else f"{title} {label}"
-                st.button(words, key=f"inside_go_{names[to]}", on_click=_go, args=(names[to],))
+                words = f"← {title}" if way == "back" else f"{title} →"
+                st.button(words, key=f"inside_{way}", on_click=_go, args=(names[to],))
 
 
 @guarded()

@@ -17,7 +17,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
-from mha_viz.models import snapshots
+from mha_viz.models import catalog, snapshots
 from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation
@@ -39,6 +39,7 @@ BASELINES = {
     "pronoun_antecedent": "nearest candidate",
 }
 MODEL = toy_maps.TOY
+CAUSAL = "repeater"  # another toy, whose training is shown with its own roles
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
 TRAINING = "trained"  # the URL parameter, and the prefix of its value
 GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
@@ -100,6 +101,9 @@ def show() -> None:
         required=True,
     )
     _at_a_step(list(saved_steps), theme(), navigation.page("explore"))
+    if any(row.name == CAUSAL for row in catalog.offered()):
+        label = ":primary[See how a causal toy model learned to continue repeated words]"
+        st.page_link(navigation.page("roles"), label=label, query_params={"model": CAUSAL})
 
 
 @st.fragment

@@ -58,6 +58,8 @@ def _heads(attention: Attention, names: list[str], key: str) -> None:
         key=key,
         format_func=lambda name: both(Head.of(name)),
         placeholder="None: choose here, or click a square",
+        filter_mode="contains",  # Enter after L3H1 takes that head, and not five whose names hold its letters
+        select_all=False,
         on_change=_on_chosen,
         args=(key,),
     )

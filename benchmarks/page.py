@@ -68,17 +68,22 @@ def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
 
 def _cold(browser: Browser, turns: int) -> list[Row]:
     """From starting the server's process to the first picture; and the same where torch cannot be imported at all."""
-    rows = []
-    for what, without in (("", ()), (", torch cannot be imported", ("torch",))):
-        starts = []
-        for _ in range(min(3, turns)):
-            with (
-                served(ROOT / "app.py", without) as server,
-                _page(browser, App(server, "")) as (_, taken),
-            ):
-                starts.append(taken["since_start"])
-        rows.append(Row(f"server start to first picture{what}", Sample(tuple(starts)), "ms"))
-    return rows
+    what = "server start to first picture"
+    ours, theirs, without = [], [], []
+    for _ in range(min(3, turns)):
+        ours.append(_started(browser, ROOT / "app.py"))
+        theirs.append(_started(browser, HERE / "plotly_app.py"))
+        without.append(_started(browser, ROOT / "app.py", ("torch",)))
+    samples = [Sample(tuple(times)) for times in (ours, theirs, without)]
+    return [
+        Row(what, samples[0], "ms", samples[1], Target("share", 0.8)),
+        Row(f"{what}, torch cannot be imported", samples[2], "ms"),
+    ]
+
+
+def _started(browser: Browser, script: Path, without: tuple[str, ...] = ()) -> float:
+    with served(script, without) as server, _page(browser, App(server, "")) as (_, taken):
+        return taken["since_start"]
 
 
 @contextmanager

@@ -20,27 +20,22 @@ from mha_viz.errors import ShapeError
 Matrix = npt.NDArray[np.float64]
 
 CELLS = 1 << 20  # cells that are processed at a time: 4 MB
-BLOCK = 1 << 16  # of them: their logarithms fit into the cache of a core
+NEAR = 1 << 16  # cells whose logarithms, in float32 and float64, fit into the cache of a core
 
 
 def entropy(shares: npt.NDArray[np.floating]) -> Sums:
     """[...]: −Σ p ln p along the last axis, in nats: 0 if one cell holds everything, ln n if all n cells are equal.
 
-    0 · ln 0 = 0. Logarithms and products are of the type of ``shares``, sums float64.
+    0 · ln 0 = 0. Logarithms are of the type of ``shares``, products and sums float64.
     """
     rows = shares.reshape(-1, shares.shape[-1])
-    step = max(1, BLOCK // (rows.shape[1] or 1))  # rows at a time
-    least = np.finfo(shares.dtype).tiny  # in place of 0, which has no logarithm
-    buffer = np.empty(min(BLOCK, rows.size), shares.dtype)
-    nats = np.zeros(len(rows))
-    for row in range(0, len(rows), step):
-        for cell in range(0, rows.shape[1], BLOCK):
-            part = rows[row : row + step, cell : cell + BLOCK]
-            logs = np.maximum(part, least, out=buffer[: part.size].reshape(part.shape))
-            np.multiply(part, np.log(logs, out=logs), out=logs)
-            nats[row : row + step] -= logs.sum(axis=1, dtype=np.float64)
-    entropies: Sums = nats.reshape(shares.shape[:-1])[()]
-    return entropies
+    nats = np.empty(len(rows))
+    step = max(1, NEAR // max(1, rows.shape[1]))  # rows at a time
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        logs = np.log(np.maximum(part, TINY))
+        nats[start : start + step] = np.multiply(part, logs, dtype=np.float64).sum(axis=1)
+    return (0.0 - nats).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
 
 
 def jensen_shannon(mean: Sums, first: Sums, second: Sums) -> Sums:
@@ -153,7 +148,7 @@ class Distances:
         """Add Σ x·log x of [head, sentence, query, key] with so many ``rows`` per float32 sum: for every head, and for
         every sum of two heads."""
         heads, cells = len(block), block.size
-        np.add(block, TINY, out=buffer[0, :cells].reshape(block.shape))
+        np.add(block, TINY, out=room[0, :cells].reshape(block.shape))
         rows_of_heads, both, logs = (
             part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in room
         )  # [head, sum, cell]

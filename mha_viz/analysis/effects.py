@@ -103,7 +103,7 @@ def ranked(values: Numbers) -> tuple[Head, ...]:
 
 def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:
     """One layer and some of its heads at a time, as many as have variants of ``n`` tokens that fit into one batch."""
-    at_once = max(1, PIECES // n - 1)
+    at_once = max(1, PIECES // n)
     for layer in range(layers):
         for first in range(0, heads, at_once):
             yield layer, range(first, min(heads, first + at_once))

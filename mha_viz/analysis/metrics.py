@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,9 @@ from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.text import is_punctuation
 
-MANY = 20_000_000  # weights per part, whose logarithms all cores compute
+MANY = 4_000_000  # weights: from here on all cores share the layers
 
+T = TypeVar("T")
 PerHead = npt.NDArray[np.float64]  # [layer, head]
 Measure = Callable[[Attention], PerHead]
 
@@ -140,13 +141,16 @@ def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
     if not QUANTITIES[attention.quantity].is_share:  # rows that do not sum to 1 have no entropy
         return _undefined(attention)
-    flat = attention.weights.reshape(attention.layers * attention.heads, -1)
-    if flat.size < MANY:  # one layer at a time, because the logarithms take as much memory as the weights
-        nats = [nats_of(layer) for layer in flat.reshape(attention.layers, attention.heads, -1)]
-    else:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            nats = list(pool.map(nats_of, flat))
-    return _shared(attention, np.stack(nats).reshape(attention.layers, attention.heads))
+    flat = attention.weights.reshape(attention.layers, attention.heads, -1)
+    return _shared(attention, np.stack(each_layer(nats_of, flat)))
+
+
+def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
+    """``of`` applied to the weights of each layer; all cores share the layers if there are many weights."""
+    if weights.size < MANY:
+        return [of(layer) for layer in weights]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(of, weights))
 
 
 def measure_all(attention: Attention) -> dict[str, PerHead]:

@@ -12,7 +12,7 @@ export function make(tag, properties = {}, ...children) {
   for (const [name, value] of Object.entries(properties)) {
     if (name === "class") element.className = value;
     else if (name === "role" || name === "scope" || name.startsWith("aria-")) element.setAttribute(name, value);
-    else Object.assign(element, { [name]: value });
+    else /** @type {any} */ (element)[name] = value;
   }
   element.append(...children);
   return element;

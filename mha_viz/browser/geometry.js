@@ -153,64 +153,118 @@ const hasSecond = (axis) => axis.segments.some((s) => s === 1);
 /** @type {(reading: Reading) => boolean} */
 export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(reading));
 
-// One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown. To a word:
-// the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
+// One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => Required<Block> | null} */
-export function block(reading, head, view, { rows, cols } = units(reading, view)) {
+export function block(reading, head, view, axes = units(reading, view)) {
+  const part = shownBlock(reading, head, view, axes);
+  return part && Object.assign(part, { signed: reading.signed, hidden: hiddenShares(reading, head, axes) });
+}
+
+// The same without what is hidden. To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
+// Where everything is shown as it is, w is the matrix itself.
+/** @type {(reading: Reading, head: number, view: Settings, axes: Axes) => ShownBlock | null} */
+export function shownBlock(reading, head, view, { rows, cols }) {
   const raw = reading.matrices.get(head);
   if (!raw) return null;
-  const m = keysOf(reading).n;
   const [R, C] = [rows.length, cols.length];
-  const hidden = new Float32Array(R);
-  const before = reading.hidden?.[reading.full.indexOf(head)]; // by row, for a reading that was rescaled before
   const { signed } = reading;
-  const isPiece = (unit) => unit.tokens.length === 1;
-  if (R * C === raw.length && rows.every(isPiece) && cols.every(isPiece) && view.special !== "rescale") {
-    if (before) hidden.set(before);
-    return { w: raw, R, C, hidden, max: raw.reduce(larger, 0), signed }; // the complete matrix, unchanged
-  }
+  const isRescaled = view.special === "rescale" && !signed;
+  if (R === reading.n && C === keysOf(reading).n && !isRescaled) return { w: raw, R, C, max: largest(raw), signed };
   const w = new Float32Array(R * C);
-  const plain = cols.every(isPiece) && Uint16Array.from(cols, (u) => u.tokens[0]);
-  const sums = new Float64Array(m); // the sum of a row's pieces
-  const reached = signed ? cols.flatMap(({ tokens }) => tokens) : [];
-  let max = 0;
-  for (let r = 0; r < R; r++) {
-    const pieces = rows[r].tokens;
-    const column = rowOf(raw, pieces, m, sums);
+  const columns = piecesOf(cols);
+  eachRow(reading, raw, rows, (row, begin, pieces, r) => {
     const share = 1 / pieces.length;
-    const from = r * C;
-    let [total, shown] = [0, 0];
-    for (let k = 0; k < m; k++) total += signed ? Math.abs(column[k]) : column[k];
-    for (let c = 0; c < C; c++) {
-      let sum = 0;
-      if (plain) sum = column[plain[c]];
-      else for (const k of cols[c].tokens) sum += column[k];
-      w[from + c] = sum * share;
-      shown += sum;
-    }
-    if (signed) shown = reached.reduce((sum, k) => sum + Math.abs(column[k]), 0);
-    hidden[r] = total ? 1 - shown / total : 0;
+    const shown = share * gathered(row, begin, columns, share, w, r * C);
+    if (isRescaled) for (let i = r * C; i < r * C + C; i++) w[i] = shown > 1e-12 ? w[i] / shown : 1 / C;
+  });
+  return { w, R, C, max: largest(w), signed };
+}
+
+// [row]: what of it no column shows, and what was hidden before, of a reading that was rescaled already.
+/** @type {(reading: Reading, head: number, axes: Axes) => Float32Array} */
+function hiddenShares(reading, head, { rows, cols }) {
+  const hidden = new Float32Array(rows.length);
+  const before = reading.hidden?.[reading.full.indexOf(head)];
+  const { signed } = reading;
+  const columns = piecesOf(cols);
+  const { n: m } = keysOf(reading);
+  if (cols.length === m && !before) return hidden;
+  eachRow(reading, reading.matrices.get(head), rows, (row, begin, pieces, r) => {
+    let total = 0;
+    for (let i = begin; i < begin + m; i++) total += signed ? Math.abs(row[i]) : row[i];
+    hidden[r] = total ? 1 - amount(row, begin, columns, signed) / total : 0;
     if (before) {
       const hiddenBefore = mean(pieces.map((q) => before[q]));
       hidden[r] = hiddenBefore + (1 - hiddenBefore) * hidden[r];
     }
-    if (view.special === "rescale" && !signed)
-      for (let i = from; i < from + C; i++) w[i] = shown * share > 1e-12 ? w[i] / (shown * share) : 1 / C;
-    for (let i = from; i < from + C; i++) max = Math.max(max, signed ? Math.abs(w[i]) : w[i]);
+  });
+  return hidden;
+}
+// The largest of some numbers, whatever their sign.
+/** @type {(w: Float32Array) => number} */
+function largest(w) {
+  let [least, most] = [0, 0];
+  for (let i = 0; i < w.length; i++) {
+    if (w[i] > most) most = w[i];
+    else if (w[i] < least) least = w[i];
   }
-  return { w, R, C, hidden, max, signed };
+  return Math.max(most, -least);
 }
 
-/** @type {(a: number, b: number) => number} */
-const larger = (a, b) => Math.max(a, Math.abs(b));
+// The pieces of all columns one after the other, and where those of each column end; made once for each list of columns.
+/** @type {WeakMap<Unit[], Columns>} */
+const listed = new WeakMap();
+/** @type {(cols: Unit[]) => Columns} */
+function piecesOf(cols) {
+  if (!listed.has(cols)) {
+    let end = 0;
+    const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
+    listed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
+  }
+  return listed.get(cols);
+}
 
-// The row of a word: that of its piece, or the sum over its pieces, written into `sums`.
-/** @type {(raw: Float32Array, pieces: number[], m: number, sums: Float64Array) => Float32Array | Float64Array} */
-function rowOf(raw, pieces, m, sums) {
-  if (pieces.length === 1) return raw.subarray(pieces[0] * m, pieces[0] * m + m);
-  sums.fill(0);
-  for (const q of pieces) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
-  return sums;
+// Write what the columns show of a row, times `share`, into w from a place on; returns their sum.
+/**
+ * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
+ */
+function gathered(row, begin, { tokens, ends }, share, w, from) {
+  let shown = 0;
+  for (let c = 0, i = 0; c < ends.length; c++) {
+    let sum = 0;
+    for (; i < ends[c]; i++) sum += row[begin + tokens[i]];
+    w[from + c] = sum * share;
+    shown += sum;
+  }
+  return shown;
+}
+
+// What the columns show of a row, whatever its sign.
+/** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
+function amount(row, begin, { tokens, ends }, signed) {
+  let shown = 0;
+  for (let c = 0, i = 0; c < ends.length; c++) {
+    let sum = 0;
+    for (; i < ends[c]; i++) sum += signed ? Math.abs(row[begin + tokens[i]]) : row[begin + tokens[i]];
+    shown += sum;
+  }
+  return shown;
+}
+
+// Every row of a view: that of its piece, or the sum of those of its pieces; its numbers begin at `begin`.
+/**
+ * @type {(reading: Reading, raw: Float32Array, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
+ *   number) => void) => void}
+ */
+function eachRow(reading, raw, rows, visit) {
+  const { n: m } = keysOf(reading);
+  const sums = new Float64Array(m);
+  rows.forEach(({ tokens }, r) => {
+    if (tokens.length === 1) return visit(raw, tokens[0] * m, tokens, r);
+    sums.fill(0);
+    for (const q of tokens) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
+    visit(sums, 0, tokens, r);
+  });
 }
 
 /** @type {(values: number[]) => number} */
@@ -271,16 +325,33 @@ export function chosen({ w: values, R, C, signed }, links) {
       for (let c = 0; c < C; c++) mask[r * C + c] = row[c] >= value ? 1 : 0;
       continue;
     }
+    if (mode === "top") {
+      for (const c of heaviest(row, value)) mask[r * C + c] = 1;
+      continue;
+    }
     const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
     const goal = value * row.reduce((a, b) => a + b, 0);
     let mass = 0;
     for (let i = 0; i < C; i++) {
-      if (mode === "top" ? i >= value : mass >= goal && i > 0) break;
+      if (mass >= goal && i > 0) break;
       mask[r * C + order[i]] = 1;
       mass += row[order[i]];
     }
   }
   return mask;
+}
+
+// The places of the largest numbers, at most `count`, the largest first; of equal ones the first.
+/** @type {(row: Float32Array, count: number) => number[]} */
+function heaviest(row, count) {
+  const places = [];
+  for (let c = 0; c < row.length; c++) {
+    if (places.length === count && !(row[c] > row[places[count - 1]])) continue;
+    let at = Math.min(places.length, count - 1);
+    for (; at > 0 && row[places[at - 1]] < row[c]; at--) places[at] = places[at - 1];
+    places[at] = c;
+  }
+  return places;
 }
 
 const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1

@@ -7,9 +7,10 @@ const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)
 /** @type {(stops: readonly string[]) => Uint32Array} */
 export function palette(stops) {
   const shades = new Uint32Array(256);
+  const colours = stops.map(channels);
   for (let i = 0; i < 256; i++) {
     const at = (i / 255) * (stops.length - 1);
-    const [low, high] = [channels(stops[Math.floor(at)]), channels(stops[Math.ceil(at)])];
+    const [low, high] = [colours[Math.floor(at)], colours[Math.ceil(at)]];
     const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (at - Math.floor(at))));
     shades[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
@@ -113,16 +114,15 @@ export function write(context, text, x, y, width, align) {
 
 // Width of the widest text among rows and columns; measured once for each list of rows.
 const widths = new WeakMap();
-let ruler = /** @type {OffscreenCanvasRenderingContext2D | null} */ (null);
+let ruler = /** @type {OffscreenCanvasRenderingContext2D | undefined} */ (undefined);
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
   const byFont = widths.get(rows) || {};
   if (byFont[font] === undefined) {
     ruler ??= new OffscreenCanvas(1, 1).getContext("2d");
     ruler.font = font;
-    byFont[font] = Math.ceil(
-      Math.max(0, ...[...rows, ...cols].map((u) => ruler.measureText(u.text.slice(0, 40)).width)),
-    );
+    const texts = new Set([...rows, ...cols].map((unit) => unit.text.slice(0, 40)));
+    byFont[font] = Math.ceil(Math.max(0, ...Array.from(texts, (text) => ruler.measureText(text).width)));
     widths.set(rows, byFont);
   }
   return byFont[font];

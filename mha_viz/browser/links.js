@@ -53,8 +53,9 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
     for (let c = 0; c < C; c++) {
       if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
+      if (!mask[r * C + c]) continue;
       const level = Math.round((shade[r * C + c] / 255) * LEVELS);
-      if (!level || !mask[r * C + c]) continue;
+      if (!level) continue;
       const [y1, y2] = [mid(r), mid(c)];
       if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
       const path = (paths[level + (negative && part.w[r * C + c] < 0 ? LEVELS : 0)] ??= new Path2D());

@@ -72,6 +72,14 @@ interface Block {
   signed?: boolean;
 }
 
+type ShownBlock = Block & { max: number };
+/** A row of a matrix, or of several added up; the pieces of all columns one after the other, and where each ends. */
+type Row = Float32Array | Float64Array;
+interface Columns {
+  tokens: Uint16Array;
+  ends: Uint16Array;
+}
+
 interface ShownHead {
   head: number;
   part: Block;
@@ -298,7 +306,7 @@ interface ExplorerApp {
   root: HTMLElement;
   send: Send;
   reading: Reading;
-  derived: { key: string; reading: Reading; shown: string; axes: Axes; heads: ShownHead[] } | null;
+  derived: { key: string; reading: Reading; axes: Axes; heads: ShownHead[] } | null;
   hoveredHead: number | null;
   cursor: number;
   pictured: string;

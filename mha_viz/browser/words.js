@@ -46,8 +46,11 @@ export function strongest({ w, R, C, max = 1 }, rows, cols) {
   const best = { row: 0, col: 0, weight: w[0] };
   let top = -Infinity;
   for (let row = 0, i = 0; row < R; row++) {
+    const isSpecial = rows[row].special;
     for (let col = 0; col < C; col++, i++) {
-      const weight = Math.abs(w[i]) - (rows[row].special || cols[col].special ? 1 + max : 0);
+      const size = Math.abs(w[i]);
+      if (size <= top) continue;
+      const weight = size - (isSpecial || cols[col].special ? 1 + max : 0);
       if (weight <= top) continue;
       top = weight;
       Object.assign(best, { row, col, weight: w[i] });

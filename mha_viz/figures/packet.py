@@ -24,13 +24,14 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.metrics import METRICS, measure_all
-from mha_viz.attention import Attention, Head
+from mha_viz.analysis.metrics import METRICS, each_layer, measure_all
+from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import between
@@ -128,7 +129,8 @@ def packet(
     full = attention.every_head() if whole else full_heads(attention, wanted)
     special = [t.special for t in attention.keys.tokens]
     signed = QUANTITIES[attention.quantity].is_signed
-    parts = [*quantised(np.stack([attention[head] for head in full]), special, bits, signed), summary.thumbs]
+    layers, numbers = zip(*full, strict=True)
+    parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or Start(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
     if attention.hidden.any():  # hidden before: the page states how much in any case
         header["hidden"] = [_five_decimals(attention.hidden[head]) for head in full]
@@ -181,15 +183,35 @@ def quantised(
     A weight is its level × the scale of its part of the row; for signed numbers, the middle level (32,768 or 128) is
     first subtracted from its level.
     """
-    part = np.array(special, dtype=int)
-    tops = [np.abs(matrices[..., part == p]).max(axis=2, initial=0) for p in (0, 1)]
+    runs = _runs(special)
+    sizes = np.abs(matrices) if signed else matrices
+    tops = np.zeros((*matrices.shape[:2], 2), np.float32)
+    for columns, part in runs:
+        np.maximum(tops[..., part], sizes[..., columns].max(axis=2), out=tops[..., part])
     width = COARSE_BITS if bits == COARSE_BITS else 16
     step = 2 ** (width - bits)  # low bits of levels that stay 0
     zero = 2 ** (width - 1) if signed else 0
     highest = (2**width - 1 - zero) // step * step
-    scales = (np.stack(tops, axis=2) / highest).astype("<f4")
-    levels = np.rint(matrices / (np.maximum(scales, np.float32(1e-38)) * np.float32(step))[..., part]) * step
-    return [scales.tobytes(), (np.clip(levels, -highest, highest) + zero).astype(f"<u{width // 8}").tobytes()]
+    scales = (tops / highest).astype("<f4")
+    steps = np.maximum(scales, np.float32(1e-38)) * np.float32(step)
+    levels = np.empty_like(matrices)
+    for columns, part in runs:
+        np.divide(matrices[..., columns], steps[..., part, None], out=levels[..., columns])
+    np.rint(levels, out=levels)
+    levels *= step
+    np.clip(levels, -highest, highest, out=levels)
+    levels += zero
+    return [scales.tobytes(), levels.astype(f"<u{width // 8}").tobytes()]
+
+
+def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
+    """Columns beside each other that are all special, 1, or all ordinary, 0: their part of a row."""
+    runs, start = [], 0
+    for part, columns in groupby(special):
+        end = start + len(list(columns))
+        runs.append((slice(start, end), int(part)))
+        start = end
+    return runs
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
@@ -216,16 +238,16 @@ def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: S
     column_starts = row_starts if column_starts is None else column_starts
     row_spans = list(zip(row_starts, [*row_starts[1:], len(attention.queries)], strict=True))
     column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
-    pooled = np.empty((attention.layers, attention.heads, len(row_spans), len(column_spans)), np.float32)
-    rows = np.empty((attention.heads, len(row_spans), len(attention.keys)), np.float32)
-    sizes = np.abs(attention.weights) if QUANTITIES[attention.quantity].is_signed else attention.weights
-    for layer, weights in enumerate(sizes):
-        for i, (start, end) in enumerate(row_spans):
-            weights[:, start:end].max(axis=1, out=rows[:, i])
-        columns = np.ascontiguousarray(rows.transpose(0, 2, 1))  # complete rows again, for which max is fast
-        for i, (start, end) in enumerate(column_spans):
-            columns[:, start:end].max(axis=1, out=pooled[layer, :, :, i])
-    return bytes(np.rint(np.sqrt(np.minimum(pooled, 1)) * np.float32(255)).astype(np.uint8).tobytes())
+    is_signed = QUANTITIES[attention.quantity].is_signed
+
+    def pooled(weights: Weights) -> bytes:
+        sizes = np.abs(weights) if is_signed else weights
+        rows = np.stack([sizes[:, start:end].max(axis=1) for start, end in row_spans], axis=2)
+        # [head, key, row]: complete rows again, for which max is fast
+        cells = np.stack([rows[:, start:end].max(axis=1) for start, end in column_spans], axis=2)
+        return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
+
+    return b"".join(each_layer(pooled, attention.weights))
 
 
 def _thumb_side(attention: Attention) -> int:
@@ -284,7 +306,7 @@ def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:
 
 
 def _five_decimals(values: npt.NDArray[Any]) -> list[float | None]:
-    return [None if math.isnan(v) else round(float(v), 5) for v in values.ravel()]
+    return [None if math.isnan(v) else round(v, 5) for v in values.ravel().tolist()]
 
 
 def _group_of(text: TokenizedText, index: int) -> tuple[int, ...]:

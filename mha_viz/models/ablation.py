@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -190,6 +191,16 @@ def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in heads}))
 
 
+class Whole(NamedTuple):
+    """One text through the model as it is: ``weights`` [layer, head, query, key], ``states`` [n, d_model], the vectors
+    that leave the last layer, and ``entering``, one array [1, n, d_model] for each layer where passes can begin there.
+    """
+
+    weights: Weights
+    states: Weights
+    entering: tuple[torch.Tensor, ...]
+
+
 class Forked(NamedTuple):
     """A text in variants that diverge at one layer: ``weights``, one array [head, variant, query, key] for each later
     layer, and ``states`` [variant, n, d_model], the output of the last layer."""
@@ -198,8 +209,45 @@ class Forked(NamedTuple):
     states: Weights
 
 
+# Of each model the texts that were asked for last, two of which may be compared: every head is tried on them. A long
+# text is read again each time instead.
+KEPT = 2
+MOST_KEPT = 80_000_000  # bytes of the weights of one text
+_one_whole = threading.Lock()
+_wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDictionary()
+
+
+def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
+    """A text through the model as it is, which all variants are compared with. Raises as ``encode``."""
+    with _one_whole:
+        known = _wholes.setdefault(encoder, {}).get((text, pair))
+    if known is not None:
+        return known
+    states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
+    assert isinstance(tap, _Entering)
+    made = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
+    if made.weights.nbytes > MOST_KEPT:
+        return made
+    with _one_whole:
+        kept = list(_wholes[encoder].items())[1 - KEPT :]
+        _wholes[encoder] = {**dict(kept), (text, pair): made}
+    return made
+
+
+class _Entering(Tap):
+    """Keeps what enters each layer."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.entering: list[torch.Tensor] = []
+
+    def enters(self, x: torch.Tensor) -> None:
+        self.entering.append(x)
+
+
 def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
-    """One pass that continues in several variants from the W_O of ``layer``; everything before is computed once.
+    """A pass that continues in several variants from the W_O of ``layer``; everything before is computed once, for all
+    layers of a model whose passes can begin at any layer.
 
     The residual that is added to W_O's result has one text, not one per variant: PyTorch broadcasts it. Raises the
     errors of ``encode``, and UnknownHead for a layer that does not exist.
@@ -207,7 +255,7 @@ def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, tex
     existing(encoder, [(layer, 0)])
     thread, taps = threading.get_ident(), list[_Fork]()
 
-    def make(weights: torch.Tensor) -> Tap:
+    def make(weights: torch.Tensor) -> _Fork:
         taps.append(_Fork(weights, layer, variants, by))
         return taps[0]
 
@@ -217,7 +265,13 @@ def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, tex
         return (taps[0].outputs.flatten(2), *inputs[1:]) if is_here else None
 
     with encoder.before_w_o(layer, enter):
-        states = encoder.states(text, pair, make)
+        if encoder.resumes:
+            x = whole(encoder, text, pair).entering[layer]
+            tap = make(encoder.space(x.shape[1]))
+            tap.seen = layer
+            states: Weights = encoder.states_from(x, tap).cpu().numpy()
+        else:
+            states = encoder.states(text, pair, make)
     return Forked(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
 
 
@@ -247,11 +301,11 @@ class _Fork(Tap):
 
 
 def each_alone(heads: Sequence[int]) -> Variants:
-    """The unchanged layer, then for each of ``heads`` a variant in which only this head is off."""
+    """A variant for each of ``heads``, in which this head alone is off."""
 
     def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
-        changed = outputs.repeat(1 + len(heads), 1, 1, 1)
-        for variant, head in enumerate(heads, 1):
+        changed = outputs.repeat(len(heads), 1, 1, 1)
+        for variant, head in enumerate(heads):
             changed[variant, :, head] = off[0, :, head]
         return changed
 

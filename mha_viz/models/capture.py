@@ -82,6 +82,9 @@ class Tap:
         """
         return output
 
+    def enters(self, x: torch.Tensor) -> None:
+        """Called with what enters each layer, [sentence, n, d_model], where passes can begin at any layer."""
+
     def ends_with(self, index: int) -> bool:
         """True if a pass ends with the weights of this layer, and nobody reads the outputs of its heads."""
         mine = type(self)

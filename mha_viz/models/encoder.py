@@ -242,6 +242,22 @@ class Encoder:
         used.stop_after_last = False
         return self._pass([read.ids] * copies, [read.types] * copies, used), used
 
+    @property
+    def resumes(self) -> bool:
+        """True where a pass can begin at any layer."""
+        return self._straight is not None
+
+    def states_from(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+        """The last states, [copy, n, d_model], from x, which enters the layer after those that the tap has seen; for
+        models that resume."""
+        assert self._straight is not None
+        with _one_pass, torch.inference_mode(), capture.tapped(tap):
+            return self._straight.onwards(tap, x)
+
+    def space(self, n: int) -> torch.Tensor:
+        """Memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
+        return self._space(self.layers, self.heads, n, n)
+
     @contextmanager
     def before_w_o(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
         """Within this block, ``hook`` is called as a PyTorch forward pre-hook with the input of W_O of a layer. It is

@@ -3,15 +3,20 @@ Weight")."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
 from mha_viz.attention import Attention
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+
+_one_decomposition = threading.Lock()
+_of_encoders: WeakKeyDictionary[Encoder, list[torch.Tensor]] = WeakKeyDictionary()
 
 
 def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
@@ -23,7 +28,7 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
     """
     reading, norms = encoder.through(text, pair, _Norms, words)
     assert isinstance(norms, _Norms)
-    lengths = [_lengths(values, encoder.w_o(layer)) for layer, values in enumerate(norms.values)]
+    lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
     return replace(
         reading, weights=weights, quantity="norm", made=("given words" if words else "typed", "norm-weighted")
@@ -42,8 +47,12 @@ class _Norms(Tap):
         return output
 
 
-def _lengths(values: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
-    """The length of each value after the head's slice of W_O: [head, n]. ``w_o`` is [head · d_head, d_model]."""
-    moved: torch.Tensor = torch.bmm(values, w_o.reshape(len(values), -1, w_o.shape[-1]))
-    lengths: torch.Tensor = torch.linalg.vector_norm(moved, dim=-1)
-    return lengths
+def _turned(encoder: Encoder) -> list[torch.Tensor]:
+    """For each layer, a matrix per head, [head, d_head, d_head], that gives vectors the same length as the head's slice
+    of W_O does: the triangular factor of a QR decomposition, since a rotation keeps lengths."""
+    with _one_decomposition:
+        if encoder not in _of_encoders:
+            matrices = [encoder.w_o(layer) for layer in range(encoder.layers)]
+            slices = [w_o.reshape(encoder.heads, -1, w_o.shape[1]) for w_o in matrices]
+            _of_encoders[encoder] = [torch.linalg.qr(each.mT, mode="r").R.mT for each in slices]
+        return _of_encoders[encoder]

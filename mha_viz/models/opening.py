@@ -126,7 +126,7 @@ def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[s
 
 
 def simplified(model: Any) -> Any:
-    """A model without the parts that attention does not need, with weights for every pair of tokens that a tap can read."""
+    """A model without the parts that attention does not need, with weights that a tap can read for all token pairs."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
     if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to 704 pieces

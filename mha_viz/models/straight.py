@@ -41,7 +41,12 @@ class Straight:
         x: torch.Tensor = self._model.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         if hasattr(self._model, "embeddings_project"):  # ELECTRA
             x = self._model.embeddings_project(x)
-        for layer in self._model.encoder.layer:
+        return self.onwards(tap, x)
+
+    def onwards(self, tap: Tap, x: torch.Tensor) -> torch.Tensor:
+        """The last states from x, which enters the layer after those that the tap has seen."""
+        for layer in self._model.encoder.layer[tap.seen :]:
+            tap.enters(x)
             x = _through(layer, x, tap)
         return x
 

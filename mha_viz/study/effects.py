@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.answers import cosines, divergences, listed
@@ -56,18 +55,16 @@ def part(
     heads: Sequence[int],
     case: Case,
 ) -> Effects:
-    """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass per text;
-    raises the errors of :func:`mha_viz.models.ablation.forked`."""
-    by = case.substitute(encoder)
-    forks = [
-        ablation.forked(encoder, layer, ablation.each_alone(heads), by, *texts) for texts in case.passes
-    ]  # the first variant is the whole model, then each head is off
+    """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass for each
+    text; raises as :func:`mha_viz.models.ablation.forked`."""
+    by, alone = case.substitute(encoder), ablation.each_alone(heads)
+    wholes = [ablation.whole(encoder, *texts) for texts in case.passes]
+    forks = [ablation.forked(encoder, layer, alone, by, *texts) for texts in case.passes]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
-        rows = weights.swapaxes(0, 1).reshape(1 + len(heads), encoder.heads, -1)  # [variant, head, query · key]
-        for off, changed in enumerate(rows[1:]):
-            attention[off, later] = _divergences(rows[0], changed) / forks[0].states.shape[1]
-    changes = _changes(encoder, case, [fork.states for fork in forks])
+        attention[:, later] = _divergences(wholes[0].weights[later], weights).T / weights.shape[-1]
+    states = [np.concatenate([one.states[None], fork.states]) for one, fork in zip(wholes, forks, strict=True)]
+    changes = _changes(encoder, case, states)
     return Effects(*(field[None] for field in (*changes, attention)))
 
 
@@ -207,6 +204,9 @@ def _apart(first: Numbers, second: Numbers) -> Numbers:
     return apart
 
 
-def _divergences(first: npt.NDArray[np.float32], second: npt.NDArray[np.float32]) -> Numbers:
-    """[head]: the divergence of two attention matrices, summed over rows; each has the axes [head, query · key]."""
-    return jensen_shannon(entropy((first + second) / 2), entropy(first), entropy(second))
+def _divergences(first: Weights, others: Weights) -> Numbers:
+    """[head, variant]: the divergence of each matrix of ``others`` [head, variant, query, key] from that of the head in
+    ``first`` [head, query, key], summed over rows."""
+    one, variants = first.reshape(len(first), 1, -1), others.reshape(*others.shape[:2], -1)
+    mixed = np.concatenate([entropy((mine + theirs) / 2)[None] for mine, theirs in zip(one, variants, strict=True)])
+    return jensen_shannon(mixed, entropy(one), entropy(variants))

@@ -1,5 +1,5 @@
 // All heads at a glance: one canvas, one small picture per head.
-import { block, gridLayout, pooled, pooledUnits, shades, units } from "../geometry.js";
+import { gridLayout, pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
 import { diverging, fit, paint } from "../ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
@@ -29,14 +29,14 @@ export function drawGrid(canvas, reading, view, look) {
 }
 
 // What a view shows of each head: pooled if only thumbnails were sent.
-/** @type {(reading: Reading, view: ReadingView) => (head: number) => Block & { max: number }} */
+/** @type {(reading: Reading, view: ReadingView) => (head: number) => ShownBlock} */
 function blocks(reading, view) {
   if (reading.bins) {
     const bins = pooledUnits(reading, view);
     return (head) => pooled(reading, head, bins);
   }
   const axes = units(reading, view);
-  return (head) => block(reading, head, view, axes);
+  return (head) => shownBlock(reading, head, view, axes);
 }
 
 /** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */

@@ -33,23 +33,15 @@ export function derive(app) {
   const here = drawn(view).filter((head) => reading.matrices.has(head));
   const key = JSON.stringify([unit, special, side, links, scale, here, look.theme]);
   if (derived?.key === key && derived.reading === reading) return derived;
-  const axes = axesOf(app);
+  const axes = units(reading, view);
   const heads = here.map((head) => {
     const part = block(reading, head, view, axes);
     const [colour, dash] = [headColour(look, reading, head), headDash(look, view, head)];
     const signs = reading.signed ? { colour: look.signed.at(-2), below: look.signed[1] } : { colour };
     return { head, dash, part, mask: chosen(part, links), shade: shades(part, scale), ...signs };
   });
-  app.derived = { key, reading, shown: unit + special + side, axes, heads };
+  app.derived = { key, reading, axes, heads };
   return app.derived;
-}
-
-// The rows and columns: the same objects as long as nothing changes, so that cached measurements stay valid.
-/** @type {(app: ExplorerApp) => Axes} */
-function axesOf({ reading, derived, stage }) {
-  const { unit, special, side } = stage.view;
-  const isSame = derived?.reading === reading && derived.shown === unit + special + side;
-  return isSame ? derived.axes : units(reading, stage.view);
 }
 
 // The head whose name is above the drawings; undefined while its weights are being loaded.
@@ -170,12 +162,13 @@ function drawNothing({ reading, root, part, stage }) {
 /** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
   const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual height of the rest of the page
-  const [linksWidth, heatWidth, scroll] = [part.linksBox.clientWidth, part.heatBox.clientWidth, part.scroller.scrollTop];
-  layouts.links = drawLinks(part.links, scene, { ...look, width: linksWidth, height }, scroll);
-  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: heatWidth, height });
   part.scroller.style.maxHeight = `${height}px`;
   part.heatBox.style.maxHeight = `${height + 60}px`;
+  const [width, across] = [part.linksBox.clientWidth, part.heatBox.clientWidth]; // read together: one layout
+  const scroll = part.scroller.scrollTop;
+  layouts.links = drawLinks(part.links, scene, { ...look, width, height }, scroll);
   part.tall.style.height = `${layouts.links.height}px`;
+  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: across, height });
   part.shownRows.textContent = shownRows(layouts.links, scene, scroll, height);
 }
 

@@ -60,8 +60,8 @@ function drawMenus(part, reading, view, link, all) {
       [part.askQuery, all.rows],
       [part.askKey, all.cols],
     ]) {
-      const words = side.map((unit, i) => make("option", { value: unit.tokens[0], textContent: `${i} ${unit.text}` }));
-      select.replaceChildren(make("option", { value: "", textContent: "choose…" }), ...words);
+      const words = side.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
+      select.replaceChildren(new Option("choose…", ""), ...words);
     }
   }
   const unitOf = (side, token) => side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "";

@@ -63,6 +63,7 @@ def test_nothing_lies_over_a_head_and_each_has_45_pixels(newcomer: Callable[...,
 
 def test_a_projector_is_used_and_500_words_begin_readable(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=PROJECTOR)
+    visitor.page.set_default_timeout(120_000)  # 500 words, perhaps the first that this server reads
     page = visitor.explore(text="The animal that was tired did not cross the street. " * 50)
 
     def step() -> float:
